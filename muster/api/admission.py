@@ -1,0 +1,77 @@
+"""admission.k8s.io/v1: AdmissionReview. The object stays raw until the route knows its kind."""
+
+from msgspec import Raw, field
+
+from muster.api.base import Wire
+
+
+class GroupVersionKind(Wire):
+    """Kind of the object under review."""
+
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class UserInfo(Wire):
+    """Who asks."""
+
+    username: str = ""
+
+
+class AdmissionRequest(Wire):
+    """One request; `namespace` is authoritative, the object's own may be empty."""
+
+    uid: str
+    kind: GroupVersionKind = field(default_factory=GroupVersionKind)
+    name: str = ""
+    namespace: str = ""
+    operation: str = ""
+    sub_resource: str = ""
+    user_info: UserInfo = field(default_factory=UserInfo)
+    object: Raw = field(default_factory=lambda: Raw(b"null"))
+    old_object: Raw = field(default_factory=lambda: Raw(b"null"))
+    dry_run: bool = False
+
+
+class StatusCause(Wire):
+    """One reason of a refusal."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(Wire):
+    """All causes of a refusal."""
+
+    causes: list[StatusCause] = field(default_factory=list)
+
+
+class ReviewStatus(Wire):
+    """What the user reads when refused."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: StatusDetails | None = None
+
+
+class AdmissionResponse(Wire, omit_defaults=False):
+    """The verdict; `patch` is base64 of a JSON patch."""
+
+    uid: str
+    allowed: bool
+    status: ReviewStatus | None = None
+    patch: str | None = None
+    patch_type: str | None = None
+    warnings: list[str] | None = None
+
+
+class AdmissionReview(Wire):
+    """The envelope in both directions."""
+
+    api_version: str = "admission.k8s.io/v1"
+    kind: str = "AdmissionReview"
+    request: AdmissionRequest | None = None
+    response: AdmissionResponse | None = None

@@ -1,0 +1,42 @@
+"""What every wire type shares: the Struct base, resource descriptors and object keys."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+T = TypeVar("T")
+
+
+class Wire(Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False):
+    """Base of all wire types: camelCase names, defaults left out, no garbage-collector tracking.
+
+    The types are *trimmed*: a field that Muster does not read is dropped when decoding. Never write a decoded
+    Struct back with PUT; use a patch or server-side apply. `gc=False` is safe because no wire type refers to itself.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[T]):
+    """Where a kind lives in the API server and which Struct reads it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    type: type[T]
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` of objects of this kind."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL path of a collection or object; `namespace` None addresses all namespaces (lists only)."""
+        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        parts += [part for part in (name, subresource) if part]
+        return "/".join(parts)

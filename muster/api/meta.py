@@ -1,0 +1,97 @@
+"""Object metadata of meta/v1, as far as Muster reads it, and RFC 3339 times."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import field
+
+from muster.api.base import Wire
+
+
+class OwnerReference(Wire):
+    """One owner of an object."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class ObjectMeta(Wire):
+    """metadata of any object."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    owner_references: list[OwnerReference] = field(default_factory=list)
+    finalizers: list[str] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or `name` for cluster-scoped objects."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages this object, if any."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class LabelSelectorRequirement(Wire):
+    """One expression of a label selector."""
+
+    key: str
+    operator: str
+    values: list[str] = field(default_factory=list)
+
+
+class LabelSelector(Wire):
+    """A label selector; all parts must match."""
+
+    match_labels: dict[str, str] = field(default_factory=dict)
+    match_expressions: list[LabelSelectorRequirement] = field(default_factory=list)
+
+
+class Object(Wire):
+    """Any object, when only its metadata matters; also the base of the kinds."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+
+class ListMeta(Wire):
+    """metadata of a list: where to go on, and from where to watch."""
+
+    resource_version: str = ""
+    continue_: str = field(default="", name="continue")
+
+
+class Status(Wire):
+    """The API server's answer to a request that failed (meta/v1 Status)."""
+
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: dict[str, Any] | None = None
+
+
+def format_time(seconds: float, *, micros: bool = False) -> str:
+    """Seconds since the epoch as RFC 3339 in UTC, to the second (meta/v1 Time) or microsecond (MicroTime)."""
+    form = "%Y-%m-%dT%H:%M:%S.%fZ" if micros else "%Y-%m-%dT%H:%M:%SZ"
+    return datetime.fromtimestamp(seconds, UTC).strftime(form)
+
+
+def parse_time(text: str | None) -> float | None:
+    """RFC 3339 as seconds since the epoch; None stays None. Raises ValueError for anything else."""
+    return None if not text else datetime.fromisoformat(text).timestamp()

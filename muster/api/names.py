@@ -1,0 +1,53 @@
+"""Every label, annotation, gate, resource and object name that Muster reads or writes, in one place."""
+
+DOMAIN = "muster.dev"
+
+# Labels of users: "manage this", "shape this", "member of that gang", "leave this alone".
+QUEUE = f"{DOMAIN}/queue"
+FRAMEWORK = f"{DOMAIN}/framework"
+GANG = f"{DOMAIN}/gang"
+
+# Annotations of users: parameters of a gang.
+MIN_MEMBER = f"{DOMAIN}/min-member"
+TOPOLOGY_REQUIRED = f"{DOMAIN}/topology-required"
+TOPOLOGY_PREFERRED = f"{DOMAIN}/topology-preferred"
+NPROC_PER_NODE = f"{DOMAIN}/nproc-per-node"
+
+# Written by Muster on pods.
+GATE = f"{DOMAIN}/gang"  # scheduling gate: waits until the gang has a placement
+EPOCH = f"{DOMAIN}/epoch"  # annotation: the placement's epoch that pinned or bound this pod
+NODE = f"{DOMAIN}/node"  # annotation: the node that this pod is pinned to
+MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
+
+# Schedulers: the profiles of Muster's kube-scheduler.
+SCHEDULER = "muster"
+VOLCANO_SCHEDULER = "volcano"
+SCHEDULERS = frozenset({SCHEDULER, VOLCANO_SCHEDULER})
+SCHEDULER_LEASE = "muster-scheduler"
+CONTROLLER_LEASE = "muster-controller"
+SYSTEM_NAMESPACE = "muster-system"
+FIELD_MANAGER = "muster"
+
+# Queues that always exist.
+ROOT_QUEUE = "root"
+DEFAULT_QUEUE = "default"
+
+# Volcano's names.
+GROUP_NAME = "scheduling.k8s.io/group-name"
+COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
+VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+VOLCANO_GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
+TASK_INDEX = "volcano.sh/task-index"
+TASK_SPEC = "volcano.sh/task-spec"
+JOB_NAME = "volcano.sh/job-name"
+JOB_NAMESPACE = "volcano.sh/job-namespace"
+QUEUE_NAME = "volcano.sh/queue-name"
+JOB_VERSION = "volcano.sh/job-version"
+TEMPLATE_UID = "volcano.sh/template-uid"
+JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
+OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
+
+# Kubernetes' names.
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+HOSTNAME = "kubernetes.io/hostname"

@@ -1,0 +1,86 @@
+"""muster.dev/v1alpha1: Placement, which node each member of a gang gets."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from muster.api.base import Resource, Wire
+from muster.api.meta import Object
+from muster.api.scheduling import NonNegative
+
+PlacementPhase = Literal["Planned", "Binding", "Bound", "Abandoned"]
+
+
+class NodeRun(Wire):
+    """`count` consecutive ranks on one node; an empty node means that these ranks have no place yet."""
+
+    node: str = ""
+    count: Annotated[int, Meta(ge=1)] = 1
+
+
+class PodSetPlacement(Wire):
+    """The nodes of one pod set in rank order."""
+
+    name: str
+    runs: list[NodeRun] = field(default_factory=list)
+
+
+class PlacementSpec(Wire):
+    """What was decided. Every write that carries it out names the epoch."""
+
+    pod_group_uid: str = field(default="", name="podGroupUID")
+    epoch: Annotated[int, Meta(ge=1)] = 1
+    deadline: str = ""
+    pod_sets: list[PodSetPlacement] = field(default_factory=list)
+
+
+class PlacementStatus(Wire):
+    """How far it is carried out."""
+
+    phase: PlacementPhase = "Planned"
+    bound: NonNegative = 0
+    planned: NonNegative = 0
+    message: str = ""
+
+
+class Placement(Object):
+    """One per gang, named as its PodGroup and owned by it."""
+
+    spec: PlacementSpec = field(default_factory=PlacementSpec)
+    status: PlacementStatus = field(default_factory=PlacementStatus)
+
+
+def node_of(placement: Placement, pod_set: str, index: int) -> str | None:
+    """The node of the member with rank `index` in `pod_set`; None if it has no place (yet)."""
+    for candidate in placement.spec.pod_sets:
+        if candidate.name == pod_set:
+            for run in candidate.runs:
+                if index < run.count:
+                    return run.node or None
+                index -= run.count
+            return None
+    return None
+
+
+def runs_of(nodes: list[str]) -> list[NodeRun]:
+    """Rank-ordered node names folded into runs; the inverse of `nodes_of`."""
+    runs: list[NodeRun] = []
+    for node in nodes:
+        if runs and runs[-1].node == node:
+            runs[-1].count += 1
+        else:
+            runs.append(NodeRun(node=node))
+    while runs and not runs[-1].node:
+        runs.pop()
+    return runs
+
+
+def nodes_of(runs: list[NodeRun]) -> Iterator[str]:
+    """The node of each rank, in order; empty where a rank has no place."""
+    for run in runs:
+        for _ in range(run.count):
+            yield run.node
+
+
+PLACEMENTS = Resource("muster.dev", "v1alpha1", "placements", "Placement", Placement)
