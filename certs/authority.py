@@ -1,0 +1,142 @@
+"""A certificate authority of our own: one P-256 key that signs serving and client certificates."""
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Self
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_BACKDATE = timedelta(minutes=5)  # clocks of other machines may be a little behind
+_CA_LIFETIME = timedelta(days=3650)
+_LIFETIME = timedelta(days=365)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate and its private key, both PEM."""
+
+    cert_pem: bytes
+    key_pem: bytes
+
+
+class Authority:
+    """Signs certificates; `pair` is its own certificate and key."""
+
+    def __init__(self, pair: KeyPair) -> None:
+        self.pair = pair
+        self._certificate = x509.load_pem_x509_certificate(pair.cert_pem)
+        key = serialization.load_pem_private_key(pair.key_pem, password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise TypeError(f"the authority's key is a {type(key).__name__}; an elliptic-curve key is needed")
+        self._key = key
+
+    @property
+    def cert_pem(self) -> bytes:
+        """The authority's certificate: what others trust (caBundle)."""
+        return self.pair.cert_pem
+
+    @classmethod
+    def create(cls, common_name: str) -> Self:
+        """A new authority, with a new key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = _name(common_name)
+        builder = (
+            _builder(name, name, key, _CA_LIFETIME)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_key_usage(ca=True), critical=True)
+        )
+        return cls(_pair(builder.sign(key, hashes.SHA256()), key))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """The authority whose `ca.crt` and `ca.key` stand in the folder."""
+        return cls(KeyPair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes()))
+
+    def save(self, folder: Path) -> None:
+        """Writes `ca.crt` and `ca.key` (readable by the owner only) into the folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "ca.key").touch(mode=0o600)
+        (folder / "ca.key").write_bytes(self.pair.key_pem)
+        (folder / "ca.crt").write_bytes(self.pair.cert_pem)
+
+    def issue(
+        self,
+        common_name: str,
+        *,
+        dns_names: Sequence[str] = (),
+        ips: Sequence[str] = (),
+        organizations: Sequence[str] = (),
+        client: bool = False,
+        server: bool = False,
+    ) -> KeyPair:
+        """A certificate with a new key, for a server (names, addresses), a client (name, groups) or both."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        purposes = [purpose for wanted, purpose in zip((client, server), _PURPOSES, strict=True) if wanted]
+        names: list[x509.GeneralName] = [x509.DNSName(name) for name in dns_names]
+        names += [x509.IPAddress(ipaddress.ip_address(ip)) for ip in ips]
+        builder = (
+            _builder(_name(common_name, organizations), self._certificate.subject, key, _LIFETIME)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(ca=False), critical=True)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        )
+        if purposes:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        return _pair(builder.sign(self._key, hashes.SHA256()), key)
+
+
+_PURPOSES = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, lifetime: timedelta
+) -> x509.CertificateBuilder:
+    """What every certificate has."""
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATE)
+        .not_valid_after(now + lifetime)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
+    """A distinguished name; for clients of an API server the organisations are the groups."""
+    attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization) for organization in organizations]
+    return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _key_usage(*, ca: bool) -> x509.KeyUsage:
+    """An authority signs certificates, everybody else only messages."""
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=ca,
+        crl_sign=ca,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
+    """Both as PEM."""
+    return KeyPair(
+        certificate.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+    )
