@@ -1,0 +1,74 @@
+"""Kubernetes quantities ("500m", "1.5Gi", "3e2") as exact integers, and back.
+
+The grammar is the API server's: an ASCII decimal number and either a decimal suffix (n u m k M G T P E), a binary
+suffix (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2). Amounts that are no whole number of the asked unit round up, and
+amounts beyond 64 bits are capped, both as the API server does.
+"""
+
+import re
+from functools import lru_cache
+
+LARGEST = 2**63 - 1
+"""No quantity is larger; a larger one counts as this much."""
+
+_LONGEST_CHARS = 256
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_PATTERN = re.compile(
+    r"(?P<sign>[+-]?)(?:(?P<whole>[0-9]+)(?:\.(?P<part>[0-9]*))?|\.(?P<only_part>[0-9]+))"
+    r"(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[KMGTPE]i|[numkMGTPE]?))"
+)
+
+
+def parse(text: str | float, *, milli: bool = False) -> int:
+    """The amount in base units (or thousandths of them, when `milli`), rounded up; ValueError says what is wrong."""
+    if isinstance(text, str):
+        return _parse(text, milli)
+    if isinstance(text, bool) or not isinstance(text, int | float):
+        raise ValueError(_complaint(text))  # noqa: TRY004 - quantities come from users' files: a wrong type is bad input
+    return _parse(repr(text), milli)
+
+
+@lru_cache(maxsize=65536)
+def _parse(text: str, milli: bool) -> int:  # noqa: FBT001 - private, and positional arguments make the cheaper cache key
+    match = _PATTERN.fullmatch(text) if len(text) <= _LONGEST_CHARS else None
+    if not match:
+        raise ValueError(_complaint(text if len(text) <= _LONGEST_CHARS else f"{text[:20]}…"))
+    part = match["part"] or match["only_part"] or ""
+    amount = int(f"{match['sign']}{match['whole'] or ''}{part}")
+    tens = (3 if milli else 0) - len(part)
+    if match["exponent"]:
+        # Beyond this, every mantissa of the allowed length is over the largest amount or next to nothing.
+        tens += max(-2 * _LONGEST_CHARS, min(int(match["exponent"]), 2 * _LONGEST_CHARS))
+    elif match["suffix"] in _BINARY:
+        amount <<= _BINARY[match["suffix"]]
+    else:
+        tens += _DECIMAL[match["suffix"]]
+    power: int = 10 ** abs(tens)
+    # Floor division of the negated amount rounds up.
+    rounded = amount * power if tens >= 0 else -(-amount // power)
+    return max(-LARGEST, min(rounded, LARGEST))
+
+
+def _complaint(text: object) -> str:
+    return f"{text!r} is not a quantity: write a number with an optional unit, such as 2, 500m or 1.5Gi"
+
+
+def format_quantity(value: int, *, milli: bool = False) -> str:
+    """The shortest exact text of an amount in base units (or thousandths, when `milli`).
+
+    Multiples of 2^20 are written with binary suffixes (they are bytes), everything else with decimal ones, as the API
+    server writes counts: `parse(format_quantity(v)) == v`.
+    """
+    if milli:
+        if value % 1000:
+            return f"{value}m"
+        value //= 1000
+    if value and value % 2**20 == 0:
+        for suffix, bits in reversed(_BINARY.items()):
+            if value % 2**bits == 0:
+                return f"{value >> bits}{suffix}"
+    for suffix, tens in reversed(_DECIMAL.items()):
+        if tens > 0 and value and value % 10**tens == 0:
+            return f"{value // 10**tens}{suffix}"
+    return str(value)

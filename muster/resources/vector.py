@@ -1,0 +1,64 @@
+"""Resource vectors: resource name → amount, and their arithmetic.
+
+CPU is counted in milli-CPU, everything else in base units (bytes, devices, pods). Every function returns a new vector
+and leaves its arguments as they are; a name that is missing counts as 0.
+"""
+
+from collections.abc import Mapping
+
+from muster.resources.quantity import format_quantity, parse
+
+Vector = dict[str, int]
+
+CPU = "cpu"
+PODS = "pods"
+
+
+def vector(quantities: Mapping[str, str | int | float]) -> Vector:
+    """Quantities as written, counted; ValueError names the resource whose quantity is wrong."""
+    result: Vector = {}
+    for name, quantity in quantities.items():
+        try:
+            result[name] = parse(quantity, milli=name == CPU)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return result
+
+
+def add(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
+    """`a` and `b` together."""
+    result = dict(a)
+    for name, amount in b.items():
+        result[name] = result.get(name, 0) + amount
+    return result
+
+
+def subtract(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
+    """What is left of `a` without `b`; may be negative."""
+    result = dict(a)
+    for name, amount in b.items():
+        result[name] = result.get(name, 0) - amount
+    return result
+
+
+def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
+    """The larger amount of each resource."""
+    result = dict(a)
+    for name, amount in b.items():
+        result[name] = max(result.get(name, amount), amount)
+    return result
+
+
+def scale(a: Mapping[str, int], n: int) -> Vector:
+    """`n` times `a`."""
+    return {name: amount * n for name, amount in a.items()}
+
+
+def fits(request: Mapping[str, int], free: Mapping[str, int]) -> bool:
+    """Whether `free` has all of `request`. What is not asked for does not matter, even where `free` is negative."""
+    return all(amount <= 0 or amount <= free.get(name, 0) for name, amount in request.items())
+
+
+def to_quantities(v: Mapping[str, int]) -> dict[str, str]:
+    """The vector as Kubernetes writes it; the inverse of `vector`."""
+    return {name: format_quantity(amount, milli=name == CPU) for name, amount in v.items()}
