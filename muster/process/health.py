@@ -1,0 +1,103 @@
+"""Health and metrics of a process, on a plain HTTP port of its own."""
+
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import structlog
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+log = structlog.get_logger()
+
+Check = Callable[[], str | None]
+"""None when all is well, else one sentence: why the process is not ready."""
+
+
+class Health:
+    """The readiness checks of a process; it is ready when none of them objects."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+
+    def add_check(self, name: str, check: Check) -> None:
+        """Adds a check; it is called on each probe, so it must be quick and must not raise."""
+        self._checks[name] = check
+
+    def ready(self) -> dict[str, str]:
+        """Name → reason of each check that objects; empty when the process is ready."""
+        reasons = {name: check() for name, check in self._checks.items()}
+        return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+class StatusServer:
+    """Serves /metrics, /healthz (the process answers) and /readyz (it can do its work) from a daemon thread.
+
+    Start it after a fork, never before: threads don't survive one, and metrics belong to the process that counts.
+    Port 0 takes a free one; `port` tells which.
+    """
+
+    def __init__(
+        self, port: int, health: Health, registry: CollectorRegistry = REGISTRY, host: str = "127.0.0.1"
+    ) -> None:
+        self._address = (host, port)
+        self._health = health
+        self._registry = registry
+        self._server: ThreadingHTTPServer | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on; the wanted one before `start`."""
+        return self._server.server_port if self._server else self._address[1]
+
+    def start(self) -> None:
+        """Binds the port (OSError if it is taken) and starts to answer."""
+        self._server = ThreadingHTTPServer(self._address, self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, name="status", daemon=True)
+        self._thread.start()
+        log.info("status server started", host=self._address[0], port=self.port)
+
+    def stop(self) -> None:
+        """Ends the thread and frees the port; harmless when it was not started."""
+        if self._server and self._thread:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()
+            self._server = self._thread = None
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        health, registry = self._health, self._registry
+
+        class Handler(BaseHTTPRequestHandler):
+            """One request to the status port."""
+
+            def do_GET(self) -> None:
+                """Answers the three paths, everything else with 404."""
+                path = urlsplit(self.path).path
+                if path == "/metrics":
+                    encode, content_type = choose_encoder(self.headers.get("Accept", ""))
+                    self._reply(HTTPStatus.OK, encode(registry), content_type)
+                elif path == "/healthz":
+                    self._reply(HTTPStatus.OK, b"ok\n")
+                elif path == "/readyz":
+                    reasons = health.ready()
+                    text = "".join(f"{name}: {reason}\n" for name, reason in reasons.items()) or "ok\n"
+                    self._reply(HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK, text.encode())
+                else:
+                    self._reply(HTTPStatus.NOT_FOUND, b"not found; there are /metrics, /healthz and /readyz\n")
+
+            def _reply(self, status: HTTPStatus, body: bytes, content_type: str = "text/plain; charset=utf-8") -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", content_type)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is http.server's
+                """Probes come every few seconds; they are not worth a line."""
+
+        return Handler

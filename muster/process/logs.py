@@ -1,0 +1,62 @@
+"""Structured logs: one JSON object per line on stderr, also for libraries that use `logging`."""
+
+import logging
+import os
+import sys
+from typing import Any
+
+import msgspec
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def configure(process: str, level: str = "info") -> None:
+    """Sets up logging for this process; every line names it. `MUSTER_LOG=console` gives lines for people instead.
+
+    Call it once, before anything logs.
+    """
+    number = logging.getLevelNamesMapping()[level.upper()]
+    shared = _shared(process)
+    end: list[Processor] = [structlog.processors.format_exc_info, _renderer()]
+    structlog.configure(
+        processors=[*shared, *end],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *end]
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(number)
+
+
+def _shared(process: str) -> list[Processor]:
+    """What every line carries, whoever wrote it."""
+
+    def name(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        event["process"] = process
+        return event
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        name,
+    ]
+
+
+def _renderer() -> Processor:
+    if os.environ.get("MUSTER_LOG") == "console":
+        return structlog.dev.ConsoleRenderer()
+    return structlog.processors.JSONRenderer(serializer=_encode)
+
+
+def _encode(event: EventDict, **_: Any) -> str:
+    """Values that are not JSON are shown as Python shows them: a log line must never fail."""
+    return msgspec.json.encode(event, enc_hook=repr).decode()

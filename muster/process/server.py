@@ -1,0 +1,150 @@
+"""Serves a Flask app with gunicorn: one worker process, a few threads, long keep-alive, TLS that notices new files.
+
+The master process only holds the socket and starts the worker again when it dies; all state and all threads live in the
+worker. So threads, caches and the status port are started by `on_worker_start`, after the fork.
+"""
+
+import ctypes
+import logging
+import os
+import signal
+import ssl
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import flask
+import structlog
+from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
+
+log = structlog.get_logger()
+
+KEEPALIVE_S = 120  # Go clients keep idle connections for 90 s; whoever closes first must not be the server
+GRACEFUL_TIMEOUT_S = 5
+_PR_SET_PDEATHSIG = 1
+
+
+def serve(
+    app: flask.Flask,
+    *,
+    host: str,
+    port: int,
+    threads: int,
+    name: str,
+    cert_file: str | Path | None = None,
+    key_file: str | Path | None = None,
+    on_worker_start: Callable[[], None] | None = None,
+    on_worker_stop: Callable[[], None] | None = None,
+    graceful_timeout_s: int = GRACEFUL_TIMEOUT_S,
+) -> None:
+    """Serves until SIGTERM, then ends the process with SystemExit (0 after an orderly stop).
+
+    With certificate files it speaks TLS and takes up new files with the next connection. `on_worker_start` runs in the
+    worker before the first request and must not block; if it raises, the process ends with an error. `on_worker_stop`
+    runs in the worker after its last request.
+    """
+    settings: dict[str, Any] = {
+        "bind": f"{host}:{port}",
+        "worker_class": "gthread",
+        "workers": 1,
+        "threads": threads,
+        "worker_connections": threads + 200,
+        "keepalive": KEEPALIVE_S,
+        "graceful_timeout": graceful_timeout_s,
+        # A worker that seems to hang is judged by the liveness probe; gunicorn would kill it and lose its caches.
+        "timeout": 0,
+        "control_socket_disable": True,
+        "proc_name": name,
+        "logger_class": _Log,
+        "post_worker_init": lambda worker: _worker_started(worker.ppid, on_worker_start),
+        "worker_exit": lambda _arbiter, _worker: on_worker_stop() if on_worker_stop else None,
+    }
+    memory = Path("/dev/shm")  # noqa: S108 - gunicorn makes a private file there for its heartbeat; a disk could stall it
+    if os.access(memory, os.W_OK):
+        settings["worker_tmp_dir"] = str(memory)
+    if cert_file and key_file:
+        context = TLSContext(Path(cert_file), Path(key_file))
+        context.get()  # a bad pair fails here, before anything runs
+        settings |= {
+            "certfile": str(cert_file),
+            "keyfile": str(key_file),
+            "ssl_context": lambda _config, _default: context.get(),
+        }
+    _Server(app, settings).run()
+
+
+class TLSContext:
+    """A server's TLS context, made anew when one of the two files changes.
+
+    While the pair does not fit (a writer between its two files) the previous context stays in use.
+    """
+
+    def __init__(self, cert_file: Path, key_file: Path) -> None:
+        self._files = (cert_file, key_file)
+        self._lock = threading.Lock()
+        self._stamp: tuple[tuple[int, int, int], ...] = ()
+        self._context: ssl.SSLContext | None = None
+
+    def get(self) -> ssl.SSLContext:
+        """The context for the next connection; raises OSError or ssl.SSLError if there never was a good pair."""
+        with self._lock:
+            try:
+                stamp = tuple(
+                    (stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in (file.stat() for file in self._files)
+                )
+                if self._context is None or stamp != self._stamp:
+                    self._context = self._load()
+                    self._stamp = stamp
+            except (OSError, ssl.SSLError) as error:
+                if self._context is None:
+                    raise
+                log.warning("new certificate not usable yet, the old one stays", error=str(error))
+            return self._context
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(*map(str, self._files))
+        return context
+
+
+def _worker_started(master_pid: int, on_worker_start: Callable[[], None] | None) -> None:
+    """Ties the worker's life to its master's, then starts what the app needs."""
+    if sys.platform == "linux":
+        # Without this a worker whose master was killed would live on for seconds, beside its successor.
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != master_pid:
+            raise RuntimeError("the master process is gone already")
+    if on_worker_start:
+        on_worker_start()
+
+
+class _Log(Logger):  # type: ignore[misc] # gunicorn ships no types
+    """Sends gunicorn's own messages the way of all logs; there is no access log (each app logs what it decides)."""
+
+    def setup(self, cfg: Any) -> None:
+        """Instead of gunicorn's own handlers: none."""
+        self.cfg = cfg
+        self._access_log_enabled = False
+        self.error_log.propagate = True
+        self.error_log.setLevel(logging.NOTSET)
+
+
+class _Server(BaseApplication):  # type: ignore[misc] # gunicorn ships no types
+    """gunicorn with settings from code only: no files, no command line, no environment."""
+
+    def __init__(self, app: flask.Flask, settings: Mapping[str, Any]) -> None:
+        self._app = app
+        self._settings = settings
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Takes the settings as they are."""
+        for key, value in self._settings.items():
+            self.cfg.set(key, value)
+
+    def load(self) -> flask.Flask:
+        """The WSGI app, in the worker."""
+        return self._app
