@@ -1,0 +1,62 @@
+"""KubeSchedulerConfigurations: of Muster's kube-scheduler and of the cluster's own.
+
+Muster's has the profiles `muster` and `volcano` without DefaultPreemption (who is evicted is the planner's decision,
+for whole gangs), looks at all nodes, and asks the extender. The extender stands in it twice, because one entry has one
+timeout for all its verbs: filter and prioritize are answered from memory, while a bind waits for its gang.
+"""
+
+from typing import Any, Final
+
+from muster.api.names import SCHEDULER, SCHEDULER_LEASE, SYSTEM_NAMESPACE, VOLCANO_SCHEDULER
+
+DEFAULT_EXTENDER_URL: Final = "http://127.0.0.1:8090"
+_DECISION_TIMEOUT: Final = "3s"
+_BIND_TIMEOUT: Final = "15s"  # longer than the barrier (10 s), not longer than the scheduler's lease (15 s)
+_API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+
+
+def muster_scheduler(*, kubeconfig: str, extender_url: str = DEFAULT_EXTENDER_URL) -> dict[str, Any]:
+    """The configuration of the kube-scheduler that serves Muster's pods; an empty kubeconfig means in-cluster."""
+    return {
+        **_base(kubeconfig),
+        "leaderElection": {
+            "leaderElect": True,
+            "resourceLock": "leases",
+            "resourceName": SCHEDULER_LEASE,
+            "resourceNamespace": SYSTEM_NAMESPACE,
+            "leaseDuration": "15s",
+            "renewDeadline": "10s",
+            "retryPeriod": "2s",
+        },
+        "percentageOfNodesToScore": 100,
+        "profiles": [_profile(name) for name in (SCHEDULER, VOLCANO_SCHEDULER)],
+        "extenders": extenders(extender_url),
+    }
+
+
+def default_scheduler(*, kubeconfig: str) -> dict[str, Any]:
+    """The configuration of the cluster's own kube-scheduler, as the distributions leave it, alone on its machine."""
+    return {**_base(kubeconfig), "leaderElection": {"leaderElect": False}}
+
+
+def extenders(url: str) -> list[dict[str, Any]]:
+    """The two entries of the extender; without managedResources they are asked about every pod of the profiles."""
+    server = {"urlPrefix": url.rstrip("/"), "nodeCacheCapable": True, "ignorable": False, "weight": 1}
+    return [
+        {**server, "filterVerb": "filter", "prioritizeVerb": "prioritize", "httpTimeout": _DECISION_TIMEOUT},
+        {**server, "bindVerb": "bind", "httpTimeout": _BIND_TIMEOUT},
+    ]
+
+
+def _base(kubeconfig: str) -> dict[str, Any]:
+    """What both share: the client, whose default of 50 requests a second would be the limit of everything."""
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": kubeconfig, "qps": 1000, "burst": 2000},
+    }
+
+
+def _profile(name: str) -> dict[str, Any]:
+    """A profile of Muster's: kube-scheduler's own plugins without preemption."""
+    return {"schedulerName": name, "plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}}
