@@ -1,0 +1,150 @@
+"""A queue of keys to work on, with the semantics of client-go's.
+
+A key waits at most once, however often it is added. A key that is being worked on is not handed out a second time; if
+it is added meanwhile, it comes again after `done`. Keys can be added after a delay, or after one that doubles with each
+failure. Workers do::
+
+    while (key := queue.get()) is not None:
+        try:
+            work(key)
+            queue.forget(key)
+        except Exception:
+            queue.add_rate_limited(key)
+        finally:
+            queue.done(key)
+"""
+
+import heapq
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable
+from itertools import count
+from typing import Generic, TypeVar
+
+from muster.kube.metrics import QUEUE_DEPTH
+
+K = TypeVar("K", bound=Hashable)
+
+_MOST_DOUBLINGS = 60  # keeps the power small; every delay is at its maximum long before
+
+
+class WorkQueue(Generic[K]):
+    """See the module. Thread safe; no thread of its own. A queue with a `name` shows its depth as a metric."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        base_delay_s: float = 0.005,
+        max_delay_s: float = 60,
+        *,
+        name: str = "",
+    ) -> None:
+        self._clock = clock
+        self._base_delay_s = base_delay_s
+        self._max_delay_s = max_delay_s
+        self._changed = threading.Condition()
+        self._ready: deque[K] = deque()
+        self._dirty: set[K] = set()  # wants work: in _ready, or in _processing and to be done again
+        self._processing: set[K] = set()
+        self._due: dict[K, float] = {}  # when a delayed key is to be added
+        self._heap: list[tuple[float, int, K]] = []  # may hold entries that _due does not confirm any more
+        self._order = count()
+        self._failures: dict[K, int] = {}
+        self._down = False
+        if name:
+            QUEUE_DEPTH.labels(name).set_function(self.__len__)
+
+    def __len__(self) -> int:
+        """Keys that could be handed out now (as of the last call; delayed keys do not count)."""
+        return len(self._ready)
+
+    def add(self, key: K) -> None:
+        """Wants work on the key now."""
+        with self._changed:
+            self._add(key)
+
+    def add_after(self, key: K, delay_s: float) -> None:
+        """Wants work on the key in `delay_s`; of several delays the one that ends first counts."""
+        with self._changed:
+            if self._down:
+                return
+            if delay_s <= 0:
+                self._add(key)
+                return
+            due = self._clock() + delay_s
+            if due < self._due.get(key, float("inf")):
+                self._due[key] = due
+                heapq.heappush(self._heap, (due, next(self._order), key))
+                self._changed.notify()
+
+    def add_rate_limited(self, key: K) -> None:
+        """Wants work on the key again after a failure: later each time, until `forget`."""
+        with self._changed:
+            failures = self._failures.get(key, 0)
+            self._failures[key] = failures + 1
+        self.add_after(key, min(self._base_delay_s * 2 ** min(failures, _MOST_DOUBLINGS), self._max_delay_s))
+
+    def forget(self, key: K) -> None:
+        """The key is fine: its next failure is its first."""
+        with self._changed:
+            self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        """How often `add_rate_limited` was called since the last `forget`."""
+        return self._failures.get(key, 0)
+
+    def get(self, timeout_s: float | None = None) -> K | None:
+        """The next key, which is this worker's until `done`; None after `timeout_s` or when the queue is shut down."""
+        deadline = None if timeout_s is None else self._clock() + timeout_s
+        with self._changed:
+            while not self._down:
+                next_due = self._promote()
+                if self._ready:
+                    key = self._ready.popleft()
+                    self._dirty.discard(key)
+                    self._processing.add(key)
+                    return key
+                now = self._clock()
+                if deadline is not None and now >= deadline:
+                    return None
+                ends = [moment - now for moment in (deadline, next_due) if moment is not None]
+                self._changed.wait(max(0.0, min(ends)) if ends else None)
+            return None
+
+    def done(self, key: K) -> None:
+        """The worker is through with the key; if it was added meanwhile, it waits again."""
+        with self._changed:
+            self._processing.discard(key)
+            if key in self._dirty:
+                self._ready.append(key)
+                self._changed.notify()
+
+    def shut_down(self) -> None:
+        """Nothing is accepted or handed out any more: every `get` gives None at once. Keys under way can finish."""
+        with self._changed:
+            self._down = True
+            self._changed.notify_all()
+
+    def _add(self, key: K) -> None:
+        if self._down or key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._processing:
+            self._ready.append(key)
+            self._changed.notify()
+
+    def _promote(self) -> float | None:
+        """Adds the delayed keys that are due; when the next one is."""
+        now = self._clock()
+        while self._heap:
+            due, _, key = self._heap[0]
+            if self._due.get(key) != due:
+                heapq.heappop(self._heap)
+            elif due <= now:
+                heapq.heappop(self._heap)
+                del self._due[key]
+                self._add(key)
+            else:
+                return due
+        return None
