@@ -73,7 +73,7 @@ class NodeSelector(Wire):
 
 
 class PreferredSchedulingTerm(Wire):
-    """A wish about nodes, with its weight (1–100)."""
+    """A wish about nodes, with its weight (1-100)."""
 
     weight: int
     preference: NodeSelectorTerm
@@ -100,7 +100,7 @@ class PodAffinityTerm(Wire):
 
 
 class WeightedPodAffinityTerm(Wire):
-    """A wish about neighbours, with its weight (1–100)."""
+    """A wish about neighbours, with its weight (1-100)."""
 
     weight: int
     pod_affinity_term: PodAffinityTerm
@@ -109,9 +109,7 @@ class WeightedPodAffinityTerm(Wire):
 class PodAffinity(Wire):
     """Inter-pod affinity or anti-affinity."""
 
-    required: list[PodAffinityTerm] = field(
-        default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
-    )
+    required: list[PodAffinityTerm] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[WeightedPodAffinityTerm] = field(
         default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
     )
@@ -329,3 +327,4 @@ PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", PriorityClass, namespaced=False
 )
 INDEXED_JOBS = Resource("batch", "v1", "jobs", "Job", IndexedJob)
+NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", Object)

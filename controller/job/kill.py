@@ -1,0 +1,84 @@
+"""Which pods a kill deletes. Pure: the effects module deletes them.
+
+The target of a restart is kept in the Job's status until the restart is done, so that it is known after a crash.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from controller.job.counts import task_of
+from controller.job.events import PARTITION_ID, version_of
+from controller.job.machine import Action, Effect, max_retry
+from controller.job.request import Request
+from muster.api.batch import Job
+from muster.api.core import Pod
+
+WHOLE = "job"
+UNFINISHED = "unfinished"  # the whole job, but pods that have finished stay: a resumed job goes on where it was
+
+
+class Target(NamedTuple):
+    """What a restart is about: the whole job, or one task, partition or pod of it."""
+
+    kind: str = WHOLE
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}" if self.name else self.kind
+
+    @classmethod
+    def parse(cls, text: str) -> "Target":
+        """The inverse of `str`."""
+        kind, _, name = text.partition("/")
+        return cls(kind, name)
+
+
+def target_of(action: str, request: Request) -> Target:
+    """The target of an action that an event has led to."""
+    if action == Action.RESTART_TASK:
+        return Target("task", request.task)
+    if action == Action.RESTART_PARTITION:
+        return Target("partition", f"{request.task}/{request.partition}")
+    if action == Action.RESTART_POD:
+        return Target("pod", request.pod_uid or request.pod)
+    return Target(UNFINISHED) if action == Action.RESUME_JOB else Target()
+
+
+def targeted(pods: Iterable[Pod], target: Target) -> list[Pod]:
+    """The target's pods that are not being deleted yet; a partition or task that does not exist has none."""
+    return [pod for pod in _present(pods) if _hits(pod, target)]
+
+
+def _hits(pod: Pod, target: Target) -> bool:
+    if target.kind == "task":
+        return task_of(pod) == target.name
+    if target.kind == "partition":
+        return f"{task_of(pod)}/{pod.metadata.labels.get(PARTITION_ID, '')}" == target.name
+    if target.kind == "pod":
+        return target.name in {pod.metadata.uid, pod.metadata.name}
+    return True
+
+
+def victims(job: Job, pods: Sequence[Pod], effect: Effect, target: Target) -> list[Pod]:
+    """The pods that `effect` deletes, given the Job as it is after it entered its phase."""
+    if effect is Effect.KILL_TARGET:
+        return targeted(pods, target)
+    if effect is Effect.KILL_ALL:
+        return outdated(job, pods, keep_finished=last_retry(job))
+    return [pod for pod in _present(pods) if not pod.finished]
+
+
+def outdated(job: Job, pods: Iterable[Pod], *, keep_finished: bool) -> list[Pod]:
+    """Pods of an older version of the Job that are not being deleted yet."""
+    return [
+        pod for pod in _present(pods) if version_of(pod) < job.status.version and not (keep_finished and pod.finished)
+    ]
+
+
+def last_retry(job: Job) -> bool:
+    """Whether no restart is left: then finished pods stay, as they say why."""
+    return job.status.retry_count >= max_retry(job.spec)
+
+
+def _present(pods: Iterable[Pod]) -> list[Pod]:
+    return [pod for pod in pods if not pod.metadata.deletion_timestamp]

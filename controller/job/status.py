@@ -1,0 +1,133 @@
+"""The status of a Job: what it becomes when it enters a phase, and when its pods are counted. Time is an argument.
+
+Two notes of the controller to itself live in `controlledResources`, where Volcano has a free map: the target of the
+restart under way, and the UID of the last Command that was carried out.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import structs, to_builtins
+
+from controller.job.counts import Counts
+from controller.job.kill import UNFINISHED, WHOLE, Target
+from controller.job.machine import FINISHED_PHASES
+from muster.api.batch import Job, JobCondition, JobState, JobStatus, Phase, TaskState
+from muster.api.meta import format_time, parse_time
+
+RESTART_NOTE = "muster.dev/restart"
+COMMAND_NOTE = "muster.dev/command"
+PLUGIN_NOTE = "plugin-"
+
+_STOPPED = frozenset({*FINISHED_PHASES, "Aborted"})
+
+
+def moved(status: JobStatus, phase: Phase, reason: str, message: str, now_s: float) -> JobStatus:
+    """The status after entering `phase`; one condition per phase is kept, the newest last."""
+    now = format_time(now_s)
+    conditions = [condition for condition in status.conditions if condition.status != phase]
+    return structs.replace(
+        status,
+        state=JobState(phase=phase, reason=reason, message=message, last_transition_time=now),
+        conditions=[*conditions, JobCondition(status=phase, last_transition_time=now)],
+        controlled_resources=_noted(status, RESTART_NOTE, ""),
+    )
+
+
+def explained(status: JobStatus, reason: str, message: str) -> JobStatus:
+    """The status with another reason and message for the phase it is in."""
+    return structs.replace(status, state=structs.replace(status.state, reason=reason, message=message))
+
+
+def counted(status: JobStatus, counts: Counts, min_available: int) -> JobStatus:
+    """The status with these counters."""
+    return structs.replace(
+        status,
+        min_available=min_available,
+        pending=counts.pending,
+        running=counts.running,
+        succeeded=counts.succeeded,
+        failed=counts.failed,
+        terminating=counts.terminating,
+        unknown=counts.unknown,
+        task_status_count={task: TaskState(phase=phases) for task, phases in counts.tasks.items()},
+    )
+
+
+def restarting(status: JobStatus, target: Target) -> JobStatus:
+    """The status with a note of what is being restarted; a whole restart replaces the note of a part."""
+    if status.controlled_resources.get(RESTART_NOTE) in {WHOLE, UNFINISHED} and target.kind != WHOLE:
+        return status
+    return structs.replace(status, controlled_resources=_noted(status, RESTART_NOTE, str(target)))
+
+
+def restart_target(status: JobStatus) -> Target | None:
+    """What is being restarted, or None."""
+    note = status.controlled_resources.get(RESTART_NOTE)
+    return Target.parse(note) if note else None
+
+
+def commanded(status: JobStatus, command_uid: str) -> JobStatus:
+    """The status with a note that this Command was carried out."""
+    return structs.replace(status, controlled_resources=_noted(status, COMMAND_NOTE, command_uid))
+
+
+def with_plugins(status: JobStatus, plugins: Mapping[str, Any]) -> JobStatus:
+    """The status with a note of the plugins whose objects exist."""
+    others = {key: value for key, value in status.controlled_resources.items() if not key.startswith(PLUGIN_NOTE)}
+    return structs.replace(
+        status, controlled_resources={**others, **{f"{PLUGIN_NOTE}{name}": name for name in plugins}}
+    )
+
+
+def has_plugins(status: JobStatus) -> bool:
+    """Whether objects of plugins exist."""
+    return any(key.startswith(PLUGIN_NOTE) for key in status.controlled_resources)
+
+
+def _noted(status: JobStatus, key: str, value: str) -> dict[str, str]:
+    others = {name: note for name, note in status.controlled_resources.items() if name != key}
+    return {**others, key: value} if value else others
+
+
+def finished_with_duration(job: Job, status: JobStatus, now_s: float) -> JobStatus:
+    """The status with runningDuration, from the Job's creation to its end, once it has stopped."""
+    created = parse_time(job.metadata.creation_timestamp)
+    if status.state.phase not in _STOPPED or created is None:
+        return structs.replace(status, running_duration=None)
+    return structs.replace(status, running_duration=format_duration(max(0.0, now_s - created)))
+
+
+def format_duration(seconds: float) -> str:
+    """Whole seconds as Go writes a duration: 1h2m3s."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{rest}s" if hours else f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+def only_counters(old: JobStatus, new: JobStatus) -> bool:
+    """Whether the two differ in nothing but counters, which may be written a little later."""
+    return (old.state, old.version, old.retry_count, old.controlled_resources) == (
+        new.state,
+        new.version,
+        new.retry_count,
+        new.controlled_resources,
+    )
+
+
+def difference(old: Any, new: Any) -> dict[str, Any]:
+    """The JSON merge patch from one Struct or mapping to the other; empty if they are equal."""
+    return _merge(to_builtins(old), to_builtins(new))
+
+
+def _merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    patch: dict[str, Any] = dict.fromkeys(old.keys() - new.keys())
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            nested = _merge(before, value)
+            if nested:
+                patch[key] = nested
+        elif value != before:
+            patch[key] = value
+    return patch

@@ -1,0 +1,80 @@
+"""The difference between the pods that a Job wants and those that it has."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controller.job.counts import task_of
+from controller.job.machine import task_minimum
+from muster.api import names
+from muster.api.batch import Job, JobSpec, TaskSpec
+from muster.api.core import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One pod that the Job wants."""
+
+    task: TaskSpec
+    index: int
+    name: str
+
+
+class Decision(NamedTuple):
+    """What to create and what to delete."""
+
+    create: list[Seat]
+    delete: list[Pod]
+
+
+def pod_name(job: str, task: str, index: int) -> str:
+    """The name of a task's pod."""
+    return f"{job}-{task}-{index}"
+
+
+def seats(job: Job) -> list[Seat]:
+    """Every pod that the Job wants, task by task, in rank order."""
+    name = job.metadata.name
+    return [
+        Seat(task, index, pod_name(name, task.name, index)) for task in job.spec.tasks for index in range(task.replicas)
+    ]
+
+
+def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
+    """What to create (only if the gang may start) and what to delete.
+
+    Pods beyond the wanted ones go, and so do those that a kill has marked but not deleted yet. A name whose old pod is
+    still terminating stays taken until that pod is gone.
+    """
+    wanted = {seat.name: seat for seat in seats(job)}
+    delete = [
+        pod
+        for pod in pods
+        if not pod.metadata.deletion_timestamp
+        and (pod.metadata.name not in wanted or names.OUT_OF_SYNC in pod.metadata.annotations)
+    ]
+    for pod in pods:
+        wanted.pop(pod.metadata.name, None)
+    if not may_create or not wanted:
+        return Decision([], delete)
+    ready = {task.name: dependencies_ready(job.spec, task, pods) for task in job.spec.tasks}
+    return Decision([seat for seat in wanted.values() if ready[seat.task.name]], delete)
+
+
+def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bool:
+    """Whether the tasks that this one depends on have got as many ready pods as they need."""
+    if not task.depends_on or not task.depends_on.name:
+        return True
+    by_name = {other.name: other for other in spec.tasks}
+    present = [pod for pod in pods if not pod.metadata.deletion_timestamp]
+    answers = [
+        name in by_name and sum(_ready(pod) for pod in present if task_of(pod) == name) >= task_minimum(by_name[name])
+        for name in task.depends_on.name
+    ]
+    return any(answers) if task.depends_on.iteration == "any" else all(answers)
+
+
+def _ready(pod: Pod) -> bool:
+    if pod.status.phase == "Succeeded":
+        return True
+    return pod.status.phase == "Running" and all(status.ready for status in pod.status.container_statuses)

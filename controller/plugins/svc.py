@@ -1,0 +1,108 @@
+"""Plugin `svc`: names for the pods of a Job, and who the others are.
+
+A headless Service named as the Job gives each pod the name `<pod>.<job>`; a ConfigMap lists the names per task,
+mounted at /etc/volcano and as environment variables; a NetworkPolicy keeps pods of other jobs out.
+"""
+
+from collections.abc import Sequence
+
+from controller.job.pods import Manifest
+from controller.job.sync import Seat, pod_name
+from controller.plugins.base import Owned, add_env, containers, flags
+from muster.api import names
+from muster.api.batch import Job, TaskSpec
+from muster.api.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
+
+MOUNT_PATH = "/etc/volcano"
+
+
+class Svc:
+    """Flags: publish-not-ready-addresses, disable-network-policy (both false), inject-hosts-env (true)."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        defaults = {"publish-not-ready-addresses": False, "disable-network-policy": False, "inject-hosts-env": True}
+        self._flags = flags(arguments, defaults)
+
+    def objects(self, job: Job) -> list[Owned]:
+        """The ConfigMap, the Service and the NetworkPolicy."""
+        name = job.metadata.name
+        selector = {names.JOB_NAME: name, names.JOB_NAMESPACE: job.metadata.namespace}
+        service = {
+            "metadata": {"name": name},
+            "spec": {
+                "clusterIP": "None",
+                "selector": selector,
+                "publishNotReadyAddresses": self._flags["publish-not-ready-addresses"],
+            },
+        }
+        policy = {
+            "metadata": {"name": name},
+            "spec": {
+                "podSelector": {"matchLabels": selector},
+                "ingress": [{"from": [{"podSelector": {"matchLabels": selector}}]}],
+                "policyTypes": ["Ingress"],
+            },
+        }
+        result = [
+            Owned(CONFIG_MAPS, {"metadata": {"name": config_map_name(job)}, "data": hosts_data(job)}),
+            Owned(SERVICES, service),
+        ]
+        return result if self._flags["disable-network-policy"] else [*result, Owned(NETWORK_POLICIES, policy)]
+
+    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
+        """Sets host name and subdomain, mounts the ConfigMap and refers to it in the environment."""
+        spec = manifest["spec"]
+        spec["hostname"] = spec.get("hostname") or seat.name
+        spec["subdomain"] = spec.get("subdomain") or job.metadata.name
+        config_map = config_map_name(job)
+        spec["volumes"] = [*(spec.get("volumes") or []), {"name": config_map, "configMap": {"name": config_map}}]
+        variables = self._variables(job)
+        for container in containers(manifest):
+            mount = {"name": config_map, "mountPath": MOUNT_PATH}
+            container["volumeMounts"] = [*(container.get("volumeMounts") or []), mount]
+            add_env(container, variables)
+
+    def _variables(self, job: Job) -> list[Manifest]:
+        keys = []
+        for task in job.spec.tasks:
+            keys += [_hosts_key(task)] if self._flags["inject-hosts-env"] else []
+            keys.append(_count_key(task))
+        source = config_map_name(job)
+        return [{"name": key, "valueFrom": {"configMapKeyRef": {"name": source, "key": key}}} for key in keys]
+
+
+def config_map_name(job: Job) -> str:
+    """The ConfigMap's name, which is also the volume's."""
+    return f"{job.metadata.name}-svc"
+
+
+def hosts_data(job: Job) -> dict[str, str]:
+    """The ConfigMap's data: per task a list of hosts for files, one for environments, and their number."""
+    data = {}
+    for task in job.spec.tasks:
+        hosts = task_hosts(job, task)
+        data[f"{task.name.replace('-', '_')}.host"] = "\n".join(hosts)
+        data[_hosts_key(task)] = ",".join(hosts)
+        data[_count_key(task)] = str(len(hosts))
+    return data
+
+
+def task_hosts(job: Job, task: TaskSpec) -> list[str]:
+    """The names of a task's pods; a template that sets a host name has but one."""
+    spec = task.template.get("spec") or {}
+    subdomain = spec.get("subdomain") or job.metadata.name
+    if spec.get("hostname"):
+        return [f"{spec['hostname']}.{subdomain}"] if task.replicas else []
+    return [f"{pod_name(job.metadata.name, task.name, index)}.{subdomain}" for index in range(task.replicas)]
+
+
+def _variable_part(task: TaskSpec) -> str:
+    return task.name.upper().replace("-", "_")
+
+
+def _hosts_key(task: TaskSpec) -> str:
+    return f"VC_{_variable_part(task)}_HOSTS"
+
+
+def _count_key(task: TaskSpec) -> str:
+    return f"VC_{_variable_part(task)}_NUM"
