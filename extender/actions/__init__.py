@@ -1,0 +1,10 @@
+"""The steps of a planning cycle. Pure: they read the session, ask its hooks and leave decisions."""
+
+from extender.actions.allocate import Allocate
+from extender.actions.enqueue import Enqueue
+from extender.framework.registry import ActionBuilder
+
+ACTIONS: dict[str, ActionBuilder] = {
+    "enqueue": Enqueue,
+    "allocate": Allocate,
+}

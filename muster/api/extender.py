@@ -26,7 +26,7 @@ class ExtenderFilterResult(ExtenderWire):
 
 
 class HostPriority(ExtenderWire):
-    """Score of one node, 0–10."""
+    """Score of one node, 0-10."""
 
     host: str
     score: int

@@ -4,7 +4,8 @@ Pure functions that the webhook, the controller and the extender evaluate alike.
 """
 
 from copy import deepcopy
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from muster.api import names
 from muster.api.core import Pod
@@ -14,7 +15,8 @@ DEFAULT_POD_SET = "pods"
 """Name of the only pod set of a workload that has no tasks (a Job, a StatefulSet, …)."""
 
 
-class Member(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Member:
     """One seat of a gang."""
 
     pod_set: str

@@ -1,22 +1,36 @@
 """Object metadata of meta/v1, as far as Muster reads it, and RFC 3339 times."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import field
+from msgspec import Meta, field
 
 from muster.api.base import Wire
+
+Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""RFC 3339 text."""
+
+Duration = Annotated[
+    str, Meta(extra_json_schema={"pattern": r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+)$"})
+]
+"""A duration as Go writes it, e.g. `1h30m`; the API server refuses others, which typed clients could not read."""
 
 
 class OwnerReference(Wire):
     """One owner of an object."""
 
     api_version: str
+    """Group and version of the object."""
     kind: str
+    """Kind of the object."""
     name: str
+    """Name of the object."""
     uid: str
+    """UID of the object."""
     controller: bool = False
+    """Whether it manages the other."""
     block_owner_deletion: bool = False
+    """Whether foreground deletion of the owner waits for this object."""
 
 
 class ObjectMeta(Wire):
@@ -50,15 +64,20 @@ class LabelSelectorRequirement(Wire):
     """One expression of a label selector."""
 
     key: str
+    """The label."""
     operator: str
+    """In, NotIn, Exists or DoesNotExist."""
     values: list[str] = field(default_factory=list)
+    """For In and NotIn."""
 
 
 class LabelSelector(Wire):
     """A label selector; all parts must match."""
 
     match_labels: dict[str, str] = field(default_factory=dict)
+    """Labels with these values."""
     match_expressions: list[LabelSelectorRequirement] = field(default_factory=list)
+    """Expressions that must all hold."""
 
 
 class Object(Wire):

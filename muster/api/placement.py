@@ -16,39 +16,53 @@ class NodeRun(Wire):
     """`count` consecutive ranks on one node; an empty node means that these ranks have no place yet."""
 
     node: str = ""
+    """Name of the node."""
     count: Annotated[int, Meta(ge=1)] = 1
+    """How many consecutive ranks are there."""
 
 
 class PodSetPlacement(Wire):
     """The nodes of one pod set in rank order."""
 
     name: str
+    """The task, or `pods` for workloads without tasks."""
     runs: list[NodeRun] = field(default_factory=list)
+    """Nodes in rank order."""
 
 
 class PlacementSpec(Wire):
     """What was decided. Every write that carries it out names the epoch."""
 
     pod_group_uid: str = field(default="", name="podGroupUID")
+    """UID of the PodGroup that this was decided for."""
     epoch: Annotated[int, Meta(ge=1)] = 1
+    """Counts the placements of the gang; it never decreases, and stale writes are refused by it."""
     deadline: str = ""
+    """When the placement is given up if the gang is not bound (RFC 3339)."""
     pod_sets: list[PodSetPlacement] = field(default_factory=list)
+    """The nodes of each pod set."""
 
 
 class PlacementStatus(Wire):
     """How far it is carried out."""
 
     phase: PlacementPhase = "Planned"
+    """Planned, Binding, Bound or Abandoned."""
     bound: NonNegative = 0
+    """Pods that are bound."""
     planned: NonNegative = 0
+    """Pods that have a node in the plan."""
     message: str = ""
+    """Why it was abandoned, or what it waits for."""
 
 
 class Placement(Object):
     """One per gang, named as its PodGroup and owned by it."""
 
     spec: PlacementSpec = field(default_factory=PlacementSpec)
+    """What was decided."""
     status: PlacementStatus = field(default_factory=PlacementStatus)
+    """How far it is carried out; the planner writes it."""
 
 
 def node_of(placement: Placement, pod_set: str, index: int) -> str | None:

@@ -1,0 +1,5 @@
+"""`python -m extender`."""
+
+from extender.main import main
+
+main()

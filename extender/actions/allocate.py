@@ -1,0 +1,188 @@
+"""Give gangs their nodes: the whole minimum under one Statement or nothing, then what else fits."""
+
+from collections import Counter
+
+import numpy as np
+
+from extender.framework import decisions
+from extender.framework.gangs import GangView, PodSetView
+from extender.framework.nodes import Amounts
+from extender.framework.podclass import PodClass
+from extender.framework.session import Session
+from extender.framework.statement import Operation, Statement
+from muster.api.placement import PodSetPlacement, runs_of
+
+IN_FLIGHT_LIMIT = 1024
+"""Seats that may be on their way at once (a single larger gang excepted), so that the members of one gang reach
+kube-scheduler together and its barrier stays short."""
+
+
+class Allocate:
+    """Tries every gang that was let in and has open seats, in the session's order."""
+
+    name = "allocate"
+
+    def execute(self, session: Session) -> None:
+        """Decide Place for the gangs that fit, Unschedulable with the reason for those that do not."""
+        in_flight = session.snapshot.in_flight
+        for gang in session.ordered_gangs([gang for gang in session.snapshot.gangs if _wants_nodes(session, gang)]):
+            if in_flight >= IN_FLIGHT_LIMIT:
+                return
+            if not session.ask("job_ready", gang):
+                session.decide(decisions.Unschedulable(gang, "NotEnoughPods", _not_ready(gang)))
+                continue
+            session.call_all("pre_job_allocation", gang)
+            in_flight += self._try(session, gang)
+
+    def _try(self, session: Session, gang: GangView) -> int:
+        """Place one gang; the number of seats placed."""
+        statement = Statement(session)
+        failed = _place_minimum(session, statement, gang)
+        if failed is not None:
+            statement.discard()
+            message = _why(session, gang, *failed)
+            session.decide(decisions.Unschedulable(gang, "NotEnoughResources", message))
+            return 0
+        _place_rest(session, statement, gang)
+        operations = statement.commit()
+        placed = sum(len(operation.ranks) for operation in operations)
+        if placed:
+            session.decide(decisions.Place(gang, _runs(session, gang, operations), gang.next_epoch(), placed))
+        elif gang.started:
+            _say_why_extras_wait(session, gang)
+        return placed
+
+
+def _wants_nodes(session: Session, gang: GangView) -> bool:
+    let_in = gang.key in session.enqueued or gang.group.status.phase not in {"", "Pending", "Completed"}
+    return let_in and not gang.active and (gang.started is False or any(gang.open_seats().values()))
+
+
+def _not_ready(gang: GangView) -> str:
+    have = sum(len(seats) for seats in gang.open_seats().values()) + gang.taken
+    return f"{have} of the {gang.min_member} pods that start together exist"
+
+
+def minimum_wanted(gang: GangView) -> dict[str, int]:
+    """How many open seats of each pod set must be filled for the gang to start; all 0 once it has."""
+    wanted = {pod_set.name: 0 for pod_set in gang.pod_sets}
+    if gang.started:
+        return wanted
+    seats = gang.open_seats()
+    left = gang.min_member - gang.taken
+    if gang.min_member >= sum(pod_set.minimum for pod_set in gang.pod_sets):
+        for pod_set in gang.pod_sets:
+            missing = max(0, pod_set.minimum - len(pod_set.taken))
+            wanted[pod_set.name] = min(missing, len(seats[pod_set.name]))
+            left -= wanted[pod_set.name]
+    for pod_set in gang.pod_sets:
+        more = max(0, min(left, len(seats[pod_set.name]) - wanted[pod_set.name]))
+        wanted[pod_set.name] += more
+        left -= more
+    return wanted
+
+
+def _place_minimum(session: Session, statement: Statement, gang: GangView) -> tuple[PodSetView, int, int] | None:
+    """Fill the seats the gang needs to start; None on success, else (pod set, wanted, placed) of the set that fails."""
+    wanted = minimum_wanted(gang)
+    seats = gang.open_seats()
+    failed = None
+    for order in _orders(session, gang):
+        checkpoint = statement.checkpoint()
+        failed = None
+        for pod_set in order:
+            ranks = seats[pod_set.name][: wanted[pod_set.name]]
+            placed = fill(session, statement, gang, pod_set, ranks)
+            if placed < len(ranks):
+                failed = failed or (pod_set, len(ranks), placed)
+                break
+        if failed is None:
+            return None
+        statement.rollback(checkpoint)
+    return failed
+
+
+def _place_rest(session: Session, statement: Statement, gang: GangView) -> None:
+    """Fill open seats above the minimum as far as there is room."""
+    filled = Counter[str]()
+    for operation in statement.operations:
+        filled[operation.pod_set] += len(operation.ranks)
+    for pod_set in gang.pod_sets:
+        ranks = gang.open_seats()[pod_set.name][filled[pod_set.name] :]
+        fill(session, statement, gang, pod_set, ranks)
+
+
+def fill(session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: list[int]) -> int:
+    """Put these ranks on nodes, best nodes first and neighbouring ranks beside each other; the number placed."""
+    if not ranks or pod_set.cls is None or session.ask("pre_predicate", gang, pod_set.cls):
+        return 0
+    placed = 0
+    room = usable_room(session, gang, pod_set.cls)
+    for column in _ranked(session, pod_set.cls, room):
+        count = min(int(room[column]), len(ranks) - placed)
+        statement.allocate(gang, pod_set.name, ranks[placed : placed + count], int(column), pod_set.cls)
+        placed += count
+        if placed == len(ranks):
+            break
+    return placed
+
+
+def usable_room(session: Session, gang: GangView, cls: PodClass) -> Amounts:
+    """Pods of this class that fit on each node, 0 where a predicate says no; int64 of shape (nodes,)."""
+    return np.where(session.codes(cls, gang) == 0, session.room(cls), 0)
+
+
+def _ranked(session: Session, cls: PodClass, room: Amounts) -> Amounts:
+    """Columns with room: by score, then in the order of the nodes' names."""
+    columns = session.snapshot.order[room[session.snapshot.order] > 0]
+    scores = session.scores(cls)
+    return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
+
+
+def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
+    """Orders of pod sets to try: greedy pods first, as they are hardest to place; then as written."""
+    totals = session.snapshot.allocatable.sum(axis=1)
+
+    def share(pod_set: PodSetView) -> float:
+        if pod_set.cls is None:
+            return 0.0
+        row = session.snapshot.row_of(pod_set.cls)
+        return float((row / np.maximum(totals, 1)).max(initial=0.0))
+
+    greedy = sorted(gang.pod_sets, key=share, reverse=True)
+    return [greedy] if greedy == gang.pod_sets else [greedy, gang.pod_sets]
+
+
+def _runs(session: Session, gang: GangView, operations: list[Operation]) -> list[PodSetPlacement]:
+    """The placement's seats: those taken already and those just allocated, in rank order."""
+    seats: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
+    for operation in operations:
+        node = session.snapshot.name(operation.column)
+        seats[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
+    return [
+        PodSetPlacement(name=name, runs=runs_of([taken.get(rank, "") for rank in range(max(taken) + 1)]))
+        for name, taken in seats.items()
+        if taken
+    ]
+
+
+def _why(session: Session, gang: GangView, pod_set: PodSetView, wanted: int, placed: int) -> str:
+    """One sentence: what is needed, what there is, and which causes cost how many nodes."""
+    if pod_set.cls is None:
+        return f"{pod_set.name}: there is neither a pod nor a template that says what its pods need"
+    codes = session.codes(pod_set.cls, gang)
+    scarce = session.scarce(pod_set.cls)
+    order = session.snapshot.order
+    causes = Counter(session.causes.words[code] for code in np.where(codes == 0, scarce, codes)[order] if code)
+    listed = ", ".join(f"{count} {words}" for words, count in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
+    text = f"{pod_set.name}: {wanted} more pods must start together and {placed} of them find a place"
+    return f"{text}; of {len(order)} nodes: {listed}" if listed else text
+
+
+def _say_why_extras_wait(session: Session, gang: GangView) -> None:
+    for pod_set in gang.pod_sets:
+        ranks = gang.open_seats()[pod_set.name]
+        if ranks:
+            message = _why(session, gang, pod_set, len(ranks), 0)
+            session.decide(decisions.Unschedulable(gang, "NotEnoughResources", message))
+            return

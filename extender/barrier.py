@@ -1,0 +1,104 @@
+"""The barrier of bind calls: members of one epoch wait for each other, then all are bound.
+
+A held call means that kube-scheduler has checked the member's node in-tree and keeps its room, so that when enough are
+held the gang can start for certain. The barrier is short; gangs are decided before by the planner.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from muster.api.gang import Member
+
+HELD = Gauge("muster_barrier_held", "Bind calls that wait for the other members of their gang")
+OUTCOMES = Counter("muster_barrier_total", "Barriers by how they ended", ["outcome"])
+WAIT = Histogram(
+    "muster_barrier_wait_seconds", "How long the first member waited", buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
+)
+
+
+class Outcome(Enum):
+    """How waiting ended."""
+
+    RELEASED = "released"
+    TIMED_OUT = "timed out"
+    CANCELLED = "cancelled"
+
+
+@dataclass(slots=True)
+class _Meeting:
+    """Members of one gang and epoch."""
+
+    arrived: set[Member] = field(default_factory=set)
+    waiting: int = 0
+    outcome: Outcome | None = None
+    opened_at: float = 0.0
+
+
+class Barrier:
+    """All meetings. `clock` is monotonic seconds; `timeout_s` is counted from the first arrival."""
+
+    def __init__(self, *, timeout_s: float, clock: Callable[[], float]) -> None:
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._meetings: dict[tuple[str, int], _Meeting] = {}
+
+    def join(self, gang_uid: str, epoch: int, member: Member, enough: Callable[[frozenset[Member]], bool]) -> Outcome:
+        """Wait until `enough` holds for the members that have arrived. Every member of the meeting gets one answer.
+
+        `enough` is asked with the members held here; what is bound already it knows itself.
+        """
+        key = (gang_uid, epoch)
+        with self._changed:
+            meeting = self._meetings.get(key)
+            if meeting is None or meeting.outcome is not None:
+                meeting = self._meetings[key] = _Meeting(opened_at=self._clock())
+            meeting.arrived.add(member)
+            meeting.waiting += 1
+            if enough(frozenset(meeting.arrived)):
+                self._end(key, meeting, Outcome.RELEASED)
+            HELD.inc()
+            try:
+                return self._wait(key, meeting)
+            finally:
+                HELD.dec()
+                meeting.waiting -= 1
+
+    def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
+        """End the meetings of a gang (of one epoch, or all): its placement is over, or a member is gone."""
+        with self._changed:
+            for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
+                self._end(key, self._meetings[key], Outcome.CANCELLED)
+
+    def cancel_all(self) -> None:
+        """End every meeting: this process does not lead any more."""
+        with self._changed:
+            for key in list(self._meetings):
+                self._end(key, self._meetings[key], Outcome.CANCELLED)
+
+    def held(self, gang_uid: str) -> int:
+        """Members of a gang that wait at this moment."""
+        with self._changed:
+            return sum(meeting.waiting for (uid, _), meeting in self._meetings.items() if uid == gang_uid)
+
+    def _wait(self, key: tuple[str, int], meeting: _Meeting) -> Outcome:
+        while meeting.outcome is None:
+            left = meeting.opened_at + self._timeout_s - self._clock()
+            if left <= 0:
+                self._end(key, meeting, Outcome.TIMED_OUT)
+                break
+            self._changed.wait(left)
+        return meeting.outcome or Outcome.TIMED_OUT
+
+    def _end(self, key: tuple[str, int], meeting: _Meeting, outcome: Outcome) -> None:
+        if meeting.outcome is None:
+            meeting.outcome = outcome
+            OUTCOMES.labels(outcome.name.lower()).inc()
+            WAIT.observe(self._clock() - meeting.opened_at)
+            self._changed.notify_all()
+        if self._meetings.get(key) is meeting:
+            del self._meetings[key]

@@ -1,0 +1,262 @@
+"""Carries a cycle's decisions out: the only place of the extender's planner that writes.
+
+Order matters: a placement is written before anything acts on it, and a PodGroup becomes Inqueue only after its
+placement stands, so that its pods can be born on their nodes. What the API server confirms is handed to the state at
+once. A write that fails is logged and decided again in a later cycle.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import msgspec
+import structlog
+from muster.kube.events import Recorder
+from prometheus_client import Counter
+
+from extender.barrier import Barrier
+from extender.cluster import Cluster
+from extender.framework import decisions
+from extender.framework.gangs import GangView
+from extender.framework.groupstatus import wanted_status
+from extender.framework.session import Session
+from muster.api import names
+from muster.api.core import PODS
+from muster.api.gang import DEFAULT_POD_SET, pinned_affinity
+from muster.api.meta import OwnerReference, format_time
+from muster.api.placement import PLACEMENTS, Placement
+from muster.api.scheduling import POD_GROUPS, PodGroupStatus
+from muster.kube.client import Client
+from muster.kube.errors import APIError, NotFound
+
+log = structlog.get_logger()
+D = TypeVar("D", bound=decisions.Decision)
+WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
+
+DEADLINE_S = 30.0
+DEADLINE_PER_SEAT_S = 0.05
+COUNTS_EVERY_S = 1.0
+RETRY_S = 1.0
+EVICT_AGAIN_S = 5.0
+
+
+class Committer:
+    """Writes placements, statuses, releases and evictions. `clock` is seconds since the epoch."""
+
+    def __init__(
+        self, client: Client, cluster: Cluster, barrier: Barrier, recorder: Recorder, *, clock: Callable[[], float]
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._barrier = barrier
+        self._recorder = recorder
+        self._clock = clock
+        self._pool = ThreadPoolExecutor(16, thread_name_prefix="commit")
+        self._said: dict[str, tuple[GangView, str]] = {}
+        self._status_at: dict[str, float] = {}
+        self._not_before: dict[str, float] = {}
+
+    def carry_out(self, session: Session) -> None:
+        """Write everything this cycle decided; returns when all writes have been answered."""
+        self._each("placement", self._settle, _of(session, decisions.Settle))
+        self._each("placement", lambda place: self._place(session, place), _of(session, decisions.Place))
+        self._write_statuses(session)
+        self._each("release", self._release, _of(session, decisions.Release))
+        self._each("eviction", self._evict, _of(session, decisions.Evict))
+
+    def _each(self, what: str, fn: Callable[[D], None], items: Iterable[D]) -> None:
+        """Run all in parallel; one that fails does not keep the others."""
+
+        def guarded(item: D) -> None:
+            key = item.gang.key
+            if self._not_before.get(f"{what}/{key}", 0.0) > self._clock():
+                return
+            try:
+                fn(item)
+                WRITES.labels(what, "ok").inc()
+            except APIError as error:
+                WRITES.labels(what, "failed").inc()
+                self._not_before[f"{what}/{key}"] = self._clock() + RETRY_S
+                log.warning("write failed; it is decided again", what=what, gang=key, error=str(error))
+
+        list(self._pool.map(guarded, items))
+
+    # -- placements -------------------------------------------------------------------------------------------------
+
+    def _place(self, session: Session, place: decisions.Place) -> None:
+        gang = place.gang
+        deadline = self._clock() + DEADLINE_S + DEADLINE_PER_SEAT_S * (session.snapshot.in_flight + place.new_seats)
+        spec = {
+            "podGroupUID": gang.uid,
+            "epoch": place.epoch,
+            "deadline": format_time(deadline),
+            "podSets": msgspec.to_builtins(place.pod_sets),
+        }
+        status = {"phase": "Planned", "bound": gang.taken, "planned": gang.taken + place.new_seats, "message": ""}
+        with self._cluster.lock:
+            known = self._cluster.state.placements.get(gang.key)
+        namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
+        if known is not None and known.spec.pod_group_uid != gang.uid:
+            self._client.delete(PLACEMENTS, name, namespace, uid=known.metadata.uid)
+            self._saw(known, None)
+            known = None
+        if known is None:
+            owner = OwnerReference(
+                api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=name, uid=gang.uid,
+                controller=True, block_owner_deletion=True,
+            )  # fmt: skip
+            body = {
+                "apiVersion": PLACEMENTS.api_version,
+                "kind": PLACEMENTS.kind,
+                "metadata": {"name": name, "namespace": namespace, "ownerReferences": [msgspec.to_builtins(owner)]},
+                "spec": spec,
+                "status": status,
+            }
+            self._saw(None, self._client.create(PLACEMENTS, body, namespace))
+        else:
+            self._patch_placement(known, {"spec": spec, "status": status})
+        log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
+
+    def _settle(self, settle: decisions.Settle) -> None:
+        placement = settle.gang.placement
+        if placement is None:
+            return
+        if settle.phase == "Abandoned":
+            self._barrier.cancel(settle.gang.uid)
+            log.info("placement abandoned", gang=settle.gang.key, reason=settle.message)
+            self._recorder.event(settle.gang.group, "Warning", "PlacementAbandoned", settle.message)
+        patch: dict[str, object] = {
+            "status": {"phase": settle.phase, "bound": settle.gang.taken, "message": settle.message}
+        }
+        if settle.pod_sets is not None:
+            patch["spec"] = {"epoch": settle.gang.next_epoch(), "podSets": msgspec.to_builtins(settle.pod_sets)}
+        self._patch_placement(placement, patch)
+
+    def say_binding(self, placement: Placement, bound: int) -> None:
+        """Let `kubectl get placements -w` show that the members are being bound now; does not block.
+
+        It is the story, not the truth (the pods are), so that a write that comes too late may be lost.
+        """
+
+        def write() -> None:
+            try:
+                self._patch_placement(placement, {"status": {"phase": "Binding", "bound": bound}})
+            except APIError as error:
+                log.debug("phase Binding not written", placement=placement.metadata.key, error=str(error))
+
+        self._pool.submit(write)
+
+    def _patch_placement(self, known: Placement, patch: dict[str, object]) -> None:
+        meta = known.metadata
+        body = {**patch, "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}}
+        self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))
+
+    def _saw(self, old: Placement | None, new: Placement | None) -> None:
+        with self._cluster.lock:
+            self._cluster.state.on_placement(old, new)
+        self._cluster.changed()
+
+    # -- statuses ---------------------------------------------------------------------------------------------------
+
+    def _write_statuses(self, session: Session) -> None:
+        waits = {decision.gang.key: decision for decision in _of(session, decisions.Unschedulable)}
+        due = []
+        for gang in session.snapshot.gangs:
+            why = waits.get(gang.key)
+            enqueued = gang.key in session.enqueued
+            text = f"{enqueued} {why.message if why else ''}"
+            said = self._said.get(gang.key)
+            if said is not None and said[0] is gang and said[1] == text:
+                continue
+            status = wanted_status(gang, enqueued=enqueued, waits=why, now=session.now)
+            if status == gang.group.status:
+                self._said[gang.key] = (gang, text)
+            elif self._due(gang, status, session.now):
+                due.append((gang, status, text, why))
+        list(self._pool.map(lambda item: self._write_status(*item), due))
+        if len(self._said) > 2 * len(session.snapshot.gangs) + 100:
+            keys = {gang.key for gang in session.snapshot.gangs}
+            self._said = {key: said for key, said in self._said.items() if key in keys}
+            self._status_at = {key: moment for key, moment in self._status_at.items() if key in keys}
+
+    def _due(self, gang: GangView, status: PodGroupStatus, now: float) -> bool:
+        """A new phase is written at once, new counts and texts at most once a second."""
+        if status.phase != gang.group.status.phase:
+            return True
+        return now - self._status_at.get(gang.key, 0.0) >= COUNTS_EVERY_S
+
+    def _write_status(
+        self, gang: GangView, status: PodGroupStatus, text: str, why: decisions.Unschedulable | None
+    ) -> None:
+        meta = gang.group.metadata
+        wanted = msgspec.to_builtins(status)
+        body = {
+            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+            "status": {"running": 0, "succeeded": 0, "failed": 0, **wanted},
+        }
+        self._status_at[gang.key] = self._clock()
+        try:
+            group = self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
+        except APIError as error:
+            WRITES.labels("status", "failed").inc()
+            log.info("PodGroup status not written; it is decided again", gang=gang.key, error=str(error))
+            return
+        WRITES.labels("status", "ok").inc()
+        self._said[gang.key] = (gang, text)
+        with self._cluster.lock:
+            self._cluster.state.on_pod_group(gang.group, group)
+        self._cluster.changed()
+        self._tell(gang, status, why)
+
+    def _tell(self, gang: GangView, status: PodGroupStatus, why: decisions.Unschedulable | None) -> None:
+        before = {(condition.type, condition.status, condition.message) for condition in gang.group.status.conditions}
+        for condition in status.conditions:
+            if condition.status != "True" or (condition.type, "True", condition.message) in before:
+                continue
+            if condition.type == "Unschedulable" and why is not None:
+                self._recorder.event(gang.group, "Warning", "Unschedulable", condition.message)
+            elif condition.type == "Scheduled":
+                self._recorder.event(gang.group, "Normal", "Scheduled", condition.message)
+
+    # -- pods -------------------------------------------------------------------------------------------------------
+
+    def _release(self, release: decisions.Release) -> None:
+        pod = release.pod
+        annotations = {names.EPOCH: str(release.epoch)}
+        if pod.member and pod.member.pod_set == DEFAULT_POD_SET:
+            annotations[names.MEMBER_INDEX] = str(pod.member.index)
+        body: dict[str, object] = {"metadata": {"uid": pod.uid, "annotations": annotations}}
+        if pod.gated:
+            annotations[names.NODE] = release.node
+            affinity = pinned_affinity(msgspec.to_builtins(pod.cls.affinity) or None, release.node)
+            body["spec"] = {
+                "schedulingGates": [{"name": gate} for gate in pod.other_gates],
+                "affinity": {"nodeAffinity": affinity["nodeAffinity"]},
+            }
+        new = self._client.merge_patch(PODS, pod.name, body, pod.namespace)
+        with self._cluster.lock:
+            self._cluster.state.on_pod(None, new)
+
+    def _evict(self, evict: decisions.Evict) -> None:
+        pod = evict.pod
+        if self._not_before.get(f"evicted/{pod.uid}", 0.0) > self._clock():
+            return
+        self._not_before[f"evicted/{pod.uid}"] = self._clock() + EVICT_AGAIN_S
+        try:
+            if not evict.started:  # it never ran, so no policy of its owner may see an eviction
+                mark = {"metadata": {"uid": pod.uid, "annotations": {names.OUT_OF_SYNC: "true"}}}
+                self._client.merge_patch(PODS, pod.name, mark, pod.namespace)
+            self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, grace_period_s=None if evict.started else 0)
+        except NotFound:
+            return
+        log.info("evicted", pod=f"{pod.namespace}/{pod.name}", reason=evict.reason, started=evict.started)
+        if evict.started:
+            self._recorder.event(evict.gang.group, "Normal", "Evict", f"{pod.name}: {evict.reason}")
+
+    def stop(self) -> None:
+        """End the writers."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _of(session: Session, kind: type[D]) -> list[D]:
+    return [decision for decision in session.decisions if isinstance(decision, kind)]

@@ -1,0 +1,65 @@
+"""What a cycle decides. Decisions are data; `extender.commit` carries them out."""
+
+from dataclasses import dataclass
+
+from extender.framework.gangs import GangView, PodRecord
+from muster.api.placement import PlacementPhase, PodSetPlacement
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Write a placement of this gang: it covers members that are bound already as well as new ones."""
+
+    gang: GangView
+    pod_sets: list[PodSetPlacement]
+    epoch: int
+    new_seats: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Change the phase of the gang's placement; `pod_sets` replaces its seats if given (then with a new epoch)."""
+
+    gang: GangView
+    phase: PlacementPhase
+    message: str
+    pod_sets: list[PodSetPlacement] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """The gang may have its pods created."""
+
+    gang: GangView
+
+
+@dataclass(frozen=True, slots=True)
+class Unschedulable:
+    """The gang waits, and why."""
+
+    gang: GangView
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Delete a pod (UID as precondition); `started` says whether it may have run."""
+
+    gang: GangView
+    pod: PodRecord
+    reason: str
+    started: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Let a pod go to its node: gate off and pin on in one patch (or, for a pod without a gate, tell it its node)."""
+
+    gang: GangView
+    pod: PodRecord
+    node: str
+    epoch: int
+
+
+Decision = Release | Place | Settle | Enqueue | Unschedulable | Evict

@@ -1,0 +1,152 @@
+"""Every hook a plugin can register, as data, and one aggregation per rule.
+
+The hooks and their rules are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case.
+Predicates and scores are functions of a pod class that answer for all nodes at once; `per_node` and `per_node_score` lift ordinary
+functions.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Hook = Callable[..., Any]
+
+
+class Rule(Enum):
+    """How the answers of several plugins become one."""
+
+    FIRST_NON_ZERO = "the first comparison that is not 0 decides"
+    FIRST_ERROR = "the first refusal decides"
+    SUM = "scores add up"
+    ALL_AGREE = "every plugin must agree; nobody registered means yes"
+    FIRST_REGISTERED = "only the plugin that registered first is asked"
+    REFINE = "each plugin's node sets are fed to the next"
+    MERGE = "maps are merged, the last plugin wins"
+    CALL_ALL = "every plugin is told"
+
+
+HOOKS: dict[str, Rule] = {
+    # orders: (left, right) -> negative if left comes first
+    "queue_order": Rule.FIRST_NON_ZERO,
+    "job_order": Rule.FIRST_NON_ZERO,
+    "pod_set_order": Rule.FIRST_NON_ZERO,
+    "sub_group_set_order": Rule.FIRST_NON_ZERO,
+    "task_order": Rule.FIRST_NON_ZERO,
+    # nodes: pre_predicate(gang, class) -> reason or ""; predicate(class) -> causes; node_order(class) -> scores
+    "pre_predicate": Rule.FIRST_ERROR,
+    "predicate": Rule.FIRST_ERROR,
+    "node_pre_order": Rule.CALL_ALL,
+    "node_order": Rule.SUM,
+    "gpu_order": Rule.SUM,
+    "subset_nodes": Rule.REFINE,
+    # queues and fairness
+    "can_reclaim_resources": Rule.FIRST_REGISTERED,
+    "reclaim_victim_filter": Rule.ALL_AGREE,
+    "reclaim_scenario_validator": Rule.ALL_AGREE,
+    "preempt_victim_filter": Rule.ALL_AGREE,
+    "preempt_scenario_validator": Rule.ALL_AGREE,
+    "is_job_over_queue_capacity": Rule.FIRST_REGISTERED,
+    "is_non_preemptible_job_over_queue_quota": Rule.FIRST_REGISTERED,
+    "is_task_allocation_on_node_over_capacity": Rule.FIRST_REGISTERED,
+    "get_queue_allocated_resources": Rule.FIRST_REGISTERED,
+    "get_queue_deserved_resources": Rule.FIRST_REGISTERED,
+    "get_queue_fair_share": Rule.FIRST_REGISTERED,
+    # life of a gang in a cycle
+    "job_ready": Rule.ALL_AGREE,
+    "pre_job_allocation": Rule.CALL_ALL,
+    "on_job_solution_start": Rule.CALL_ALL,
+    "allocated": Rule.CALL_ALL,
+    "deallocated": Rule.CALL_ALL,
+    "bind_request_mutate": Rule.MERGE,
+    "http_handler": Rule.MERGE,
+}
+
+
+def first_non_zero(fns: Iterable[Hook], *args: object) -> int:
+    """The first comparison that is not 0."""
+    return next((result for fn in fns if (result := fn(*args))), 0)
+
+
+def first_error(fns: Iterable[Hook], *args: object) -> Any:
+    """The first refusal; element by element where the answers are arrays of cause codes, 0 meaning "passes"."""
+    answer: Any = None
+    for fn in fns:
+        result = fn(*args)
+        if not isinstance(result, np.ndarray):
+            if result:
+                return result
+        elif answer is None:
+            answer = result
+        else:
+            answer = np.where(answer == 0, result, answer)
+    return answer
+
+
+def total(fns: Iterable[Hook], *args: object) -> Any:
+    """The sum of the scores; 0 if nobody scores."""
+    return sum((fn(*args) for fn in fns), start=0)
+
+
+def all_agree(fns: Iterable[Hook], *args: object) -> bool:
+    """Whether every plugin agrees."""
+    return all(fn(*args) for fn in fns)
+
+
+def first_registered(fns: Sequence[Hook], *args: object) -> Any:
+    """The answer of the plugin that registered first; None if nobody did."""
+    return fns[0](*args) if fns else None
+
+
+def refine(fns: Iterable[Hook], node_sets: list[Any], *args: object) -> list[Any]:
+    """Every plugin splits every set that the one before it left."""
+    for fn in fns:
+        node_sets = [part for node_set in node_sets for part in fn(node_set, *args)]
+    return node_sets
+
+
+def merge(fns: Iterable[Hook], *args: object) -> dict[str, Any]:
+    """All maps as one."""
+    result: dict[str, Any] = {}
+    for fn in fns:
+        result |= fn(*args)
+    return result
+
+
+def call_all(fns: Iterable[Hook], *args: object) -> None:
+    """Tell every plugin."""
+    for fn in fns:
+        fn(*args)
+
+
+AGGREGATES: dict[Rule, Callable[..., Any]] = {
+    Rule.FIRST_NON_ZERO: first_non_zero,
+    Rule.FIRST_ERROR: first_error,
+    Rule.SUM: total,
+    Rule.ALL_AGREE: all_agree,
+    Rule.FIRST_REGISTERED: first_registered,
+    Rule.REFINE: refine,
+    Rule.MERGE: merge,
+    Rule.CALL_ALL: call_all,
+}
+
+
+class Causes:
+    """Why a node does not take a pod: small integer codes ↔ words. Code 0 means that it does."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = ["fits"]
+        self._codes: dict[str, int] = {"": 0}
+
+    def code(self, words: str) -> int:
+        """The code of these words; new words get a new code."""
+        code = self._codes.get(words)
+        if code is None:
+            code = self._codes[words] = len(self.words)
+            self.words.append(words)
+        return code
+
+
+Codes = NDArray[np.int16]

@@ -1,0 +1,166 @@
+"""Nodes by resources as integer arrays, kept by events.
+
+`allocatable` and `used` are int64 of shape (resources, nodes): resource-major, so that one requested resource over all
+nodes is one contiguous row. cpu is in milli-CPU, everything else in base units. What uses a node is a *charge*: a pod
+bound to it, or a seat that a placement holds for a pod that is not bound yet.
+"""
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.framework.podclass import PodClass
+from muster.api.core import Node
+from muster.resources.pods import node_allocatable
+from muster.resources.vector import Vector
+
+Amounts = NDArray[np.int64]
+GROWTH = 64
+
+
+@dataclass(slots=True)
+class Charge:
+    """What one holder takes from one node."""
+
+    node: str
+    cls: PodClass
+
+
+class NodeTable:
+    """Every node's column and every charge; a node that is not known yet may be charged already."""
+
+    def __init__(self) -> None:
+        self.axis: dict[str, int] = {}
+        self.index: dict[str, int] = {}
+        self.nodes: list[Node | None] = []
+        self.allocatable: Amounts = np.zeros((0, 0), dtype=np.int64)
+        self.used: Amounts = np.zeros((0, 0), dtype=np.int64)
+        self.changed: Amounts = np.zeros(0, dtype=np.int64)
+        self.generation = 0
+        self._free_columns: list[int] = []
+        self._charges: dict[Hashable, Charge] = {}
+        self._by_node: dict[str, set[Hashable]] = {}
+        self._order: Amounts | None = None
+
+    def put(self, node: Node) -> bool:
+        """Add or update a node; True if anything that scheduling looks at changed (heartbeats do not)."""
+        name = node.metadata.name
+        column = self.index.get(name)
+        old = self.nodes[column] if column is not None else None
+        if old is not None and _same(old, node):
+            return False
+        amounts = node_allocatable(node)
+        for resource in amounts:
+            self._row(resource)
+        if column is None:
+            column = self._new_column(name)
+        self.nodes[column] = node
+        self.generation += 1
+        self.changed[column] = self.generation
+        self.allocatable[:, column] = self.row_of(amounts)
+        return True
+
+    def remove(self, name: str) -> None:
+        """Forget a node; its charges stay until their holders go."""
+        column = self.index.pop(name, None)
+        if column is None:
+            return
+        self.nodes[column] = None
+        self.allocatable[:, column] = 0
+        self.used[:, column] = 0
+        self.generation += 1
+        self.changed[column] = self.generation
+        self._free_columns.append(column)
+        self._order = None
+
+    def charge(self, holder: Hashable, node: str, cls: PodClass) -> None:
+        """Let `holder` use what `cls` requests on `node`, in place of what it used before."""
+        known = self._charges.get(holder)
+        if known is not None and known.node == node and known.cls is cls:
+            return
+        self.discharge(holder)
+        self._charges[holder] = Charge(node, cls)
+        self._by_node.setdefault(node, set()).add(holder)
+        if node in self.index:
+            row = self.row_of(cls.requests)  # may add rows, so it comes before the array is looked at
+            self.used[:, self.index[node]] += row
+
+    def discharge(self, holder: Hashable) -> None:
+        """Give back what `holder` uses; nothing happens if it uses nothing."""
+        charge = self._charges.pop(holder, None)
+        if charge is None:
+            return
+        holders = self._by_node[charge.node]
+        holders.discard(holder)
+        if not holders:
+            del self._by_node[charge.node]
+        if charge.node in self.index:
+            self.used[:, self.index[charge.node]] -= self.row_of(charge.cls.requests)
+
+    def charged(self, holder: Hashable) -> str | None:
+        """The node that `holder` uses."""
+        charge = self._charges.get(holder)
+        return charge.node if charge else None
+
+    def row_of(self, vector: Vector) -> Amounts:
+        """A vector along the resource axis; resources that were never seen get a row of their own."""
+        rows = [self._row(resource) for resource in vector]
+        result = np.zeros(len(self.axis), dtype=np.int64)
+        result[rows] = list(vector.values())
+        return result
+
+    def order(self) -> Amounts:
+        """Columns of the known nodes in natural order of their names (node-2 before node-10)."""
+        if self._order is None:
+            names = sorted(self.index, key=_natural)
+            self._order = np.fromiter((self.index[name] for name in names), dtype=np.int64, count=len(names))
+        return self._order
+
+    def recomputed_use(self) -> Amounts:
+        """`used` made anew from the charges; equal to `used` unless there is a defect (the self-check compares)."""
+        used = np.zeros_like(self.used)
+        for charge in self._charges.values():
+            if charge.node in self.index:
+                used[:, self.index[charge.node]] += self.row_of(charge.cls.requests)
+        return used
+
+    def _row(self, resource: str) -> int:
+        row = self.axis.get(resource)
+        if row is None:
+            row = self.axis[resource] = len(self.axis)
+            pad = ((0, 1), (0, 0))
+            self.allocatable, self.used = np.pad(self.allocatable, pad), np.pad(self.used, pad)
+        return row
+
+    def _new_column(self, name: str) -> int:
+        if not self._free_columns:
+            size = self.allocatable.shape[1]
+            grown = max(GROWTH, size)
+            self.allocatable = np.pad(self.allocatable, ((0, 0), (0, grown)))
+            self.used = np.pad(self.used, ((0, 0), (0, grown)))
+            self.changed = np.pad(self.changed, (0, grown))
+            self.nodes += [None] * grown
+            self._free_columns = list(range(size + grown - 1, size - 1, -1))
+        column = self._free_columns.pop()
+        self.index[name] = column
+        self._order = None
+        for holder in self._by_node.get(name, ()):
+            row = self.row_of(self._charges[holder].cls.requests)
+            self.used[:, column] += row
+        return column
+
+
+def _same(old: Node, new: Node) -> bool:
+    return (
+        old.metadata.uid == new.metadata.uid
+        and old.metadata.labels == new.metadata.labels
+        and old.spec == new.spec
+        and old.status.allocatable == new.status.allocatable
+    )
+
+
+def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)

@@ -1,0 +1,74 @@
+"""Plugins and actions by name: the built-in ones and those of installed packages (entry points)."""
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+from extender.framework.session import Session
+
+PLUGIN_GROUP = "muster.extender.plugins"
+ACTION_GROUP = "muster.extender.actions"
+
+
+class Plugin(Protocol):
+    """One plugin; built once from its arguments, so it may keep caches from one cycle to the next."""
+
+    @property
+    def name(self) -> str:
+        """As the configuration calls it."""
+
+    def on_session_open(self, session: Session) -> None:
+        """Look at the snapshot and register hooks."""
+
+    def on_session_close(self, session: Session) -> None:
+        """The cycle is over."""
+
+
+class Action(Protocol):
+    """One step of a cycle."""
+
+    @property
+    def name(self) -> str:
+        """As the configuration calls it."""
+
+    def execute(self, session: Session) -> None:
+        """Decide over the session's snapshot."""
+
+
+PluginBuilder = Callable[[Mapping[str, Any]], Plugin]
+"""Builds a plugin from its arguments; raises ValueError that lists the valid ones for an unknown argument."""
+ActionBuilder = Callable[[], Action]
+
+
+class Registry:
+    """Builders by name."""
+
+    def __init__(self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder]) -> None:
+        self._plugins = dict(plugins) | _installed(PLUGIN_GROUP)
+        self._actions = dict(actions) | _installed(ACTION_GROUP)
+
+    def plugin(self, name: str, arguments: Mapping[str, Any]) -> Plugin:
+        """Build a plugin. Raises ValueError for a name or argument that does not exist."""
+        return _named(self._plugins, "plugin", name)(arguments)  # type: ignore[no-any-return]
+
+    def action(self, name: str) -> Action:
+        """Build an action. Raises ValueError for a name that does not exist."""
+        return _named(self._actions, "action", name)()  # type: ignore[no-any-return]
+
+
+def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str, ...] = ()) -> None:
+    """Raise ValueError if there is an argument that the plugin does not know."""
+    unknown = sorted(set(arguments) - set(valid))
+    if unknown:
+        known = ", ".join(valid) or "none"
+        raise ValueError(f"plugin {plugin!r} has no argument {', '.join(map(repr, unknown))}; valid arguments: {known}")
+
+
+def _named(builders: Mapping[str, Any], what: str, name: str) -> Any:
+    if name not in builders:
+        raise ValueError(f"there is no {what} {name!r}; valid {what}s: {', '.join(sorted(builders))}")
+    return builders[name]
+
+
+def _installed(group: str) -> dict[str, Any]:
+    return {entry.name: entry.load() for entry in entry_points(group=group)}

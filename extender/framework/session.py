@@ -1,0 +1,134 @@
+"""One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from extender.framework.decisions import Decision
+from extender.framework.gangs import GangView
+from extender.framework.hooks import AGGREGATES, HOOKS, Causes, Codes, Hook, Rule
+from extender.framework.nodes import Amounts
+from extender.framework.podclass import PodClass
+from extender.framework.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from extender.framework.statement import Operation
+
+LARGE = np.iinfo(np.int64).max
+
+
+class Session:
+    """What plugins and actions see during one cycle."""
+
+    def __init__(self, snapshot: Snapshot, *, now: float, causes: Causes | None = None, settings: Any = None) -> None:
+        self.snapshot = snapshot
+        self.now = now
+        """Seconds since the epoch; the only clock there is in here."""
+        self.causes = causes or Causes()
+        self.settings = settings
+        self.committed: list[Operation] = []
+        self.decisions: list[Decision] = []
+        self.enqueued: set[str] = set()
+        """Keys of gangs that this cycle let in."""
+        self.avoided: dict[str, set[str]] = {}
+        """Gang key → nodes that refused a member of it lately."""
+        self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
+
+    def add(self, hook: str, fn: Hook) -> None:
+        """Register a plugin's function. Raises KeyError, naming the hooks there are, for an unknown one."""
+        if hook not in self._hooks:
+            raise KeyError(f"there is no hook {hook!r}; the hooks are {', '.join(sorted(self._hooks))}")
+        self._hooks[hook].append(fn)
+
+    def ask(self, hook: str, *args: Any) -> Any:
+        """The plugins' answers, made one by the hook's rule."""
+        return AGGREGATES[HOOKS[hook]](self._hooks[hook], *args)
+
+    def call_all(self, hook: str, *args: Any) -> None:
+        """Tell every plugin that registered."""
+        if HOOKS[hook] is not Rule.CALL_ALL:
+            raise KeyError(f"hook {hook!r} is asked, not called: {HOOKS[hook].value}")
+        for fn in self._hooks[hook]:
+            fn(*args)
+
+    def decide(self, decision: Decision) -> None:
+        """Let a decision out of the session."""
+        self.decisions.append(decision)
+
+    # -- questions that actions ask ---------------------------------------------------------------------------------
+
+    def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
+        """Gangs in the order in which they are tried: queue order, then job order, then age, then UID."""
+        return sorted(gangs, key=cmp_to_key(self._compare))
+
+    def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
+        """Per node (all columns), why it does not take a pod of this class, room aside; 0 where it does."""
+        codes: Codes | None = self.ask("predicate", cls)
+        if codes is None:
+            codes = np.zeros(len(self.snapshot.nodes), dtype=np.int16)
+        avoided = self.avoided.get(gang.key) if gang else None
+        if avoided:
+            columns = [self.snapshot.table.index[name] for name in avoided if name in self.snapshot.table.index]
+            codes = codes.copy()
+            codes[columns] = self.causes.code("refused a member of this gang a moment ago")
+        return codes
+
+    def room(self, cls: PodClass, free: Amounts | None = None) -> Amounts:
+        """How many pods of this class fit on each node by resources alone, int64 of shape (nodes,)."""
+        free = self.snapshot.free if free is None else free
+        row = self.snapshot.row_of(cls)
+        if self.snapshot.unknown_resources(cls):
+            return np.zeros(free.shape[1], dtype=np.int64)
+        wanted = np.flatnonzero(row)
+        if not len(wanted):
+            return np.full(free.shape[1], LARGE)
+        room: Amounts = np.maximum((free[wanted] // row[wanted, None]).min(axis=0), 0)
+        return room
+
+    def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
+        """Per node, which resource is too scarce for one pod of this class; 0 where one fits."""
+        free = self.snapshot.free if free is None else free
+        codes = np.zeros(free.shape[1], dtype=np.int16)
+        for name in self.snapshot.unknown_resources(cls):
+            codes[:] = self.causes.code(f"too little {name}")
+        for resource, amount in cls.requests.items():
+            position = self.snapshot.table.axis.get(resource)
+            if amount and position is not None and position < free.shape[0]:
+                code = self.causes.code("too many pods" if resource == "pods" else f"too little {resource}")
+                codes = np.where((codes == 0) & (free[position] < amount), code, codes)
+        return codes
+
+    def scores(self, cls: PodClass) -> Any:
+        """Score per node, float64 of shape (nodes,); 0 if nobody scores."""
+        return self.ask("node_order", cls)
+
+    def _compare(self, left: GangView, right: GangView) -> int:
+        order = self.ask("queue_order", left, right) if left.queue != right.queue else 0
+        order = order or self.ask("job_order", left, right)
+        if order:
+            return int(order)
+        return -1 if (left.created, left.uid) < (right.created, right.uid) else 1
+
+
+def per_node(fn: Callable[[PodClass, Any], str], session: Session) -> Callable[[PodClass], Codes]:
+    """Lift `fn(class, node) -> words or ""` to a predicate over all nodes, for authors who do not need the speed."""
+
+    def predicate(cls: PodClass) -> Codes:
+        nodes = session.snapshot.nodes
+        words = [fn(cls, node) if node else "" for node in nodes]
+        return np.array([session.causes.code(word) for word in words], dtype=np.int16)
+
+    return predicate
+
+
+def per_node_score(fn: Callable[[PodClass, Any], float], session: Session) -> Callable[[PodClass], Any]:
+    """Lift `fn(class, node) -> score` to a score over all nodes."""
+
+    def score(cls: PodClass) -> Any:
+        return np.array([fn(cls, node) if node else 0.0 for node in session.snapshot.nodes], dtype=np.float64)
+
+    return score

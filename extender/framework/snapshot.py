@@ -1,0 +1,69 @@
+"""The copy of the cluster that one cycle plans on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from extender.framework.gangs import GangView
+from extender.framework.nodes import Amounts, NodeTable
+from extender.framework.podclass import PodClass
+from extender.framework.state import State
+from muster.api.core import Node
+from muster.api.scheduling import Queue
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Arrays are copies and may be changed; objects are shared and may not."""
+
+    gangs: list[GangView]
+    queues: dict[str, Queue]
+    nodes: list[Node | None]
+    order: Amounts
+    """Columns of the known nodes in natural order of their names."""
+    changed: Amounts
+    """Generation in which each node last changed, int64 of shape (nodes,)."""
+    generation: int
+    allocatable: Amounts
+    free: Amounts
+    """What is neither used nor held, int64 of shape (resources, nodes)."""
+    in_flight: int
+    """Seats that active placements hold for pods that are not bound yet."""
+    table: NodeTable
+
+    def name(self, column: int) -> str:
+        """The node in a column."""
+        node = self.nodes[column]
+        return node.metadata.name if node else ""
+
+    def row_of(self, cls: PodClass) -> Amounts:
+        """What one pod of this class takes, along the resource axis of this snapshot; int64 of shape (resources,)."""
+        row = np.zeros(self.free.shape[0], dtype=np.int64)
+        for resource, amount in cls.requests.items():
+            position = self.table.axis.get(resource)
+            if position is not None and position < len(row):
+                row[position] = amount
+        return row
+
+    def unknown_resources(self, cls: PodClass) -> list[str]:
+        """Requested resources that no node of this snapshot has ever offered."""
+        size = self.free.shape[0]
+        return [name for name, amount in cls.requests.items() if amount and self.table.axis.get(name, size) >= size]
+
+
+def take(state: State) -> Snapshot:
+    """Copy the state; the caller holds its lock."""
+    table = state.nodes
+    gangs = state.gangs()  # before the arrays: looking at gangs may meet new resources
+    return Snapshot(
+        gangs=gangs,
+        queues=dict(state.queues),
+        nodes=list(table.nodes),
+        order=table.order().copy(),
+        changed=table.changed.copy(),
+        generation=table.generation,
+        allocatable=table.allocatable.copy(),
+        free=table.allocatable - table.used,
+        in_flight=state.held_seats(),
+        table=table,
+    )

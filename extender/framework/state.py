@@ -1,0 +1,310 @@
+"""The cluster as the planner knows it, kept by events.
+
+Every method takes one object that changed (None: gone) and costs only what changed. Objects that Muster wrote itself
+are handed in as soon as the API server has confirmed them, before the watch tells the same; an older version that
+arrives later is ignored. The caller holds the lock; nothing here blocks.
+"""
+
+from dataclasses import replace
+
+import msgspec
+
+from extender.framework.gangs import ACTIVE, GangView, PodRecord, PodSetView, Seat, seats_of
+from extender.framework.nodes import NodeTable
+from extender.framework.podclass import ClassTable
+from muster.api.batch import Job
+from muster.api.core import Node, Pod, PodSpec, PriorityClass
+from muster.api.gang import DEFAULT_POD_SET, Member, epoch_of, gang_of, gated, member_of
+from muster.api.names import GATE, NODE
+from muster.api.placement import Placement, node_of
+from muster.api.scheduling import PodGroup, Queue
+
+
+def version(text: str) -> int:
+    """A resourceVersion as a number; the API server promises that they can be compared since 1.35."""
+    return int(text) if text.isdigit() else 0
+
+
+class State:
+    """Nodes, pods, gangs, placements, queues, and which gangs changed."""
+
+    def __init__(self) -> None:
+        self.nodes = NodeTable()
+        self.classes = ClassTable()
+        self.pods: dict[str, PodRecord] = {}
+        self.groups: dict[str, PodGroup] = {}
+        self.placements: dict[str, Placement] = {}
+        self.jobs: dict[str, Job] = {}
+        self.queues: dict[str, Queue] = {}
+        self.priorities: dict[str, int] = {}
+        self.dirty: set[str] = set()
+        self._members: dict[str, dict[str, PodRecord]] = {}
+        self._views: dict[str, GangView] = {}
+        self._held: dict[str, Placement] = {}
+        self._assumed: dict[str, str] = {}
+        self._group_of_job: dict[str, str] = {}
+
+    # -- objects ----------------------------------------------------------------------------------------------------
+
+    def on_node(self, old: Node | None, new: Node | None) -> bool:
+        """A node; True if it matters to scheduling."""
+        if new is not None:
+            return self.nodes.put(new)
+        if old is not None:
+            self.nodes.remove(old.metadata.name)
+        return True
+
+    def on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        """A pod of any scheduler."""
+        if new is None:
+            if old is not None:
+                self._forget_pod(old.metadata.uid)
+            return
+        known = self.pods.get(new.metadata.uid)
+        if known and version(new.metadata.resource_version) < version(known.resource_version):
+            return
+        self._keep_pod(self._record(new), known)
+
+    def assume(self, uid: str, node: str) -> None:
+        """A pod that we have just bound, before the watch tells."""
+        record = self.pods.get(uid)
+        if record is not None and not record.node:
+            self._assumed[uid] = node
+            self._keep_pod(replace(record, node=node, gated=False), record)
+
+    def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        """A gang."""
+        if new is None:
+            known = self.groups.get(old.metadata.key) if old else None
+            if old is not None and known is not None and known.metadata.uid == old.metadata.uid:
+                del self.groups[old.metadata.key]
+                owner = old.metadata.controller
+                if owner is not None:
+                    self._group_of_job.pop(owner.uid, None)
+                self._touch(old.metadata.key)
+                self._hold(old.metadata.key)
+            return
+        known = self.groups.get(new.metadata.key)
+        if known and known.metadata.uid == new.metadata.uid and _older(new, known):
+            return
+        self.groups[new.metadata.key] = new
+        owner = new.metadata.controller
+        if owner is not None:
+            self._group_of_job[owner.uid] = new.metadata.key
+        self._touch(new.metadata.key)
+        self._hold(new.metadata.key)
+
+    def on_placement(self, old: Placement | None, new: Placement | None) -> None:
+        """A placement, ours or one that somebody edited."""
+        if new is None:
+            known = self.placements.get(old.metadata.key) if old else None
+            if old is not None and known is not None and known.metadata.uid == old.metadata.uid:
+                del self.placements[old.metadata.key]
+                self._touch(old.metadata.key)
+                self._hold(old.metadata.key)
+            return
+        known = self.placements.get(new.metadata.key)
+        if known and known.metadata.uid == new.metadata.uid and _older(new, known):
+            return
+        self.placements[new.metadata.key] = new
+        self._touch(new.metadata.key)
+        self._hold(new.metadata.key)
+
+    def on_job(self, old: Job | None, new: Job | None) -> None:
+        """A Volcano Job: its templates say what its pods will be."""
+        job = new or old
+        if job is None:
+            return
+        if new is None:
+            self.jobs.pop(job.metadata.uid, None)
+        else:
+            self.jobs[job.metadata.uid] = new
+        key = self._group_of_job.get(job.metadata.uid)
+        if key and not (old and new and old.spec == new.spec):
+            self._touch(key)
+            self._hold(key)
+
+    def on_queue(self, old: Queue | None, new: Queue | None) -> None:
+        """A queue."""
+        if new is not None:
+            self.queues[new.metadata.name] = new
+        elif old is not None:
+            self.queues.pop(old.metadata.name, None)
+
+    def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
+        """A priority class."""
+        if new is not None:
+            self.priorities[new.metadata.name] = new.value
+        elif old is not None:
+            self.priorities.pop(old.metadata.name, None)
+
+    # -- views ------------------------------------------------------------------------------------------------------
+
+    def gangs(self) -> list[GangView]:
+        """All gangs; only those that changed are looked at anew."""
+        for key in self.dirty:
+            group = self.groups.get(key)
+            if group is None:
+                self._views.pop(key, None)
+            else:
+                self._views[key] = self._view(group)
+        self.dirty.clear()
+        return list(self._views.values())
+
+    def gang(self, key: str) -> GangView | None:
+        """One gang as it is now."""
+        if key in self.dirty or key not in self._views:
+            group = self.groups.get(key)
+            return self._view(group) if group else None
+        return self._views[key]
+
+    def touch_all(self) -> None:
+        """Look at every gang again, e.g. after becoming the leader."""
+        self.dirty.update(self.groups)
+
+    def held_seats(self) -> int:
+        """Seats of active placements whose pods are not bound yet, over all gangs."""
+        return sum(
+            1 for held in self._held.values() for seat, _ in seats_of(held) if self.nodes.charged(seat) is not None
+        )
+
+    def _view(self, group: PodGroup) -> GangView:
+        key = group.metadata.key
+        pods = list(self._members.get(key, {}).values())
+        owner = group.metadata.controller
+        job = self.jobs.get(owner.uid) if owner else None
+        pod_sets = self._job_sets(group, job) if job else {}
+        for pod in sorted(pods, key=lambda pod: (pod.created, pod.name)):
+            _seat_pod(pod_sets, pod)
+        for pod_set in pod_sets.values():
+            existing = next(iter(pod_set.waiting.values()), None)
+            pod_set.cls = existing.cls if existing else pod_set.cls
+        placement = self.placements.get(key)
+        if placement and placement.spec.pod_group_uid != group.metadata.uid:
+            placement = None
+        priority = self.priorities.get(group.spec.priority_class_name, 0)
+        return GangView(key, group, priority, list(pod_sets.values()), pods, placement)
+
+    def _job_sets(self, group: PodGroup, job: Job) -> dict[str, PodSetView]:
+        sets = {}
+        for task in job.spec.tasks:
+            spec = msgspec.convert(task.template.get("spec") or {}, PodSpec)
+            minimum = group.spec.min_task_member.get(task.name, 0)
+            sets[task.name] = PodSetView(
+                task.name, self.classes.of_spec(spec), task.replicas, min(minimum, task.replicas), template=True
+            )
+        return sets
+
+    # -- pods and what they use -------------------------------------------------------------------------------------
+
+    def _record(self, pod: Pod) -> PodRecord:
+        meta, status = pod.metadata, pod.status
+        gang = gang_of(meta)
+        scheduled = next((c for c in status.conditions if c.type == "PodScheduled"), None)
+        return PodRecord(
+            uid=meta.uid,
+            namespace=meta.namespace,
+            name=meta.name,
+            gang=f"{meta.namespace}/{gang}" if gang else None,
+            member=member_of(meta),
+            cls=self.classes.of_pod(pod),
+            node=pod.spec.node_name or self._assumed.get(meta.uid, ""),
+            phase=status.phase,
+            terminating=meta.deletion_timestamp is not None,
+            gated=gated(pod),
+            other_gates=tuple(gate.name for gate in pod.spec.scheduling_gates if gate.name != GATE),
+            epoch=epoch_of(meta),
+            pin=meta.annotations.get(NODE, ""),
+            refused=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),
+            scheduler_name=pod.spec.scheduler_name,
+            created=meta.creation_timestamp or "",
+            resource_version=meta.resource_version,
+        )
+
+    def _keep_pod(self, record: PodRecord, known: PodRecord | None) -> None:
+        if known is not None and known.gang and known.gang != record.gang:
+            self._members.get(known.gang, {}).pop(known.uid, None)
+            self._touch(known.gang)
+        self.pods[record.uid] = record
+        if record.node and record.phase not in {"Succeeded", "Failed"}:
+            self.nodes.charge(record.uid, record.node, record.cls)
+        else:
+            self.nodes.discharge(record.uid)
+        if record.gang:
+            self._members.setdefault(record.gang, {})[record.uid] = record
+            self._touch(record.gang)
+            self._hold_seat(record.gang, record)
+
+    def _forget_pod(self, uid: str) -> None:
+        self._assumed.pop(uid, "")
+        self.nodes.discharge(uid)
+        record = self.pods.pop(uid, None)
+        if record is None or not record.gang:
+            return
+        members = self._members.get(record.gang, {})
+        members.pop(uid, None)
+        if not members:
+            self._members.pop(record.gang, None)
+        self._touch(record.gang)
+        self._hold_seat(record.gang, record)
+
+    # -- seats that placements hold ---------------------------------------------------------------------------------
+
+    def _hold(self, key: str) -> None:
+        """Charge the seats of the gang's active placement, and only those."""
+        previous = self._held.pop(key, None)
+        before = {seat for seat, _ in seats_of(previous)} if previous else set()
+        placement, group = self.placements.get(key), self.groups.get(key)
+        if placement and group and placement.status.phase in ACTIVE:
+            view = self.gang(key)
+            if view is not None and view.placement is placement:
+                self._held[key] = placement
+                sets = {pod_set.name: pod_set for pod_set in view.pod_sets}
+                for seat, node in seats_of(placement):
+                    pod_set = sets.get(seat.pod_set)
+                    if pod_set and pod_set.cls and seat.index not in pod_set.taken:
+                        self.nodes.charge(seat, node, pod_set.cls)
+                        before.discard(seat)
+        for seat in before:
+            self.nodes.discharge(seat)
+
+    def _hold_seat(self, key: str, record: PodRecord) -> None:
+        """One pod changed: its seat is held while it has no node, and free once the pod itself is charged."""
+        placement = self._held.get(key)
+        if placement is None or record.member is None:
+            return
+        seat = Seat(placement.spec.pod_group_uid, record.member.pod_set, record.member.index)
+        node = node_of(placement, seat.pod_set, seat.index)
+        if record.taken or node is None:
+            self.nodes.discharge(seat)
+        else:
+            self.nodes.charge(seat, node, record.cls)
+
+    def _touch(self, key: str) -> None:
+        self.dirty.add(key)
+
+
+def _seat_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
+    """Put a pod on its seat; a pod that does not say which gets the first free rank."""
+    name = pod.member.pod_set if pod.member else DEFAULT_POD_SET
+    pod_set = pod_sets.get(name)
+    if pod_set is None:
+        pod_set = pod_sets[name] = PodSetView(name, pod.cls, 0, 0)
+    if pod.member is None:
+        rank = next(n for n in range(len(pod_set.taken) + len(pod_set.waiting) + 1) if _empty(pod_set, n))
+        pod.member = Member(name, rank)
+    rank = pod.member.index
+    if pod.taken:
+        pod_set.taken[rank] = pod.node
+    elif pod.waiting:
+        pod_set.waiting[rank] = pod
+    if not pod_set.template:
+        pod_set.replicas = max(pod_set.replicas, rank + 1)
+
+
+def _empty(pod_set: PodSetView, rank: int) -> bool:
+    return rank not in pod_set.taken and rank not in pod_set.waiting
+
+
+def _older(new: Placement | PodGroup, known: Placement | PodGroup) -> bool:
+    return version(new.metadata.resource_version) < version(known.metadata.resource_version)

@@ -1,0 +1,162 @@
+"""The extender process: wires the parts together and serves the verbs."""
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import structlog
+from muster.kube.events import Recorder
+from muster.kube.follower import LeaseFollower
+
+from extender.actions import ACTIONS
+from extender.app import create_app
+from extender.barrier import Barrier
+from extender.binding import Binder
+from extender.cluster import Cluster
+from extender.commit import Committer
+from extender.framework import config
+from extender.framework.registry import Registry
+from extender.planner import Planner
+from extender.plugins import PLUGINS
+from extender.verbs import Verbs
+from muster.kube.client import Client
+from muster.process import logs
+from muster.process.health import Health, StatusServer
+from muster.process.server import serve
+
+log = structlog.get_logger()
+THREADS = 1200
+"""Bind calls of one gang are held in a thread each; threads are made only when they are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line said."""
+
+    kubeconfig: str
+    status_port: int
+    lease_namespace: str
+    lease_name: str
+    identity_prefix: str
+    barrier_timeout_s: float
+    recovery_timeout_s: float
+    scheduler_config: config.SchedulerConfig
+
+
+class Extender:
+    """All parts of the process. Built before the fork without threads; `start` runs in the worker."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        client = Client.load(options.kubeconfig or None, user_agent="muster-extender", pool_size=64)
+        self._follower = LeaseFollower(
+            client, options.lease_namespace, options.lease_name, options.identity_prefix, clock=time.monotonic
+        )
+        self._recorder = Recorder(client, "muster-extender", clock=time.time)
+        self._barrier = Barrier(timeout_s=options.barrier_timeout_s, clock=time.monotonic)
+        self._cluster = Cluster(client, wake=self._wake)
+        self._committer = Committer(client, self._cluster, self._barrier, self._recorder, clock=time.time)
+        actions, plugins = config.build(options.scheduler_config, Registry(PLUGINS, ACTIONS))
+        self._planner = Planner(
+            self._cluster,
+            self._committer,
+            actions,
+            plugins,
+            active=self._active,
+            clock=time.time,
+            monotonic=time.monotonic,
+            recovery_s=options.recovery_timeout_s,
+        )
+        self.verbs = Verbs(
+            self._cluster,
+            self._barrier,
+            Binder(client),
+            active=self._active,
+            on_release=self._committer.say_binding,
+        )
+        health = Health()
+        health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
+        self._status = StatusServer(options.status_port, health)
+
+    def start(self) -> None:
+        """Start all threads."""
+        self._status.start()
+        self._follower.start()
+        self._recorder.start()
+        self._cluster.start()
+        self._planner.start()
+
+    def stop(self) -> None:
+        """End them; held binds are answered with an error and come again."""
+        self._barrier.cancel_all()
+        self._planner.stop()
+        self._committer.stop()
+        self._cluster.stop()
+        self._follower.stop()
+        self._recorder.stop()
+        self._status.stop()
+
+    def _active(self) -> bool:
+        return self._follower.active
+
+    def _wake(self) -> None:
+        self._planner.wake()
+
+
+@click.command(help="Muster's scheduler extender and planner.")
+@click.option("--kubeconfig", default="", help="Empty: the pod's own credentials.")
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", type=int, default=9444, show_default=True, help="The verbs, plain HTTP: same pod only.")
+@click.option("--status-port", type=int, default=9445, show_default=True, help="/metrics, /healthz, /readyz.")
+@click.option("--lease-namespace", default="muster-system", show_default=True)
+@click.option("--lease-name", default="muster-scheduler", show_default=True, help="kube-scheduler's Lease to follow.")
+@click.option("--identity-prefix", default="", help="How its holder begins. [default: <hostname>_]")
+@click.option("--barrier-timeout", type=float, default=10.0, show_default=True, help="Seconds.")
+@click.option(
+    "--recovery-timeout", type=float, default=30.0, show_default=True, help="Seconds a gang may stay partial."
+)
+@click.option("--config", "config_file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--log-level", default="info", show_default=True)
+def main(
+    *,
+    kubeconfig: str,
+    host: str,
+    port: int,
+    status_port: int,
+    lease_namespace: str,
+    lease_name: str,
+    identity_prefix: str,
+    barrier_timeout: float,
+    recovery_timeout: float,
+    config_file: Path | None,
+    log_level: str,
+) -> None:
+    """Run until SIGTERM."""
+    logs.configure("extender", log_level)
+    try:
+        scheduler_config = config.parse(config_file.read_text() if config_file else "")
+        config.build(scheduler_config, Registry(PLUGINS, ACTIONS))
+    except ValueError as error:
+        raise click.ClickException(f"{config_file}: {error}") from error
+    options = Options(
+        kubeconfig=kubeconfig,
+        status_port=status_port,
+        lease_namespace=lease_namespace,
+        lease_name=lease_name,
+        identity_prefix=identity_prefix or f"{os.uname().nodename}_",
+        barrier_timeout_s=barrier_timeout,
+        recovery_timeout_s=recovery_timeout,
+        scheduler_config=scheduler_config,
+    )
+    extender = Extender(options)
+    serve(
+        create_app(extender.verbs),
+        host=host,
+        port=port,
+        threads=THREADS,
+        name="muster-extender",
+        on_worker_start=extender.start,
+        on_worker_stop=extender.stop,
+    )

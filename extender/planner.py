@@ -1,0 +1,126 @@
+"""The planner thread: one cycle after every burst of changes, while this replica leads."""
+
+import threading
+from collections.abc import Callable
+
+import structlog
+from prometheus_client import Counter, Gauge, Histogram
+
+from extender.actions.settle import Settle
+from extender.cluster import Cluster
+from extender.commit import Committer
+from extender.framework.decisions import Unschedulable
+from extender.framework.hooks import Causes
+from extender.framework.registry import Action, Plugin
+from extender.framework.session import Session
+from extender.framework.snapshot import take
+
+log = structlog.get_logger()
+CYCLE = Histogram(
+    "muster_cycle_seconds", "Duration of a planning cycle", ["part"], buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3)
+)
+WAITING = Gauge("muster_gangs_waiting", "Gangs that wait for a placement, with a reason")
+FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
+
+DEBOUNCE_S = 0.005
+IDLE_S = 1.0
+AVOID_S = 60.0
+
+
+class Planner:
+    """Plans whenever `wake` was called, and at least every second for what depends on time (deadlines)."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        committer: Committer,
+        actions: list[Action],
+        plugins: list[Plugin],
+        *,
+        active: Callable[[], bool],
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+        recovery_s: float = 30.0,
+    ) -> None:
+        self._cluster = cluster
+        self._committer = committer
+        self._actions: list[Action] = [Settle({}, recovery_s), *actions]
+        self._plugins = plugins
+        self._active = active
+        self._clock = clock
+        self._monotonic = monotonic
+        self._causes = Causes()
+        self._avoided: dict[tuple[str, str], float] = {}
+        self._was_active = False
+        self._woken = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
+
+    def wake(self) -> None:
+        """Something changed."""
+        self._woken.set()
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after the cycle it is in."""
+        self._stopped.set()
+        self._woken.set()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            self._woken.wait(IDLE_S)
+            self._stopped.wait(DEBOUNCE_S)
+            self._woken.clear()
+            if self._stopped.is_set() or not self._ready():
+                continue
+            try:
+                self.cycle()
+            except Exception:
+                FAILED_CYCLES.inc()
+                log.exception("planning cycle failed; the next change or second tries again")
+
+    def _ready(self) -> bool:
+        active = self._active() and self._cluster.synced
+        if active and not self._was_active:
+            log.info("planning")
+            with self._cluster.lock:
+                self._cluster.state.touch_all()
+        self._was_active = active
+        return active
+
+    def cycle(self) -> None:
+        """Plan once and carry the decisions out."""
+        started = self._monotonic()
+        with self._cluster.lock:
+            snapshot = take(self._cluster.state)
+        now = self._clock()
+        session = Session(snapshot, now=now, causes=self._causes)
+        session.avoided = self._still_avoided(now)
+        for plugin in self._plugins:
+            plugin.on_session_open(session)
+        for action in self._actions:
+            action.execute(session)
+        for plugin in self._plugins:
+            plugin.on_session_close(session)
+        self._remember_avoided(session, now)
+        WAITING.set(sum(isinstance(decision, Unschedulable) for decision in session.decisions))
+        CYCLE.labels("plan").observe(self._monotonic() - started)
+        if self._active():
+            self._committer.carry_out(session)
+            CYCLE.labels("whole").observe(self._monotonic() - started)
+
+    def _still_avoided(self, now: float) -> dict[str, set[str]]:
+        self._avoided = {pair: until for pair, until in self._avoided.items() if until > now}
+        result: dict[str, set[str]] = {}
+        for gang, node in self._avoided:
+            result.setdefault(gang, set()).add(node)
+        return result
+
+    def _remember_avoided(self, session: Session, now: float) -> None:
+        for gang, nodes in session.avoided.items():
+            for node in nodes:
+                self._avoided.setdefault((gang, node), now + AVOID_S)
