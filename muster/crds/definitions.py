@@ -1,0 +1,166 @@
+"""The five kinds that Muster installs: their names, columns, and what their Structs cannot say."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import Struct
+
+from muster.api.base import Resource
+from muster.api.batch import JOBS, JobSpec, PartitionPolicy, VolumeSpec
+from muster.api.bus import COMMANDS, Command
+from muster.api.meta import LabelSelector
+from muster.api.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
+from muster.api.scheduling import POD_GROUPS, QUEUES, NetworkTopology, SubGroupPolicy
+from muster.crds.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of `kubectl get`; those with a priority above 0 are shown with `-o wide` only."""
+
+    name: str
+    type: str
+    path: str
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One kind. `about` opens its section in docs/api.md."""
+
+    resource: Resource[Any]
+    short_names: tuple[str, ...]
+    columns: tuple[Column, ...]
+    status_subresource: bool
+    about: str
+
+
+AGE = Column("AGE", "date", ".metadata.creationTimestamp")
+_SUBDOMAIN = {"maxLength": 253, "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"}
+
+DEFINITIONS = (
+    Definition(
+        resource=JOBS,
+        short_names=("vcjob", "vj"),
+        status_subresource=True,
+        columns=(
+            Column("STATUS", "string", ".status.state.phase"),
+            Column("minAvailable", "integer", ".status.minAvailable"),
+            Column("RUNNINGS", "integer", ".status.running"),
+            AGE,
+            Column("QUEUE", "string", ".spec.queue", priority=1),
+        ),
+        about="""A Volcano Job: tasks whose pods start together, with policies for what happens when some of them fail.
+
+The webhook fills in what is left out and refuses what cannot run; the controller makes the PodGroup and the pods and
+writes `status`. After creation only `minAvailable`, `priorityClassName`, and `replicas` and `minAvailable` of tasks may
+change. `tasks[].maxRetry` takes -1 for "no limit", which Volcano intends but its CRD refuses.""",
+    ),
+    Definition(
+        resource=POD_GROUPS,
+        short_names=("pg", "podgroup-v1beta1"),
+        # Clients write the status through the main resource; a subresource would silently drop their writes.
+        status_subresource=False,
+        columns=(
+            Column("STATUS", "string", ".status.phase"),
+            Column("minMember", "integer", ".spec.minMember"),
+            Column("RUNNINGS", "integer", ".status.running"),
+            AGE,
+            Column("QUEUE", "string", ".spec.queue", priority=1),
+        ),
+        about="""A gang: pods that start together or not at all.
+
+Muster makes one for each Job and for each labelled workload; you may also make one yourself and name it in the
+annotation `scheduling.k8s.io/group-name` of your pods. It has no status subresource: the status is written with the
+object.""",
+    ),
+    Definition(
+        resource=QUEUES,
+        short_names=("q", "queue-v1beta1"),
+        status_subresource=True,
+        columns=(
+            Column("STATE", "string", ".status.state"),
+            Column("WEIGHT", "integer", ".spec.weight"),
+            Column("PARENT", "string", ".spec.parent"),
+            AGE,
+        ),
+        about="""A queue, cluster-scoped: a node in the tree of fair shares. Muster makes the queues `root` and `default`.
+
+`capability`, `deserved` and `guarantee` may name any resource. To close a queue, create a Command `CloseQueue`, or
+write `status.state: Closed` through the status subresource.""",
+    ),
+    Definition(
+        resource=COMMANDS,
+        short_names=(),
+        status_subresource=False,
+        columns=(
+            Column("ACTION", "string", ".action"),
+            Column("TARGET", "string", ".target.name"),
+            AGE,
+        ),
+        about="""Asks the controller to act on a Job or a Queue, once. It has no `spec`.""",
+    ),
+    Definition(
+        resource=PLACEMENTS,
+        short_names=("pl",),
+        status_subresource=False,
+        columns=(
+            Column("PHASE", "string", ".status.phase"),
+            Column("EPOCH", "integer", ".spec.epoch"),
+            Column("BOUND", "integer", ".status.bound"),
+            Column("PLANNED", "integer", ".status.planned"),
+            AGE,
+        ),
+        about="""Which node each member of a gang gets: one for each placed PodGroup, of the same name and owned by it.
+
+The planner writes it before anything acts on it; `kubectl get placements -w` tells the story. To find the node of rank
+*n* of a pod set, walk its `runs`: each stands for `count` consecutive ranks.""",
+    ),
+)
+
+OVERLAYS: dict[type[Struct], Schema] = {
+    JobSpec: {
+        "properties": {
+            "maxRetry": {"default": 3},
+            "priorityClassName": _SUBDOMAIN,
+            "queue": {"default": "default", **_SUBDOMAIN},
+            "schedulerName": {"maxLength": 63},
+            "tasks": {"minItems": 1},
+        }
+    },
+    PartitionPolicy: {
+        "required": ["partitionSize", "totalPartitions"],
+        "properties": {
+            "minPartitions": {"default": 0},
+            "partitionSize": {"minimum": 1},
+            "totalPartitions": {"minimum": 1},
+        },
+    },
+    VolumeSpec: {"required": ["mountPath"], "properties": {"volumeClaimName": {"maxLength": 253}}},
+    NetworkTopology: {
+        "properties": {"highestTierAllowed": {"minimum": 0}, "highestTierName": {"maxLength": 253}},
+        "x-kubernetes-validations": [
+            {
+                "rule": "!has(self.highestTierAllowed) || !has(self.highestTierName) || self.highestTierName == ''",
+                "message": "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology "
+                "simultaneously",
+            }
+        ],
+    },
+    SubGroupPolicy: {"properties": {"minSubGroups": {"default": 0}, "subGroupSize": {"default": 1}}},
+    LabelSelector: {"x-kubernetes-map-type": "atomic"},
+    Command: {"properties": {"target": {"x-kubernetes-map-type": "atomic"}}},
+    PlacementSpec: {
+        "required": ["podGroupUID"],
+        "properties": {"podSets": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}},
+        "x-kubernetes-validations": [
+            {
+                "rule": "self.epoch >= oldSelf.epoch",
+                "message": "the epoch must not decrease: a later placement of this gang has been written",
+            }
+        ],
+    },
+    PlacementStatus: {"properties": {"bound": {"default": 0}, "planned": {"default": 0}}},
+    Placement: {"required": ["spec"], "properties": {"status": {"default": {}}}},
+}
+"""What is laid over the schema of a type: server-side defaults, required fields, rules in CEL, list keys."""

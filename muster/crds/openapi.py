@@ -1,0 +1,121 @@
+"""The API server's own schemas of pod templates and claims, made fit for a CRD.
+
+core.json holds what Muster needs of `GET /openapi/v3/api/v1`, one definition a line, with the references kept;
+`python -m muster.cli.generate --openapi-from …` renews it. A test compares it with the API server that the tests run.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from muster.crds.schema import INT_OR_STRING, QUANTITY, Schema
+
+CORE_FILE = Path(__file__).with_name("core.json")
+ROOTS = {
+    "PodTemplateSpec": "io.k8s.api.core.v1.PodTemplateSpec",
+    "PersistentVolumeClaimSpec": "io.k8s.api.core.v1.PersistentVolumeClaimSpec",
+}
+_STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
+_REPLACED: dict[str, Schema] = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": QUANTITY,
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": INT_OR_STRING,
+    # Only these parts of a template's metadata mean something; the rest belongs to objects that exist.
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {
+        "type": "object",
+        "properties": {
+            "annotations": _STRINGS,
+            "finalizers": {"type": "array", "items": {"type": "string"}},
+            "labels": _STRINGS,
+            "name": {"type": "string"},
+            "namespace": {"type": "string"},
+        },
+    },
+}
+_KEPT = frozenset({
+    "type", "format", "enum", "default", "required", "items", "properties", "additionalProperties",
+    "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type",
+})  # fmt: skip
+_ZEROS: dict[str, Any] = {"string": "", "integer": 0, "boolean": False}
+
+
+def reduced(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of an OpenAPI v3 document of core/v1 that core.json keeps."""
+    source = document["components"]["schemas"]
+    found: dict[str, Schema] = {}
+    waiting = list(ROOTS.values())
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = _simplified(source[name])
+            waiting += _references(found[name])
+    return {"kubernetes": document["info"]["version"], "schemas": dict(sorted(found.items()))}
+
+
+def core_text(core: Mapping[str, Any]) -> str:
+    """core.json as text: one definition a line, so that a new Kubernetes version makes a readable diff."""
+    lines = [f"  {json.dumps(name)}: {json.dumps(schema, sort_keys=True)}" for name, schema in core["schemas"].items()]
+    body = ",\n".join(lines)
+    return f'{{"kubernetes": {json.dumps(core["kubernetes"])}, "schemas": {{\n{body}\n}}}}\n'
+
+
+def embedded_schemas(core: Mapping[str, Any]) -> dict[str, Schema]:
+    """The complete structural schema of each root, by its short name."""
+    return {short: _inlined({"$ref": name}, core["schemas"]) for short, name in ROOTS.items()}
+
+
+def committed_core() -> dict[str, Any]:
+    """The content of core.json."""
+    core: dict[str, Any] = json.loads(CORE_FILE.read_text(encoding="utf-8"))
+    return core
+
+
+def _reference(node: Mapping[str, Any]) -> str | None:
+    """The definition that a node stands for: a `$ref`, or an `allOf` of one (OpenAPI's way to add a default to it)."""
+    target = node.get("$ref") or next((part["$ref"] for part in node.get("allOf", []) if "$ref" in part), None)
+    return str(target).removeprefix("#/components/schemas/") if target else None
+
+
+def _simplified(node: Mapping[str, Any]) -> Schema:
+    name = _reference(node)
+    if name:
+        return _REPLACED.get(name) or {"$ref": name}
+    result = {key: value for key, value in node.items() if key in _KEPT}
+    # The API server's OpenAPI gives every Go zero value as a default; such a default would break enums.
+    if not result.get("default", True):
+        del result["default"]
+    if "properties" in result:
+        result["properties"] = {key: _simplified(value) for key, value in result["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(result.get(key), dict):
+            result[key] = _simplified(result[key])
+    return result
+
+
+def _references(node: Mapping[str, Any]) -> Iterator[str]:
+    if "$ref" in node:
+        yield node["$ref"]
+    for child in (*node.get("properties", {}).values(), node.get("items"), node.get("additionalProperties")):
+        if isinstance(child, dict):
+            yield from _references(child)
+
+
+def _inlined(node: Schema, schemas: Mapping[str, Schema]) -> Schema:
+    if "$ref" in node:
+        return _inlined(schemas[node["$ref"]], schemas)
+    result = dict(node)
+    if "properties" in result:
+        result["properties"] = {key: _inlined(value, schemas) for key, value in result["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(result.get(key), dict):
+            result[key] = _inlined(result[key], schemas)
+    for key in result.get("x-kubernetes-list-map-keys", []):
+        _give_default(result["items"], key)
+    return result
+
+
+def _give_default(item: Schema, key: str) -> None:
+    """A key of a list map must be required or have a default; core/v1 leaves that to its Go types."""
+    member = item["properties"][key]
+    if key not in item.get("required", []) and "default" not in member:
+        item["properties"][key] = {**member, "default": _ZEROS[member["type"]]}

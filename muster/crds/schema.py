@@ -1,0 +1,145 @@
+"""msgspec's JSON schema → the structural schema that a CustomResourceDefinition takes.
+
+Differences that matter: no `$ref`, no `null` (a field is optional by being left out), every node has a type, and
+unknown fields are dropped unless the schema says otherwise. Defaults that are the type's zero are left out, so that
+objects stay as their author wrote them; a zero that the API server shall fill in stands in the overlay of its type.
+"""
+
+import ast
+import inspect
+from collections.abc import Mapping
+from textwrap import dedent
+from typing import Any
+
+import msgspec
+
+Schema = dict[str, Any]
+
+INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+_NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+QUANTITY: Schema = {
+    **INT_OR_STRING,
+    "pattern": rf"^[-+]?{_NUMBER}([KMGTPE]i|[numkMGTPE]|[eE][-+]?{_NUMBER})?$",
+}
+"""A resource quantity. As everywhere in CRDs, a fraction must be written as a string (`"0.5"`) or in milli (`500m`)."""
+
+
+def definitions_of(
+    types: tuple[type[msgspec.Struct], ...],
+    overlays: Mapping[type[msgspec.Struct], Schema],
+    embedded: Mapping[str, Schema],
+) -> dict[str, Schema]:
+    """The structural schema of each of the types, by class name.
+
+    `overlays` are laid over the schema of their type; `embedded` holds what fields name by `x-muster-schema`.
+    """
+    _, components = msgspec.json.schema_components(types, ref_template="{name}")
+    extras = {struct.__name__: overlay for struct, overlay in overlays.items()}
+    for struct in _structs(types):
+        for wire_name, text in field_descriptions(struct).items():
+            components[struct.__name__]["properties"][wire_name]["description"] = text
+    converter = _Converter(components, extras, embedded)
+    return {struct.__name__: converter.named(struct.__name__) for struct in types}
+
+
+def field_descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Wire name → the string that follows the field in the class body."""
+    wire_names = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
+    body = ast.parse(dedent(inspect.getsource(struct))).body[0]
+    if not isinstance(body, ast.ClassDef):  # pragma: no cover - inspect gives the class statement
+        return {}
+    texts: dict[str, str] = {}
+    for statement, following in zip(body.body, body.body[1:], strict=False):
+        match statement, following:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[wire_names[name]] = " ".join(text.split())
+    return texts
+
+
+def merged(schema: Schema, overlay: Mapping[str, Any]) -> Schema:
+    """The schema with the overlay laid over it; nested objects are merged, everything else is replaced."""
+    result = dict(schema)
+    for key, value in overlay.items():
+        known = result.get(key)
+        result[key] = (
+            merged(known, value) if isinstance(known, dict) and isinstance(value, Mapping) and value else value
+        )
+    return result
+
+
+def _structs(types: tuple[type[msgspec.Struct], ...]) -> list[type[msgspec.Struct]]:
+    """The Structs that these types are made of, themselves included."""
+    found: dict[type[msgspec.Struct], None] = {}
+    waiting: list[msgspec.inspect.Type] = list(msgspec.inspect.multi_type_info(types))
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case msgspec.inspect.StructType() if node.cls not in found:
+                found[node.cls] = None
+                waiting += [member.type for member in node.fields]
+            case msgspec.inspect.ListType():
+                waiting.append(node.item_type)
+            case msgspec.inspect.DictType():
+                waiting.append(node.value_type)
+            case msgspec.inspect.UnionType():
+                waiting += node.types
+            case msgspec.inspect.Metadata():
+                waiting.append(node.type)
+    return list(found)
+
+
+class _Converter:
+    """Converts one set of definitions; it holds only what every step of the recursion needs."""
+
+    def __init__(
+        self, components: Mapping[str, Schema], overlays: Mapping[str, Schema], embedded: Mapping[str, Schema]
+    ) -> None:
+        self._components = components
+        self._overlays = overlays
+        self._embedded = embedded
+
+    def named(self, name: str) -> Schema:
+        """The definition of this name."""
+        return merged(self._converted(self._components[name]), self._overlays.get(name, {}))
+
+    def _converted(self, node: Schema) -> Schema:
+        own = {key: value for key, value in node.items() if key in {"description", "default"}}
+        if own.get("default") in (None, "", 0, [], {}, False):
+            own.pop("default", None)
+        if "description" in own:
+            own["description"] = " ".join(own["description"].split())
+        if "$ref" in node:
+            return {**self.named(node["$ref"]), **own}
+        if "x-muster-schema" in node:
+            return {**self._embedded[node["x-muster-schema"]], **own}
+        if "anyOf" in node:
+            return {**self._alternative(node["anyOf"]), **own}
+        return {**self._plain(node), **own}
+
+    def _alternative(self, alternatives: list[Schema]) -> Schema:
+        present = [alternative for alternative in alternatives if alternative.get("type") != "null"]
+        if len(present) == 1:
+            return self._converted(present[0])
+        if {"string", "integer"} <= {alternative.get("type") for alternative in present}:
+            return dict(QUANTITY)
+        raise ValueError(
+            f"a CRD cannot express this union: {present}. Give the field one type, or mark it x-muster-schema."
+        )
+
+    def _plain(self, node: Schema) -> Schema:
+        result = {key: value for key, value in node.items() if key not in {"title", "description", "default"}}
+        if not result.get("required", True):
+            del result["required"]
+        if "enum" in result:
+            result["type"] = "string"
+        if result.get("type") == "integer":
+            result["format"] = "int32"
+        if "items" in result:
+            result["items"] = self._converted(result["items"])
+        if "properties" in result:
+            result["properties"] = {name: self._converted(value) for name, value in result["properties"].items()}
+        elif isinstance(result.get("additionalProperties"), dict):
+            result["additionalProperties"] = self._converted(result["additionalProperties"])
+        elif result.get("type") == "object":
+            result["x-kubernetes-preserve-unknown-fields"] = True
+        return result
