@@ -1,8 +1,8 @@
 """Every hook a plugin can register, as data, and one aggregation per rule.
 
 The hooks and their rules are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case.
-Predicates and scores are functions of a pod class that answer for all nodes at once; `per_node` and `per_node_score` lift ordinary
-functions.
+Predicates and scores are functions of a pod class that answer for all nodes at once; `per_node` and `per_node_score`
+of the session lift ordinary functions.
 """
 
 from collections.abc import Callable, Iterable, Sequence
