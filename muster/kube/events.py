@@ -1,0 +1,168 @@
+"""Records core/v1 Events: what `kubectl describe` and `kubectl get events` show of an object's story.
+
+Recording never blocks and never fails the caller: events wait in a bounded queue for a thread that writes them. An
+event that repeats is one object whose count grows.
+"""
+
+import secrets
+import socket
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import structlog
+
+from muster.api.core import EVENTS
+from muster.api.meta import Object, format_time
+from muster.kube.client import Client
+from muster.kube.errors import APIError, NotFound
+from muster.kube.metrics import EVENTS_DROPPED
+
+log = structlog.get_logger(__name__)
+
+_MOST_PENDING = 1000
+_MOST_REMEMBERED = 4096
+_LONGEST_MESSAGE_CHARS = 1024
+_LONGEST_NAME_CHARS = 230
+_STOP_FLUSH_S = 2.0
+
+
+class _Key(NamedTuple):
+    """What makes two events the same."""
+
+    namespace: str
+    kind: str
+    name: str
+    uid: str
+    type: str
+    reason: str
+    message: str
+
+
+class _Pending(msgspec.Struct, gc=False):
+    """An event that is not written yet; `times` occurrences, the last at `last_s` (seconds since the epoch)."""
+
+    api_version: str
+    resource_version: str
+    first_s: float
+    last_s: float
+    times: int = 1
+
+
+class _Written(msgspec.Struct, gc=False):
+    """An event that exists."""
+
+    name: str
+    count: int
+
+
+class Recorder:
+    """Writes events in the name of `component`. `clock` gives seconds since the epoch."""
+
+    def __init__(self, client: Client, component: str, *, clock: Callable[[], float] = time.time) -> None:
+        self._client = client
+        self._component = component
+        self._clock = clock
+        self._host = socket.gethostname()
+        self._changed = threading.Condition()
+        self._pending: OrderedDict[_Key, _Pending] = OrderedDict()
+        self._writing = False
+        self._stopping = False
+        self._written: OrderedDict[_Key, _Written] = OrderedDict()
+        self._thread = threading.Thread(target=self._run, name="events", daemon=True)
+
+    def event(self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:  # noqa: A002 - Kubernetes calls it so
+        """Notes that something happened to `obj`, which must say its kind."""
+        meta, now = obj.metadata, self._clock()
+        message = message[:_LONGEST_MESSAGE_CHARS]
+        key = _Key(meta.namespace, obj.kind, meta.name, meta.uid, type, reason, message)
+        with self._changed:
+            pending = self._pending.get(key)
+            if pending:
+                pending.times += 1
+                pending.last_s = now
+            elif len(self._pending) >= _MOST_PENDING or self._stopping:
+                EVENTS_DROPPED.labels("queue full").inc()
+            else:
+                self._pending[key] = _Pending(obj.api_version, meta.resource_version, now, now)
+                self._changed.notify_all()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Waits until everything noted so far is written; False if that takes longer."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._pending and not self._writing, timeout_s)
+
+    def start(self) -> None:
+        """Starts to write."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Writes what can be written in a moment and ends the thread."""
+        if self._thread.ident is not None:
+            self.flush(_STOP_FLUSH_S)
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pending or self._stopping)
+                if self._stopping:
+                    return
+                key, pending = self._pending.popitem(last=False)
+                self._writing = True
+            try:
+                self._write(key, pending)
+            except APIError as error:
+                EVENTS_DROPPED.labels("refused").inc()
+                log.warning("event not recorded", about=f"{key.kind} {key.namespace}/{key.name}", why=str(error))
+            finally:
+                with self._changed:
+                    self._writing = False
+                    self._changed.notify_all()
+
+    def _write(self, key: _Key, pending: _Pending) -> None:
+        written = self._written.get(key)
+        if written:
+            written.count += pending.times
+            patch = {"count": written.count, "lastTimestamp": format_time(pending.last_s)}
+            try:
+                self._client.merge_patch(EVENTS, written.name, patch, key.namespace or "default")
+            except NotFound:
+                del self._written[key]  # events expire
+            else:
+                self._written.move_to_end(key)
+                return
+        event = self._object(key, pending)
+        self._client.create(EVENTS, event)
+        self._written[key] = _Written(event["metadata"]["name"], pending.times)
+        if len(self._written) > _MOST_REMEMBERED:
+            self._written.popitem(last=False)
+
+    def _object(self, key: _Key, pending: _Pending) -> dict[str, Any]:
+        name = f"{key.name[:_LONGEST_NAME_CHARS]}.{secrets.token_hex(8)}"
+        involved = {
+            "apiVersion": pending.api_version,
+            "kind": key.kind,
+            "name": key.name,
+            "namespace": key.namespace,
+            "uid": key.uid,
+            "resourceVersion": pending.resource_version,
+        }
+        return {
+            "metadata": {"name": name, "namespace": key.namespace or "default"},
+            "involvedObject": {field: value for field, value in involved.items() if value},
+            "type": key.type,
+            "reason": key.reason,
+            "message": key.message,
+            "firstTimestamp": format_time(pending.first_s),
+            "lastTimestamp": format_time(pending.last_s),
+            "count": pending.times,
+            "source": {"component": self._component, "host": self._host},
+            "reportingComponent": self._component,
+            "reportingInstance": self._host,
+        }

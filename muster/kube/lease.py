@@ -1,0 +1,192 @@
+"""Leader election with a Lease: at most one holder acts at any moment.
+
+A holder renews every `retry_period_s` and stops acting when it could not renew for `renew_deadline_s`. Others take the
+lease when they have seen it unchanged for `lease_duration_s` by their own clock; that is longer, and the difference is
+the safety margin. Nobody compares wall clocks. `leading` is computed from the monotonic clock each time it is asked, so
+that a process that was frozen past its deadline does not act on what it believed before.
+"""
+
+import random as _random
+import threading
+import time
+from collections.abc import Callable
+from math import ceil
+from typing import Any, Literal
+
+import structlog
+
+from muster.api.core import LEASES, Lease, LeaseSpec
+from muster.api.meta import format_time
+from muster.kube.client import Client
+from muster.kube.errors import APIError, NotFound
+from muster.kube.metrics import LEADING
+
+log = structlog.get_logger(__name__)
+
+_JITTER = 0.2
+
+
+def _nothing() -> None:
+    """No callback."""
+
+
+class Elector:
+    """One candidate for a lease; runs in a thread of its own.
+
+    `on_started` and `on_stopped` are called in turn from that thread, each time the lease is won and lost or given up.
+    They must return quickly (start or signal threads, do not work): while they run, the lease is not renewed.
+    `on_stopped` comes before the lease is given up, so that the next holder starts after we stopped. If `on_started`
+    raises, the lease is given up again.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        lease_duration_s: float = 15,
+        renew_deadline_s: float = 10,
+        retry_period_s: float = 2,
+        clock: Callable[[], float] = time.monotonic,
+        random: Callable[[], float] = _random.random,
+        on_started: Callable[[], None] = _nothing,
+        on_stopped: Callable[[], None] = _nothing,
+    ) -> None:
+        if not lease_duration_s > renew_deadline_s > retry_period_s * (1 + _JITTER) > 0:
+            raise ValueError(
+                f"lease duration ({lease_duration_s} s) > renew deadline ({renew_deadline_s} s) > retry period"
+                f" ({retry_period_s} s, and {_JITTER:.0%} jitter) must hold"
+            )
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._lease_duration_s = lease_duration_s
+        self._renew_deadline_s = renew_deadline_s
+        self._retry_period_s = retry_period_s
+        self._clock = clock
+        self._random = random
+        self._on_started = on_started
+        self._on_stopped = on_stopped
+        self._stopping = threading.Event()
+        self._renewed_at: float | None = None  # when the last successful renewal was *sent*; None: not holding
+        self._seen: LeaseSpec | None = None  # what somebody else wrote last, and when we first saw it
+        self._seen_at = 0.0
+        self._thread = threading.Thread(target=self._run, name=f"elector-{name}", daemon=True)
+
+    @property
+    def leading(self) -> bool:
+        """Whether this process may act now."""
+        renewed_at = self._renewed_at
+        return renewed_at is not None and self._clock() - renewed_at < self._renew_deadline_s
+
+    def start(self) -> None:
+        """Starts to stand for election."""
+        LEADING.labels(self._name).set_function(lambda: self.leading)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops; a lease that is held is given up, so that another candidate need not wait for its end."""
+        self._stopping.set()
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join(self._renew_deadline_s)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._turn()
+            self._stopping.wait(self._retry_period_s * (1 + _JITTER * self._random()))
+        if self._renewed_at is not None:
+            self._step_down("stopped")
+            self._release()
+
+    def _turn(self) -> None:
+        sent_at = self._clock()
+        holder = self._try()
+        if self._renewed_at is None:
+            if holder == "us" and self._clock() - sent_at < self._renew_deadline_s:
+                self._step_up(sent_at)
+        elif not self.leading:
+            # Too late even if this renewal came through: who asked meanwhile was told that we do not lead.
+            self._step_down("could not renew in time")
+        elif holder == "us":
+            self._renewed_at = sent_at
+        elif holder == "another":
+            self._step_down("another candidate holds the lease")
+
+    def _try(self) -> Literal["us", "another", "unknown"]:
+        """Takes or renews the lease if that is allowed; says who holds it now."""
+        try:
+            try:
+                lease = self._client.get(LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
+            except NotFound:
+                self._create()
+                return "us"
+            if not self._free(lease.spec):
+                return "another"
+            self._write(lease, self._record(lease.spec))
+        except APIError as error:
+            log.warning("lease neither taken nor renewed", lease=self._name, leading=self.leading, why=str(error))
+            return "unknown"
+        return "us"
+
+    @property
+    def _timeout_s(self) -> float:
+        """Limit of one request: two of them (read, write) fit into the renew deadline."""
+        return self._renew_deadline_s / 2.5
+
+    def _free(self, spec: LeaseSpec) -> bool:
+        """Whether the lease is ours, nobody's, or was not renewed for its duration by our clock."""
+        now = self._clock()
+        if spec != self._seen:
+            self._seen, self._seen_at = spec, now
+        duration_s = spec.lease_duration_seconds or self._lease_duration_s
+        return spec.holder_identity in {None, "", self._identity} or now - self._seen_at >= duration_s
+
+    def _record(self, old: LeaseSpec | None) -> dict[str, Any]:
+        now = format_time(time.time(), micros=True)
+        record: dict[str, Any] = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": ceil(self._lease_duration_s),
+            "renewTime": now,
+        }
+        if old is None or old.holder_identity != self._identity:
+            record["acquireTime"] = now
+            record["leaseTransitions"] = 0 if old is None else (old.lease_transitions or 0) + 1
+        return record
+
+    def _create(self) -> None:
+        metadata = {"name": self._name, "namespace": self._namespace}
+        self._client.create(LEASES, {"metadata": metadata, "spec": self._record(None)}, timeout_s=self._timeout_s)
+
+    def _write(self, lease: Lease, spec: dict[str, Any]) -> None:
+        patch = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
+        self._client.merge_patch(LEASES, self._name, patch, self._namespace, timeout_s=self._timeout_s)
+
+    def _step_up(self, renewed_at: float) -> None:
+        log.info("leading", lease=self._name, identity=self._identity)
+        self._renewed_at = renewed_at
+        try:
+            self._on_started()
+        except Exception:
+            log.exception("cannot start to lead", lease=self._name)
+            self._step_down("could not start")
+            self._release()
+
+    def _step_down(self, why: str) -> None:
+        log.info("not leading any more", lease=self._name, identity=self._identity, why=why)
+        self._renewed_at = None
+        try:
+            self._on_stopped()
+        except Exception:  # `leading` is False already, and the candidacy must go on
+            log.exception("stopping to lead failed", lease=self._name)
+
+    def _release(self) -> None:
+        try:
+            lease = self._client.get(LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
+            if lease.spec.holder_identity == self._identity:
+                now = format_time(time.time(), micros=True)
+                self._write(lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now})
+        except APIError as error:
+            log.warning("lease not given up, others wait for its end", lease=self._name, why=str(error))

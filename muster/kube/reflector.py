@@ -1,0 +1,213 @@
+"""Keeps a store equal to what the API server has, and tells handlers about every change.
+
+Three nested pieces, each with one reason to end::
+
+    _run       forever, until `stop`: follow, and after a failure wait a little and start over
+    _follow    one list and all that comes after it, until the API server has forgotten where we are
+    _consume   one stream, until the server or the network ends it
+
+A stream may end at any moment; the next one starts where it ended, so nothing is lost and nothing comes twice. Where
+the API server has forgotten that resource version, everything is listed again and only the differences are told.
+"""
+
+import random as _random
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import structlog
+
+from muster.api.base import Resource
+from muster.api.meta import Object
+from muster.kube.backoff import Backoff
+from muster.kube.client import Client
+from muster.kube.errors import APIError, Gone, TooManyRequests, Unreachable
+from muster.kube.metrics import HANDLER_FAILURES, RELISTS, RESTARTS
+from muster.kube.store import Store
+from muster.kube.watch import Watch
+
+T = TypeVar("T", bound=Object)
+
+log = structlog.get_logger(__name__)
+
+_FIRST_DELAY_S = 0.2
+_LONGEST_DELAY_S = 30.0
+_HEALTHY_S = 5.0
+_PAGE_OBJECTS = 500
+_LIST_TIMEOUT_S = 60.0
+_WATCH_S = 300.0
+_JOIN_S = 5.0
+
+
+class Reflector(Generic[T]):
+    """A thread that lists and watches one kind into `store`.
+
+    Handlers get (None, new) for an object that appeared, (old, new) for one that changed and (old, None) for one that
+    went away; `old` is always what the same handler got as `new` before. They are called from the reflector's thread,
+    after the store has changed, and should only note what is to do: while they work, nothing else arrives. If one
+    raises, that is logged and counted, and the others are still called.
+
+    `relists` and `restarts` count the lists and watches after the first.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[T],
+        *,
+        store: Store[T] | None = None,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        random: Callable[[], float] = _random.random,
+    ) -> None:
+        self.store: Store[T] = Store() if store is None else store
+        self.relists = -1
+        self.restarts = -1
+        self._client = client
+        self._resource = resource
+        self._namespace = namespace
+        self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
+        self._clock = clock
+        self._random = random
+        self._backoff = Backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, random)
+        self._page_objects = _PAGE_OBJECTS
+        self._version = ""
+        self._handlers: list[Callable[[T | None, T | None], None]] = []
+        self._synced = threading.Event()
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._watch: Watch[T] | None = None
+        self._thread = threading.Thread(target=self._run, name=f"reflector-{resource.plural}", daemon=True)
+
+    @property
+    def synced(self) -> bool:
+        """Whether the first list is in the store and the handlers know all of it."""
+        return self._synced.is_set()
+
+    def wait_synced(self, timeout_s: float) -> bool:
+        """Waits until synced; False if that takes longer."""
+        return self._synced.wait(timeout_s)
+
+    def add_handler(self, fn: Callable[[T | None, T | None], None]) -> None:
+        """Tells `fn` about every change from the first list on; so this comes before `start`."""
+        if self._thread.ident is not None:
+            raise RuntimeError(f"the reflector of {self._resource.plural} runs already: add handlers before start()")
+        self._handlers.append(fn)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread, also in the middle of a watch. May be called twice, and from a handler."""
+        self._stopping.set()
+        with self._lock:
+            if self._watch:
+                self._watch.close()
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join(_JOIN_S)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._follow()
+            except Gone as error:
+                log.info("listing again", resource=self._resource.plural, why=str(error))
+            except APIError as error:
+                log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
+            except Exception:  # a defect of ours must not silence the cache for good
+                log.exception("reflector failed", resource=self._resource.plural)
+            self._stopping.wait(self._backoff.next())
+
+    def _follow(self) -> None:
+        self._list()
+        while not self._stopping.is_set():
+            started, version = self._clock(), self._version
+            try:
+                self._consume()
+            except (Unreachable, TooManyRequests) as error:
+                log.info("watching again", resource=self._resource.plural, why=str(error))
+            healthy = self._clock() - started >= _HEALTHY_S
+            if healthy or self._version != version:
+                self._backoff.reset()
+            if not healthy:
+                self._stopping.wait(self._backoff.next())
+
+    def _list(self) -> None:
+        """Makes the store equal to a full list; what is unchanged since the last one is not told again."""
+        self.relists += 1
+        if self.relists:
+            RELISTS.labels(self._resource.plural).inc()
+        found: dict[str, T] = {}
+        pages = self._client.pages(
+            self._resource, self._namespace, **self._selectors, limit=self._page_objects, timeout_s=_LIST_TIMEOUT_S
+        )
+        try:
+            for items, meta in pages:
+                found.update((item.metadata.key, item) for item in items)
+                version = meta.resource_version
+        except Gone:
+            self._page_objects = 0  # compacted between two pages: next time everything in one
+            raise
+        self._page_objects = _PAGE_OBJECTS
+        for key in self.store.keys():  # noqa: SIM118 - a store is no mapping; this copies under its lock
+            if key not in found:
+                self._remove(key)
+        for item in found.values():
+            self._set(item)
+        self._version = version
+        self._synced.set()
+
+    def _consume(self) -> None:
+        """One stream; `_version` says how far it got, whatever ends it."""
+        self.restarts += 1
+        if self.restarts:
+            RESTARTS.labels(self._resource.plural).inc()
+        watch = self._client.watch(
+            self._resource,
+            self._namespace,
+            **self._selectors,
+            resource_version=self._version,
+            timeout_s=_WATCH_S * (1 + self._random()),
+        )
+        with self._lock:
+            self._watch = watch
+            if self._stopping.is_set():
+                watch.close()
+        try:
+            for kind, obj in watch:
+                if kind == "DELETED":
+                    self._remove(obj.metadata.key)
+                elif kind != "BOOKMARK":
+                    self._set(obj)
+                self._version = obj.metadata.resource_version
+        finally:
+            watch.close()
+
+    def _set(self, new: T) -> None:
+        old = self.store.get(new.metadata.key)
+        if old is not None:
+            if old.metadata.uid != new.metadata.uid:
+                # Deleted and created again while we were not looking: two changes, not one.
+                self._remove(new.metadata.key)
+                old = None
+            elif old.metadata.resource_version == new.metadata.resource_version:
+                return
+        self.store.put(new)
+        self._tell(old, new)
+
+    def _remove(self, key: str) -> None:
+        old = self.store.discard(key)
+        if old is not None:
+            self._tell(old, None)
+
+    def _tell(self, old: T | None, new: T | None) -> None:
+        for handler in self._handlers:
+            try:
+                handler(old, new)
+            except Exception:
+                HANDLER_FAILURES.labels(self._resource.plural).inc()
+                log.exception("handler failed", resource=self._resource.plural, handler=repr(handler))
