@@ -1,0 +1,62 @@
+"""Runs the plugins: grouped by protocol once, then always in the same order."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from muster.runtime.fields import Findings
+from muster.runtime.info import Info
+from muster.runtime.plan import Plan
+from muster.runtime.protocols import (
+    ComponentBuilder,
+    CustomValidation,
+    EnforceMLPolicy,
+    EnforcePodGroupPolicy,
+    Plugin,
+    PodNetwork,
+    TrainJobStatus,
+    WatchExtension,
+)
+
+
+class Framework:
+    """The plugins in the order given; ValueError for two of one framework, or two that compute a status."""
+
+    def __init__(self, plugins: Sequence[Plugin]) -> None:
+        self.validations = [plugin for plugin in plugins if isinstance(plugin, CustomValidation)]
+        self.ml_policies = [plugin for plugin in plugins if isinstance(plugin, EnforceMLPolicy)]
+        self.pod_group_policies = [plugin for plugin in plugins if isinstance(plugin, EnforcePodGroupPolicy)]
+        self.pod_networks = [plugin for plugin in plugins if isinstance(plugin, PodNetwork)]
+        self.component_builders = [plugin for plugin in plugins if isinstance(plugin, ComponentBuilder)]
+        self.watch_extensions = [plugin for plugin in plugins if isinstance(plugin, WatchExtension)]
+        self.status = _only([plugin for plugin in plugins if isinstance(plugin, TrainJobStatus)])
+        self.frameworks = sorted(policy.framework for policy in self.ml_policies)
+        if len(set(self.frameworks)) < len(self.frameworks):
+            raise ValueError(f"two plugins set up the same framework: {', '.join(self.frameworks)}")
+
+    def validate(self, info: Info) -> Findings:
+        """What all plugins object to, together."""
+        findings = Findings()
+        for plugin in self.validations:
+            findings.add(plugin.validate(info))
+        return findings
+
+    def plan(self, info: Info) -> Plan:
+        """ML policy, then pod-group policy, then network; the first exception ends it."""
+        for policy in self.ml_policies:
+            if policy.framework == info.framework:
+                policy.enforce_ml_policy(info)
+        for group in self.pod_group_policies:
+            group.enforce_pod_group_policy(info)
+        for network in self.pod_networks:
+            network.identify_pod_network(info)
+        return info.freeze()
+
+    def build(self, plan: Plan) -> list[Mapping[str, Any]]:
+        """The objects of all component builders, in order."""
+        return [component for builder in self.component_builders for component in builder.build(plan)]
+
+
+def _only(plugins: Sequence[TrainJobStatus]) -> TrainJobStatus | None:
+    if len(plugins) > 1:
+        raise ValueError(f"only one plugin can compute a status, not {' and '.join(plugin.name for plugin in plugins)}")
+    return plugins[0] if plugins else None

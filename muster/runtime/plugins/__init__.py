@@ -1,0 +1,1 @@
+"""The built-in plugins, one module each. Pure: they read and change the `Info` that they get, nothing else."""

@@ -1,0 +1,72 @@
+"""What a plugin can do: seven small protocols. A class takes part in each one whose method it has."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from muster.runtime.fields import Findings
+from muster.runtime.info import Info
+from muster.runtime.plan import Plan
+
+
+class Plugin(Protocol):
+    """Every plugin has a name: it stands in errors and as the provenance of what the plugin adds."""
+
+    name: str
+
+
+@runtime_checkable
+class CustomValidation(Plugin, Protocol):
+    """Checks a workload when it is submitted."""
+
+    def validate(self, info: Info) -> Findings:
+        """Everything that is wrong, with field paths."""
+
+
+@runtime_checkable
+class EnforceMLPolicy(Plugin, Protocol):
+    """Sets counts, slots, env and ports of one framework."""
+
+    framework: str
+
+    def enforce_ml_policy(self, info: Info) -> None:
+        """Changes `info`; called only for its framework."""
+
+
+@runtime_checkable
+class EnforcePodGroupPolicy(Plugin, Protocol):
+    """Marks the pods as members of a gang."""
+
+    def enforce_pod_group_policy(self, info: Info) -> None:
+        """Changes `info`."""
+
+
+@runtime_checkable
+class PodNetwork(Plugin, Protocol):
+    """Says where the pods are found."""
+
+    def identify_pod_network(self, info: Info) -> None:
+        """Changes the endpoints in `info`."""
+
+
+@runtime_checkable
+class ComponentBuilder(Plugin, Protocol):
+    """Builds the objects that a workload needs beside its pods."""
+
+    def build(self, plan: Plan) -> Iterable[Mapping[str, Any]]:
+        """Objects, ready to apply."""
+
+
+@runtime_checkable
+class WatchExtension(Plugin, Protocol):
+    """Names the kinds whose changes matter to its workloads."""
+
+    def watched(self) -> Iterable[str]:
+        """Kinds as `plural.group`."""
+
+
+@runtime_checkable
+class TrainJobStatus(Plugin, Protocol):
+    """Computes the status of a workload from its components; at most one plugin does."""
+
+    def status(self, components: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+        """The status, or None where nothing can be said yet."""
