@@ -1,62 +1,110 @@
-"""What a control plane must hold before Muster runs on it: namespace, CRDs, nodes, webhook configurations."""
+"""What a cluster must hold for Muster: namespace, CRDs, webhook configurations, and on our own planes nodes.
 
-import json
-import subprocess
+Everything is applied server-side under Muster's field manager, so doing it again changes nothing.
+"""
+
+import contextlib
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from muster.api.names import FIELD_MANAGER, SYSTEM_NAMESPACE
+import yaml
+from msgspec import field
+
+from muster.api.base import Resource, Wire
+from muster.api.core import NAMESPACES, NODES
+from muster.api.meta import Object
+from muster.api.names import SYSTEM_NAMESPACE
+from muster.kube.client import Client
+from muster.kube.errors import AlreadyExists, NotFound
 from muster.local.errors import LocalError
 
-CRDS = Path(__file__).parents[2] / "charts" / "muster" / "crds"
+CRDS: Final = Path(__file__).parents[2] / "charts" / "muster" / "crds"
+_ESTABLISHED_TIMEOUT_S: Final = 30.0
+_POLL_S: Final = 0.05
+_CREATORS: Final = 16
 
 
-class Installer:
-    """Applies objects with kubectl."""
+class _Condition(Wire):
+    """A condition of a CRD."""
 
-    def __init__(self, kubectl: Path, kubeconfig: Path) -> None:
-        self._command = [str(kubectl), f"--kubeconfig={kubeconfig}"]
+    type: str
+    status: str
+    message: str = ""
 
-    def namespace(self) -> None:
-        """The namespace of Muster's leases."""
-        self.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}])
 
-    def crds(self) -> None:
-        """Muster's CRDs, and waits until the API server serves them."""
-        files = sorted(CRDS.glob("*.yaml"))
-        if files:
-            self._run(
-                "apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}", f"--filename={CRDS}"
-            )
-            self._run("wait", "--for=condition=Established", "--timeout=30s", f"--filename={CRDS}")
+class _DefinitionStatus(Wire):
+    """status of a CRD."""
 
-    def apply(self, objects: Sequence[dict[str, Any]]) -> None:
-        """Server-side apply of the objects."""
-        if objects:
-            document = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-            self._run(
-                "apply",
-                "--server-side",
-                "--force-conflicts",
-                f"--field-manager={FIELD_MANAGER}",
-                "--filename=-",
-                stdin=json.dumps(document),
-            )
+    conditions: list[_Condition] | None = None
 
-    def create(self, objects: Sequence[dict[str, Any]]) -> None:
-        """Creates the objects, those that exist stay as they are."""
-        existing = self._run("get", "nodes", "--output=name").split()
-        document = {
-            "apiVersion": "v1",
-            "kind": "List",
-            "items": [item for item in objects if f"node/{item['metadata']['name']}" not in existing],
-        }
-        if document["items"]:
-            self._run("create", "--filename=-", stdin=json.dumps(document))
 
-    def _run(self, *arguments: str, stdin: str = "") -> str:
-        result = subprocess.run([*self._command, *arguments], input=stdin, capture_output=True, text=True, check=False)
-        if result.returncode:
-            raise LocalError(f"kubectl {arguments[0]} failed: {result.stderr.strip()}")
-        return result.stdout
+class _Definition(Object):
+    """A CustomResourceDefinition, as far as it tells whether it is served."""
+
+    status: _DefinitionStatus = field(default_factory=_DefinitionStatus)
+
+    @property
+    def established(self) -> bool:
+        """Whether the API server serves the kind."""
+        return any(one.type == "Established" and one.status == "True" for one in self.status.conditions or ())
+
+
+_DEFINITIONS: Final = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", _Definition, namespaced=False
+)
+_ADMISSION: Final = ("admissionregistration.k8s.io", "v1")
+_WEBHOOKS: Final = {
+    kind: Resource(*_ADMISSION, f"{kind.lower()}s", kind, Object, namespaced=False)
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+}
+
+
+def namespace(client: Client) -> None:
+    """The namespace of Muster's leases."""
+    client.apply(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
+
+
+def crds(client: Client) -> None:
+    """Muster's CRDs; returns when the API server serves all of them."""
+    documents = [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
+    waiting = {document["metadata"]["name"]: client.apply(_DEFINITIONS, document) for document in documents}
+    deadline = time.monotonic() + _ESTABLISHED_TIMEOUT_S
+    while waiting := {name: crd for name, crd in waiting.items() if not crd.established}:
+        if time.monotonic() > deadline:
+            why = [
+                f"{name} ({one.type}: {one.message})"
+                for name, crd in waiting.items()
+                for one in crd.status.conditions or ()
+            ]
+            raise LocalError(f"the API server does not serve {', '.join(why or waiting)}")
+        time.sleep(_POLL_S)
+        waiting = {name: client.get(_DEFINITIONS, name) for name in waiting}
+
+
+def nodes(client: Client, objects: Sequence[dict[str, Any]]) -> None:
+    """Creates those of the nodes that do not exist."""
+    existing = {node.metadata.name for node in client.list(NODES)}
+    missing = [node for node in objects if node["metadata"]["name"] not in existing]
+
+    def create(node: dict[str, Any]) -> None:
+        with contextlib.suppress(AlreadyExists):
+            client.create(NODES, node)
+
+    with ThreadPoolExecutor(_CREATORS) as pool:
+        list(pool.map(create, missing))
+
+
+def webhooks(client: Client, configurations: Sequence[dict[str, Any]]) -> None:
+    """The webhook configurations."""
+    for configuration in configurations:
+        client.apply(_WEBHOOKS[configuration["kind"]], configuration)
+
+
+def remove_webhooks(client: Client, configurations: Sequence[dict[str, Any]]) -> None:
+    """Removes the webhook configurations again: nobody answers them any more."""
+    for configuration in configurations:
+        with contextlib.suppress(NotFound):
+            client.delete(_WEBHOOKS[configuration["kind"]], configuration["metadata"]["name"])

@@ -82,6 +82,12 @@ class Site:
         scheme, port, path = _READY.get(part, ("", "", ""))
         return f"{scheme}://{LOOPBACK}:{self.ports[port]}{path}" if scheme else ""
 
+    def listens(self, part: str) -> str:
+        """Where the part is reached; for a process of Muster's without an API that is its status page."""
+        port = part if part in self.ports else f"{part}-status"
+        scheme = "http" if part in {ETCD, KWOK, EXTENDER, CONTROLLER} else "https"
+        return self.url(port, scheme=scheme)
+
     def url(self, port: str, *, scheme: str = "http") -> str:
         """The URL of a port of the plane."""
         return f"{scheme}://{LOOPBACK}:{self.ports[port]}"

@@ -1,25 +1,30 @@
 """A plane: the parts of one control plane, their folder, and starting and stopping them together."""
 
+import contextlib
+import importlib
+import importlib.util
 import shutil
+import subprocess
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
-from muster.local import binaries, nodes, parts, state
+from muster.kube.client import Client
+from muster.kube.errors import APIError
+from muster.local import binaries, guard, install, nodes, parts, state
 from muster.local.errors import LocalError
-from muster.local.install import Installer
+from muster.local.locks import locked
 from muster.local.pki import ADMIN, Pki
-from muster.local.process import Part
+from muster.local.process import Part, kill_leftovers
 from muster.local.ready import wait_ready
 from muster.local.state import Options
 
-if TYPE_CHECKING:
-    from muster.kube.client import Client
-
 _START_TIMEOUT_S = 60.0
+_REMOVE_TIMEOUT_S = 3.0
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,8 @@ class PartStatus:
     name: str
     pid: int | None
     started: bool
+    url: str
+    log_file: Path
 
     @property
     def word(self) -> str:
@@ -39,11 +46,18 @@ class PartStatus:
 class Plane:
     """One control plane in a folder; what an earlier process started in that folder is found again.
 
-    `wanted` names the parts; a process of Muster's that cannot be run yet is left out. Options and parts count when the
-    plane is made; a plane that exists keeps its own.
+    `wanted` names the parts; a process of Muster's that cannot be run is left out. Options and parts count when the
+    plane is made: a plane that exists keeps its own. A `bound` plane ends with this process, however that ends.
     """
 
-    def __init__(self, root: Path, wanted: Collection[str] = parts.PARTS, options: Options | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        wanted: Collection[str] = parts.PARTS,
+        options: Options | None = None,
+        *,
+        bound: bool = False,
+    ) -> None:
         self.root = root.absolute()
         names = tuple(name for name in parts.PARTS if name in wanted and parts.runnable(name))
         self.state = state.load(self.root) or state.create(self.root, options or Options(), names)
@@ -55,7 +69,9 @@ class Plane:
             binaries=cache(lambda: binaries.find(self._programs())),
             kubeconfig=self._kubeconfig,
         )
-        self.parts = {name: self._part(name) for name in self.state.parts}
+        self.parts = {name: Part(name, self.root, self._command_of(name)) for name in self.state.parts}
+        self._bound = bound
+        self._guard: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -67,8 +83,13 @@ class Plane:
         self.stop()
 
     @property
+    def attached(self) -> bool:
+        """Whether the cluster is somebody else's."""
+        return bool(self.state.options.kubeconfig)
+
+    @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
+        """The administrator's kubeconfig (of an attached plane: the one that was given)."""
         return self._kubeconfig(ADMIN)
 
     @property
@@ -76,10 +97,8 @@ class Plane:
         """The URL of etcd."""
         return self.site.url("etcd")
 
-    def client(self) -> "Client":
+    def client(self) -> Client:
         """A new API client with the administrator's rights."""
-        from muster.kube.client import Client  # noqa: PLC0415 # a plane can be stopped without it
-
         return Client.load(self.kubeconfig)
 
     def part(self, name: str) -> Part:
@@ -88,30 +107,40 @@ class Plane:
             raise LocalError(f"this plane has no part {name!r}; it has {', '.join(self.parts)}")
         return self.parts[name]
 
-    def start(self, report: Callable[[str], None] = lambda _: None) -> None:
-        """Starts what does not run yet, installs what Muster needs, and returns when everything is ready."""
-        self._pki.ensure()
-        if not self.state.options.kubeconfig:
-            self._start({parts.ETCD, parts.API_SERVER}, report)
-        if parts.API_SERVER in self.parts or self.state.options.kubeconfig:
-            installer = Installer(self.site.binaries()["kubectl"], self.kubeconfig)
-            report("namespace and CRDs")
-            installer.namespace()
-            installer.crds()
-            if parts.KWOK in self.parts:
-                report("nodes")
-                installer.create(nodes.nodes(self.state.options))
-        self._start(set(self.parts), report)
+    def start(self, report: Report = lambda _: None) -> None:
+        """Starts what does not run yet, installs what Muster needs, and returns when everything is ready.
 
-    def stop(self) -> None:
-        """Ends every part, those first that were started last."""
+        `report` is told what is waited for.
+        """
+        with locked(self.root / "lock"):
+            if self._bound and self._guard is None:
+                self._guard = guard.start(self.root)
+            self._pki.ensure()
+            self._start((parts.ETCD, parts.API_SERVER), report)
+            self._launch(parts.CLUSTER)  # ready later: meanwhile the CRDs are installed
+            if self.attached or parts.API_SERVER in self.parts:
+                self._install(report)
+            self._start((parts.WEBHOOK,), report)
+            if parts.WEBHOOK in self.parts:
+                with contextlib.closing(self.client()) as client:
+                    install.webhooks(client, self._webhook_configurations())
+            self._start(parts.PARTS, report)
+
+    def stop(self, report: Report = lambda _: None) -> None:
+        """Ends every part, those first that were started last; an attached plane takes its webhooks along."""
+        if self.attached and parts.WEBHOOK in self.parts and self.parts[parts.WEBHOOK].started:
+            self._remove_webhooks(report)
         for name in reversed(parts.PARTS):
             if name in self.parts:
                 self.parts[name].stop()
+        kill_leftovers(self.root)
+        if self._guard is not None:
+            self._guard.communicate()
+            self._guard = None
 
-    def remove(self) -> None:
+    def remove(self, report: Report = lambda _: None) -> None:
         """Stops the plane and removes its folder."""
-        self.stop()
+        self.stop(report)
         shutil.rmtree(self.root)
 
     def wait_ready(self, name: str, timeout_s: float = _START_TIMEOUT_S) -> None:
@@ -120,28 +149,63 @@ class Plane:
 
     def status(self) -> list[PartStatus]:
         """How each part is, in the order in which they are started."""
-        return [PartStatus(name, part.pid, part.started) for name, part in self.parts.items()]
+        return [
+            PartStatus(name, part.pid, part.started, self.site.listens(name), part.log_file)
+            for name, part in self.parts.items()
+        ]
 
-    def _start(self, names: set[str], report: Callable[[str], None]) -> None:
+    def _start(self, names: Collection[str], report: Report) -> None:
         """Starts those of the parts and waits for all of them."""
-        mine = [name for name in self.parts if name in names]
-        for name in mine:
-            self.parts[name].start()
-        for name in mine:
+        for name in self._launch(names):
             report(name)
             self.wait_ready(name)
 
-    def _part(self, name: str) -> Part:
-        """The handle of a part."""
-        return Part(name, self.root, lambda: self.site.command(name))
+    def _launch(self, names: Collection[str]) -> list[str]:
+        """Starts those of the parts and does not wait; answers which they are."""
+        mine = [name for name in self.parts if name in names]
+        for name in mine:
+            self.parts[name].start()
+        return mine
+
+    def _install(self, report: Report) -> None:
+        """Namespace, CRDs and, where kwok plays them, nodes; starts what makes the nodes Ready in between."""
+        with contextlib.closing(self.client()) as client:
+            report("namespace and CRDs")
+            install.namespace(client)
+            install.crds(client)
+            if parts.KWOK in self.parts:
+                report("nodes")
+                install.nodes(client, nodes.nodes(self.state.options))
+
+    def _webhook_configurations(self) -> list[dict[str, Any]]:
+        """The webhook configurations that point to this plane's webhook."""
+        if importlib.util.find_spec("webhook.registration") is None:
+            return []
+        registration = importlib.import_module("webhook.registration")
+        configurations: list[dict[str, Any]] = registration.configurations(
+            url=self.site.url("webhook", scheme="https"), service=None, ca_bundle=self._pki.ca_file.read_bytes()
+        )
+        return configurations
+
+    def _remove_webhooks(self, report: Report) -> None:
+        """Takes the webhook configurations out of somebody else's cluster, if that still answers."""
+        try:
+            with contextlib.closing(Client.load(self.kubeconfig, timeout_s=_REMOVE_TIMEOUT_S)) as client:
+                install.remove_webhooks(client, self._webhook_configurations())
+        except APIError as error:
+            report(f"the webhook configurations stay in the cluster: {error}")
+
+    def _command_of(self, name: str) -> Callable[[], list[str]]:
+        """How to start a part, worked out only when it is started."""
+        return lambda: self.site.command(name)
 
     def _kubeconfig(self, user: str) -> Path:
         """The kubeconfig of a user of this plane."""
-        if self.state.options.kubeconfig:
+        if self.attached:
             return Path(self.state.options.kubeconfig)
         return self._pki.kubeconfig(user, self.site.url(parts.API_SERVER, scheme="https"))
 
     def _programs(self) -> tuple[str, ...]:
         """The binaries that this plane needs."""
         used = {parts.program_of(name) for name in self.parts if name not in parts.OWN_PROCESSES}
-        return tuple(sorted(used | {"kubectl"}))
+        return tuple(sorted(used | ({"kubectl"} if not self.attached else set())))

@@ -1,8 +1,8 @@
 """One part of a plane as an ordinary process: started in a session of its own, known again by its pid file.
 
-The pid file holds the pid, the process's start time and the boot id. A pid alone can come to mean a foreign process; the
-three together cannot, and a part whose pid file does not match a living process counts as dead. Signals go through a
-pidfd that is opened before the check, so that the process which is checked is the one which is signalled.
+The pid file holds the pid, the process's start time and the boot id. A pid alone can come to mean a foreign process;
+the three together cannot, and a part whose pid file does not match a living process counts as dead. Signals go through
+a pidfd that is opened before the check, so that the process which is checked is the one which is signalled.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,8 +19,11 @@ import msgspec
 from muster.local.errors import PartError
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
-PLANE_VARIABLE: Final = "MUSTER_PLANE"
-"""Environment variable of every part: the folder of its plane."""
+PLANE_VARIABLE: Final = "MUSTER_PART_OF"
+"""Environment variable of every part and all its descendants: the folder of the plane."""
+PART_VARIABLE: Final = "MUSTER_PART"
+"""Environment variable of every part and all its descendants: the part's name."""
+_KILL_PATIENCE_S: Final = 10.0
 
 
 class PidFile(msgspec.Struct, frozen=True):
@@ -49,7 +52,6 @@ class Part:
         folder: Path,
         command: Callable[[], list[str]],
         *,
-        environment: Mapping[str, str] | None = None,
         grace_s: float = 10.0,
     ) -> None:
         self.name = name
@@ -57,7 +59,6 @@ class Part:
         self._folder = folder
         self._pid_file = folder / "run" / f"{name}.json"
         self._command = command
-        self._environment = dict(environment or {})
         self._grace_s = grace_s
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -91,7 +92,7 @@ class Part:
                 stdout=log,
                 stderr=log,
                 cwd=self._folder,
-                env={**os.environ, **self._environment, PLANE_VARIABLE: str(self._folder)},
+                env={**os.environ, PLANE_VARIABLE: str(self._folder), PART_VARIABLE: self.name},
                 start_new_session=True,
             )
         ticks = _start_ticks(self._child.pid)
@@ -112,8 +113,8 @@ class Part:
         if identity is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(identity.pid, signal.SIGKILL)
-            self._wait_end(10.0)
-        self._kill_leftovers()
+            self._wait_end(_KILL_PATIENCE_S)
+        kill_leftovers(self._folder, self.name)
 
     def restart(self) -> None:
         """Stops and starts it."""
@@ -161,19 +162,24 @@ class Part:
             self._child.wait()
         return True
 
-    def _kill_leftovers(self) -> None:
-        """Kills what a part that died itself left behind in its session (a server's workers)."""
-        try:
-            session = msgspec.json.decode(self._pid_file.read_bytes(), type=PidFile).pid
-        except (FileNotFoundError, msgspec.DecodeError):
-            return
-        marker = f"{PLANE_VARIABLE}={self._folder}".encode()
-        for pid in _session_members(session):
-            identity = PidFile(pid=pid, start_ticks=_start_ticks(pid) or 0, boot_id=_boot_id())
-            with _verified(identity) as descriptor, contextlib.suppress(OSError):
-                if descriptor is not None and marker in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-                    _readable(descriptor, 5.0)
+
+def kill_leftovers(folder: Path, part: str = "") -> None:
+    """Kills every process that a plane (or one part of it) left behind, wherever it hides: by its environment."""
+    markers = {f"{PLANE_VARIABLE}={folder}".encode()}
+    if part:
+        markers.add(f"{PART_VARIABLE}={part}".encode())
+    for entry in Path("/proc").iterdir():
+        ticks = _start_ticks(int(entry.name)) if entry.name.isdigit() else None
+        if ticks is None:
+            continue
+        identity = PidFile(pid=int(entry.name), start_ticks=ticks, boot_id=_boot_id())
+        with (
+            _verified(identity) as descriptor,
+            contextlib.suppress(OSError),
+        ):  # it ended meanwhile, or is another user's
+            if descriptor is not None and markers <= set((entry / "environ").read_bytes().split(b"\0")):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                _readable(descriptor, _KILL_PATIENCE_S)
 
 
 @contextlib.contextmanager
@@ -211,12 +217,6 @@ def _start_ticks(pid: int) -> int | None:
     """When the process started, in clock ticks since boot; None if it does not live (any more)."""
     fields = _stat(pid)
     return None if fields is None or fields[0] in "ZX" else int(fields[19])
-
-
-def _session_members(session: int) -> list[int]:
-    """The pids of all living processes of a session."""
-    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return [pid for pid in pids if (fields := _stat(pid)) and fields[0] not in "ZX" and int(fields[3]) == session]
 
 
 def _boot_id() -> str:

@@ -14,7 +14,7 @@ _POLL_S: Final = 0.05
 
 
 def wait_ready(part: Part, url: str, *, ca_file: Path, timeout_s: float) -> None:
-    """Returns when the part answers 200 on the URL (or just lives, without one); raises PartError if it dies or is late."""
+    """Returns when the part answers 200 on the URL (or lives, without one); raises PartError if it dies or is late."""
     deadline = time.monotonic() + timeout_s
     while True:
         if not part.alive:

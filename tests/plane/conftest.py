@@ -68,7 +68,7 @@ class Kubectl:
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Plane]:
     """The whole plane of this session: 8 nodes of 32 CPUs, 256Gi and 8 GPUs, in 2 racks."""
-    one = Plane(tmp_path_factory.mktemp("plane"))
+    one = Plane(tmp_path_factory.mktemp("plane"), bound=True)
     pytestconfig.stash[_PLANES].append(one)
     try:
         one.start()
@@ -84,7 +84,7 @@ def fresh_plane(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[Callabl
     made: list[Plane] = []
 
     def make(wanted: Collection[str] = PARTS, *, start: bool = True, **options: Any) -> Plane:
-        one = Plane(tmp_path / f"plane-{len(made)}", wanted, Options(**options))
+        one = Plane(tmp_path / f"plane-{len(made)}", wanted, Options(**options), bound=True)
         made.append(one)
         pytestconfig.stash[_PLANES].append(one)
         if start:
