@@ -103,7 +103,7 @@ class VolumeSpec(Wire):
     """A volume of every pod: a claim that exists, or one to create."""
 
     mount_path: Annotated[str, Meta(min_length=1, pattern="^[^:]+$")] = ""
-    """Where all containers see it."""
+    """Where all containers see it; without `:`."""
     volume_claim_name: str = ""
     """A claim that exists; a name is made up and written back if only `volumeClaim` is set."""
     volume_claim: ClaimSpec | None = None

@@ -84,7 +84,7 @@ object.""",
             Column("PARENT", "string", ".spec.parent"),
             AGE,
         ),
-        about="""A queue, cluster-scoped: a node in the tree of fair shares. Muster makes the queues `root` and `default`.
+        about="""A queue: a node in the tree of fair shares. Muster makes the queues `root` and `default`.
 
 `capability`, `deserved` and `guarantee` may name any resource. To close a queue, create a Command `CloseQueue`, or
 write `status.state: Closed` through the status subresource.""",

@@ -1,0 +1,87 @@
+"""`make generate`: writes the CRDs and the pages that are made from the wire types.
+
+Without an option it needs nothing but the repository. `--openapi-from` renews muster/crds/core.json, the API server's
+own schema of pod templates, from a cluster (its kubeconfig) or from a saved `GET /openapi/v3/api/v1`.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from muster.crds.manifest import manifests
+from muster.crds.openapi import CORE_FILE, committed_core, core_text, reduced
+from muster.crds.reference import reference
+from muster.kube.client import Client
+
+ROOT = Path(__file__).resolve().parents[2]
+CRDS = Path("charts/muster/crds")
+API_PAGE = Path("docs/api.md")
+_OPENAPI_PATH = "/openapi/v3/api/v1"
+
+
+@click.command(help=__doc__)
+@click.option(
+    "--check", is_flag=True, help="Write nothing; name the files that differ and exit with 1 if there are any."
+)
+@click.option(
+    "--openapi-from",
+    "source",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A kubeconfig, or a JSON file with the OpenAPI v3 document of core/v1.",
+)
+def main(source: Path | None, *, check: bool) -> None:
+    """Runs the command."""
+    core = reduced(read_openapi(source)) if source else committed_core()
+    wanted = {CORE_FILE.relative_to(ROOT): core_text(core)} if source else {}
+    wanted |= generated_files(core)
+    differing = differences(ROOT, wanted)
+    if check:
+        for path in differing:
+            print(f"{path} is not what the sources say: run `make generate` and commit the result", file=sys.stderr)
+        sys.exit(1 if differing else 0)
+    for path in differing:
+        _bring_about(ROOT / path, wanted.get(path))
+        print(path)
+
+
+def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
+    """Every generated file but core.json: its path in the repository and its text."""
+    return {CRDS / name: text for name, text in manifests(core).items()} | {API_PAGE: reference()}
+
+
+def differences(root: Path, wanted: Mapping[Path, str]) -> list[Path]:
+    """The files that are missing, differ, or stand among the CRDs without being generated; paths below `root`."""
+    stray = {path.relative_to(root) for path in (root / CRDS).glob("*")} - wanted.keys()
+    changed = {path for path, text in wanted.items() if not _equals(root / path, text)}
+    return sorted(stray | changed)
+
+
+def read_openapi(source: Path) -> dict[str, Any]:
+    """The OpenAPI v3 document of core/v1, from a saved answer or from the cluster of a kubeconfig."""
+    document: dict[str, Any]
+    if source.suffix == ".json":
+        document = json.loads(source.read_bytes())
+    else:
+        document = json.loads(Client.load(source).request("GET", _OPENAPI_PATH))
+    return document
+
+
+def _equals(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()
+
+
+def _bring_about(path: Path, text: str | None) -> None:
+    """Writes the file, or removes it if there must be none."""
+    if text is None:
+        path.unlink()
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

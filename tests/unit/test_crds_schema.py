@@ -1,0 +1,154 @@
+"""Wire types become structural schemas: no references, no nulls, a type everywhere."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import pytest
+from msgspec import Meta, field
+
+from muster.api.base import Wire
+from muster.crds.definitions import DEFINITIONS
+from muster.crds.manifest import kind_schemas, manifests
+from muster.crds.openapi import committed_core, embedded_schemas
+from muster.crds.schema import QUANTITY, Schema, definitions_of, field_descriptions, merged
+
+
+class Wheel(Wire):
+    """A wheel.
+
+    It turns.
+    """
+
+    size: Annotated[int, Meta(ge=1)]
+    """Its size
+    in inches."""
+
+
+class Car(Wire):
+    """A car."""
+
+    colour: Literal["red", "blue"] | None = None
+    """Its colour."""
+    wheel_list: list[Wheel] = field(default_factory=list)
+    spare: Wheel | None = None
+    """In the boot."""
+    seats: int = 4
+    doors: int = 0
+    open: bool = False
+    load: dict[str, str | int | float] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+    driver: Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema": "Driver"})] = field(
+        default_factory=dict
+    )
+
+
+def car(overlays: dict[Any, Schema] | None = None) -> dict[str, Schema]:
+    """The properties of a car."""
+    properties: dict[str, Schema] = definitions_of((Car,), overlays or {}, {"Driver": {"type": "string"}})["Car"][
+        "properties"
+    ]
+    return properties
+
+
+def test_references_are_inlined() -> None:
+    """A nested type stands where it is used, with the field's text before the type's own."""
+    wheel = {"type": "integer", "minimum": 1, "format": "int32", "description": "Its size in inches."}
+    assert car()["spare"] == {
+        "type": "object",
+        "properties": {"size": wheel},
+        "required": ["size"],
+        "description": "In the boot.",
+    }
+    assert car()["wheelList"]["items"]["description"] == "A wheel. It turns."
+
+
+def test_optional_is_left_out_and_not_null() -> None:
+    """A union with None is the other type; enums have a type; None is no default."""
+    assert car()["colour"] == {"enum": ["blue", "red"], "type": "string", "description": "Its colour."}
+
+
+def test_only_defaults_that_say_something_are_kept() -> None:
+    """Zeros are Go's defaults and would only clutter objects."""
+    properties = car()
+    assert properties["seats"]["default"] == 4
+    assert not [name for name in ("doors", "open", "load", "wheelList") if "default" in properties[name]]
+
+
+def test_quantities_maps_and_embedded_schemas() -> None:
+    """A quantity is int-or-string, an untyped map keeps unknown fields, a marked field gets the schema it names."""
+    properties = car()
+    assert properties["load"]["additionalProperties"] == QUANTITY
+    assert properties["notes"] == {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    assert properties["driver"] == {"type": "string"}
+
+
+def test_overlays_reach_a_type_wherever_it_is_used() -> None:
+    """An overlay adds to a type in all its places."""
+    properties = car({Wheel: {"properties": {"size": {"default": 17}}, "required": []}})
+    for wheel in (properties["spare"], properties["wheelList"]["items"]):
+        assert wheel["properties"]["size"]["default"] == 17
+        assert wheel["properties"]["size"]["minimum"] == 1
+        assert wheel["required"] == []
+
+
+def test_a_union_that_a_crd_cannot_express_is_an_error() -> None:
+    """The generator does not guess."""
+
+    class Odd(Wire):
+        """Odd."""
+
+        either: int | list[str]
+
+    with pytest.raises(ValueError, match="cannot express this union"):
+        definitions_of((Odd,), {}, {})
+
+
+def test_field_descriptions_use_wire_names() -> None:
+    """The string after a field describes it, under its name on the wire."""
+    assert field_descriptions(Car) == {"colour": "Its colour.", "spare": "In the boot."}
+
+
+def test_merged_leaves_its_arguments_as_they_are() -> None:
+    """An overlay is used for many types."""
+    schema = {"a": {"b": 1}}
+    assert merged(schema, {"a": {"c": 2}, "d": []}) == {"a": {"b": 1, "c": 2}, "d": []}
+    assert schema == {"a": {"b": 1}}
+
+
+def nodes(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+    """Every schema below this one, with its path."""
+    yield path, schema
+    for name, child in schema.get("properties", {}).items():
+        yield from nodes(child, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from nodes(schema[key], f"{path}[]")
+
+
+@pytest.mark.parametrize("kind", [definition.resource.kind for definition in DEFINITIONS])
+def test_generated_schemas_are_structural(kind: str) -> None:
+    """What the API server would refuse as non-structural occurs nowhere."""
+    for path, node in nodes(kind_schemas(embedded_schemas(committed_core()))[kind], kind):
+        assert node.keys().isdisjoint({"$ref", "allOf", "oneOf", "title", "nullable", "x-muster-schema"}), path
+        assert "type" in node or node.get("x-kubernetes-int-or-string"), path
+        assert node.get("default", "") is not None, path
+        assert "additionalProperties" not in node or "properties" not in node, path
+
+
+@pytest.mark.parametrize("kind", [definition.resource.kind for definition in DEFINITIONS])
+def test_every_field_of_ours_has_a_description(kind: str) -> None:
+    """`kubectl explain` always says something; templates are left to Kubernetes' own documentation."""
+    stubs = {name: {"type": "object"} for name in ("PodTemplateSpec", "PersistentVolumeClaimSpec")}
+    schema = kind_schemas(stubs)[kind]
+    missing = [
+        f"{path}.{name}"
+        for path, node in nodes(schema, kind)
+        for name, child in node.get("properties", {}).items()
+        if "description" not in child and name != "metadata"
+    ]
+    assert missing == []
+
+
+def test_equal_sources_give_equal_bytes() -> None:
+    """Generating twice gives the same files."""
+    assert manifests(committed_core()) == manifests(committed_core())
