@@ -101,6 +101,11 @@ class Plane:
         """A new API client with the administrator's rights."""
         return Client.load(self.kubeconfig)
 
+    def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Runs kubectl with the administrator's rights; the caller looks at the exit code."""
+        command = [str(self.site.binaries()["kubectl"]), f"--kubeconfig={self.kubeconfig}", *arguments]
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+
     def part(self, name: str) -> Part:
         """One part."""
         if name not in self.parts:

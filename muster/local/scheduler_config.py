@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from muster.api.names import SCHEDULER, SCHEDULER_LEASE, SYSTEM_NAMESPACE, VOLCANO_SCHEDULER
 
-DEFAULT_EXTENDER_URL: Final = "http://127.0.0.1:8090"
+DEFAULT_EXTENDER_PORT: Final = 8090
+DEFAULT_EXTENDER_URL: Final = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
+"""Where the extender is when somebody else runs the scheduler and nothing else was said."""
 _DECISION_TIMEOUT: Final = "3s"
 _BIND_TIMEOUT: Final = "15s"  # longer than the barrier (10 s), not longer than the scheduler's lease (15 s)
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"

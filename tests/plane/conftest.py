@@ -6,7 +6,6 @@ talk and wait with. A failing test reports the tail of every part's log.
 """
 
 import json
-import subprocess
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
@@ -46,12 +45,12 @@ class Kubectl:
     """Runs kubectl against one plane."""
 
     def __init__(self, plane: Plane) -> None:
-        self._command = [str(plane.site.binaries()["kubectl"]), f"--kubeconfig={plane.kubeconfig}"]
+        self._plane = plane
 
     def __call__(self, *arguments: str, stdin: Any = "", check: bool = True) -> str:
         """Its output; `stdin` may be an object, which is sent as JSON. Fails with kubectl's own words."""
         text = stdin if isinstance(stdin, str) else json.dumps(stdin)
-        result = subprocess.run([*self._command, *arguments], input=text, capture_output=True, text=True, check=False)
+        result = self._plane.kubectl(*arguments, stdin=text)
         if check and result.returncode:
             pytest.fail(f"kubectl {' '.join(arguments)}: {result.stderr.strip()}")
         return result.stdout if not result.returncode else result.stderr
@@ -59,6 +58,11 @@ class Kubectl:
     def json(self, *arguments: str) -> Any:
         """What `kubectl … --output=json` prints."""
         return json.loads(self(*arguments, "--output=json"))
+
+    def create(self, namespace: str, *objects: dict[str, Any]) -> None:
+        """Creates the objects in the namespace."""
+        content = {"apiVersion": "v1", "kind": "List", "items": objects}
+        self("create", f"--namespace={namespace}", "--filename=-", stdin=content)
 
     def apply(self, *objects: dict[str, Any]) -> None:
         """Applies the objects."""
