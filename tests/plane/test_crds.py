@@ -1,0 +1,274 @@
+"""The generated CRDs on a real API server, without Muster's processes: what the schemas alone promise."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from muster.api.batch import JOBS
+from muster.api.bus import COMMANDS
+from muster.api.placement import PLACEMENTS
+from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.crds.definitions import DEFINITIONS
+from muster.crds.openapi import committed_core, reduced
+from muster.kube.client import Client
+from muster.kube.errors import Invalid
+from muster.local.parts import API_SERVER, ETCD
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+
+JOB: dict[str, Any] = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"generateName": "job-", "namespace": "default"},
+    "spec": {
+        "minAvailable": 1,
+        "networkTopology": {"highestTierAllowed": 2},
+        "tasks": [
+            {
+                "name": "worker",
+                "replicas": 4,
+                "partitionPolicy": {"totalPartitions": 2, "partitionSize": 2},
+                "template": {
+                    "spec": {
+                        "containers": [{"name": "main", "image": "busybox", "ports": [{"containerPort": 80}]}],
+                        "imagePullSecrets": [{}],
+                    }
+                },
+            }
+        ],
+    },
+}
+PLACEMENT: dict[str, Any] = {
+    "apiVersion": "muster.dev/v1alpha1",
+    "kind": "Placement",
+    "metadata": {"generateName": "gang-", "namespace": "default"},
+    "spec": {
+        "podGroupUID": "1",
+        "epoch": 2,
+        "podSets": [{"name": "worker", "runs": [{"node": "node-1", "count": 3}, {"node": "node-2"}]}],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """An API server with the CRDs, and nothing that would act on the objects."""
+    with Plane(tmp_path_factory.mktemp("crds"), {ETCD, API_SERVER}) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def client(bare: Plane) -> Client:
+    """A client of it."""
+    return bare.client()
+
+
+@pytest.fixture(scope="module")
+def run(bare: Plane) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs kubectl on it."""
+    command = [str(bare.site.binaries()["kubectl"]), f"--kubeconfig={bare.kubeconfig}"]
+
+    def kubectl(*arguments: str, stdin: Any = None) -> subprocess.CompletedProcess[str]:
+        text = json.dumps(stdin) if stdin else ""
+        return subprocess.run([*command, *arguments], input=text, capture_output=True, text=True, check=False)
+
+    return kubectl
+
+
+def raw(client: Client, path: str) -> Any:
+    """What the API server answers, untrimmed."""
+    return json.loads(client.request("GET", path))
+
+
+def job_with(path: str, value: Any) -> dict[str, Any]:
+    """The sample Job with one field changed; the path is dotted, numbers are list indexes."""
+    job = deepcopy(JOB)
+    *parents, last = (int(part) if part.isdigit() else part for part in path.split("."))
+    node: Any = job["spec"]
+    for part in parents:
+        node = node[part]
+    node[last] = value
+    return job
+
+
+def test_every_crd_is_established_and_structural(client: Client) -> None:
+    """The API server serves all five kinds and has nothing to complain about."""
+    items = raw(client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+    conditions = {item["metadata"]["name"]: item["status"]["conditions"] for item in items}
+    assert set(conditions) == {f"{each.resource.plural}.{each.resource.group}" for each in DEFINITIONS}
+    for name, found in conditions.items():
+        assert {one["type"]: one["status"] for one in found} == {"NamesAccepted": "True", "Established": "True"}, name
+
+
+def test_the_committed_core_schemas_are_this_api_servers(client: Client) -> None:
+    """core.json is what `--openapi-from` would write for the Kubernetes version that Muster is built with."""
+    assert reduced(raw(client, "/openapi/v3/api/v1")) == committed_core()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "vcjob.spec.tasks.template.spec",
+        "vcjob.spec.tasks.template.spec.containers.image",
+        "vcjob.spec.volumes.volumeClaim.resources.requests",
+        "pg.spec.subGroupPolicy.labelSelector",
+        "q.spec.weight",
+        "command.target.uid",
+        "placement.spec.podSets.runs",
+    ],
+)
+def test_explain_walks_the_whole_schema(
+    run: Callable[..., subprocess.CompletedProcess[str]], wait_for: Callable[..., Any], path: str
+) -> None:
+    """`kubectl explain` knows every field, those of pod templates included; discovery may lag a second behind."""
+    wait_for(lambda: run("explain", path).returncode == 0, what=f"kubectl explain {path}")
+
+
+def test_a_typo_in_a_template_is_refused(
+    run: Callable[..., subprocess.CompletedProcess[str]], wait_for: Callable[..., Any]
+) -> None:
+    """The message names the path of the unknown field."""
+    container = {"name": "main", "imgae": "busybox"}
+    job = job_with("tasks.0.template.spec.containers", [container])
+    wait_for(lambda: run("get", "vcjob").returncode == 0, what="discovery of the Job kind")
+    result = run("create", "-f", "-", stdin=job)
+    assert result.returncode == 1
+    assert 'unknown field "spec.tasks[0].template.spec.containers[0].imgae"' in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("minAvailable", -1, "spec.minAvailable in body should be greater than or equal to 0"),
+        ("maxRetry", -1, "spec.maxRetry in body should be greater than or equal to 0"),
+        ("ttlSecondsAfterFinished", -1, "should be greater than or equal to 0"),
+        ("minSuccess", 0, "spec.minSuccess in body should be greater than or equal to 1"),
+        ("tasks", [], "spec.tasks in body should have at least 1 items"),
+        ("tasks.0.replicas", -1, "spec.tasks[0].replicas in body should be greater than or equal to 0"),
+        ("tasks.0.minAvailable", -1, "should be greater than or equal to 0"),
+        ("tasks.0.maxRetry", -2, "should be greater than or equal to -1"),
+        ("tasks.0.name", "Worker", "spec.tasks[0].name in body should match"),
+        ("tasks.0.dependsOn", {"iteration": "some"}, 'Unsupported value: "some"'),
+        ("tasks.0.partitionPolicy", {"partitionSize": 1}, "spec.tasks[0].partitionPolicy.totalPartitions: Required"),
+        ("tasks.0.topologyPolicy", "near", 'Unsupported value: "near"'),
+        ("tasks.0.template.spec.restartPolicy", "Sometimes", 'Unsupported value: "Sometimes"'),
+        ("tasks.0.template.spec.overhead", {"cpu": "1core"}, "spec.tasks[0].template.spec.overhead.cpu in body should"),
+        ("volumes", [{"volumeClaimName": "data"}], "spec.volumes[0].mountPath: Required value"),
+        ("volumes", [{"mountPath": "a:b"}], "spec.volumes[0].mountPath in body should match"),
+        ("policies", [{"event": "PodVanished"}], 'spec.policies[0].event: Unsupported value: "PodVanished"'),
+        ("policies", [{"timeout": "5 minutes"}], "spec.policies[0].timeout in body should match"),
+        ("networkTopology", {"mode": "medium"}, 'Unsupported value: "medium"'),
+        (
+            "networkTopology",
+            {"highestTierAllowed": 1, "highestTierName": "rack"},
+            "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously",
+        ),
+        (
+            "tasks.0.partitionPolicy.networkTopology",
+            {"highestTierAllowed": 1, "highestTierName": "rack"},
+            "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously",
+        ),
+    ],
+)
+def test_a_bad_job_is_refused_in_the_api_servers_words(client: Client, path: str, value: Any, message: str) -> None:
+    """Existing clients look for these texts."""
+    with pytest.raises(Invalid) as refusal:
+        client.create(JOBS, job_with(path, value), dry_run=True)
+    assert message in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("policies", [{"action": "AnyAction", "event": "PodFailed", "timeout": "1m30s"}]),
+        ("policies", [{"action": "RestartJob", "events": ["PodFailed", "PodEvicted"]}, {"exitCode": 3}]),
+        ("networkTopology", {"highestTierAllowed": 1, "highestTierName": ""}),
+        ("queue", ""),
+        ("tasks.0.maxRetry", -1),
+        ("tasks", [{"replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}]),
+        ("volumes", [{"mountPath": "data", "volumeClaim": {"resources": {"requests": {"storage": "1Gi"}}}}]),
+        ("plugins", {"svc": [], "ssh": ["--port=22"]}),
+    ],
+)
+def test_what_manifests_contain_is_accepted(client: Client, path: str, value: Any) -> None:
+    """The schema refuses no more than it must; an action is checked by the webhook."""
+    client.create(JOBS, job_with(path, value), dry_run=True)
+
+
+def test_the_api_server_fills_in_defaults(client: Client) -> None:
+    """Defaults that clients see even where no webhook runs."""
+    job = client.create(JOBS, JOB)
+    spec = raw(client, JOBS.path(job.metadata.namespace, job.metadata.name))["spec"]
+    task = spec["tasks"][0]
+    assert (spec["queue"], spec["maxRetry"], spec["networkTopology"]["mode"]) == ("default", 3, "hard")
+    assert task["partitionPolicy"]["minPartitions"] == 0
+    assert task["template"]["spec"]["containers"][0]["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
+    assert task["template"]["spec"]["imagePullSecrets"] == [{"name": ""}]
+    assert "schedulerName" not in spec
+
+
+def test_a_job_status_is_written_through_its_subresource_only(client: Client) -> None:
+    """A user cannot forge the status with the object."""
+    job = client.create(JOBS, {**JOB, "status": {"state": {"phase": "Completed"}}})
+    assert job.status.state.phase == ""
+    patch = {"status": {"state": {"phase": "Pending"}}}
+    written = client.merge_patch(JOBS, job.metadata.name, patch, "default", subresource="status")
+    assert written.status.state.phase == "Pending"
+
+
+def test_a_pod_groups_status_is_written_with_the_object(client: Client) -> None:
+    """PodGroup has no status subresource: clients write the status through the main resource."""
+    group = client.create(
+        POD_GROUPS,
+        {"metadata": {"generateName": "pg-"}, "spec": {"minMember": 2}, "status": {"phase": "Pending"}},
+        "default",
+    )
+    assert (group.status.phase, group.spec.queue) == ("Pending", "default")
+    patch = {"spec": {"minMember": 3}, "status": {"phase": "Inqueue"}}
+    written = client.merge_patch(POD_GROUPS, group.metadata.name, patch, "default")
+    assert (written.spec.min_member, written.status.phase) == (3, "Inqueue")
+
+
+def test_a_queues_status_is_written_through_its_subresource_only(client: Client) -> None:
+    """Clients close a queue by writing `status.state` through the subresource."""
+    queue = client.create(QUEUES, {"metadata": {"generateName": "q-"}, "spec": {}, "status": {"state": "Closed"}})
+    assert (queue.status.state, queue.spec.weight) == ("", 1)
+    patch = {"status": {"state": "Closed"}}
+    assert client.merge_patch(QUEUES, queue.metadata.name, patch).status.state == ""
+    assert client.merge_patch(QUEUES, queue.metadata.name, patch, subresource="status").status.state == "Closed"
+    with pytest.raises(Invalid, match=r"spec\.weight"):
+        client.merge_patch(QUEUES, queue.metadata.name, {"spec": {"weight": 0}})
+
+
+def test_a_command_names_its_target_completely(client: Client) -> None:
+    """A command without the target's UID is refused; a complete one has no spec."""
+    target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "a"}
+    command = {"metadata": {"generateName": "abort-"}, "action": "AbortJob", "target": target}
+    with pytest.raises(Invalid, match=r"target\.uid: Required value"):
+        client.create(COMMANDS, command, "default")
+    made = client.create(COMMANDS, {**command, "target": {**target, "uid": "1"}}, "default")
+    assert made.action == "AbortJob"
+
+
+def test_a_placement_starts_planned_and_its_epoch_never_decreases(client: Client) -> None:
+    """A writer that is late cannot bring an old placement back."""
+    placement = client.create(PLACEMENTS, PLACEMENT)
+    stored = raw(client, PLACEMENTS.path("default", placement.metadata.name))
+    assert stored["status"] == {"phase": "Planned", "bound": 0, "planned": 0}
+    assert stored["spec"]["podSets"][0]["runs"][1] == {"node": "node-2", "count": 1}
+    client.merge_patch(PLACEMENTS, placement.metadata.name, {"spec": {"epoch": 3}}, "default")
+    with pytest.raises(Invalid, match="the epoch must not decrease"):
+        client.merge_patch(PLACEMENTS, placement.metadata.name, {"spec": {"epoch": 2}}, "default")
+
+
+def test_a_placement_has_each_pod_set_once(client: Client) -> None:
+    """Two answers to the question where a rank is would be none."""
+    placement = deepcopy(PLACEMENT)
+    placement["spec"]["podSets"] *= 2
+    with pytest.raises(Invalid, match=r"spec\.podSets\[1\]: Duplicate value"):
+        client.create(PLACEMENTS, placement)
