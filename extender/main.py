@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 import structlog
-from muster.kube.events import Recorder
-from muster.kube.follower import LeaseFollower
+from prometheus_client import Gauge
 
 from extender.actions import ACTIONS
 from extender.app import create_app
@@ -22,11 +21,14 @@ from extender.planner import Planner
 from extender.plugins import PLUGINS
 from extender.verbs import Verbs
 from muster.kube.client import Client
+from muster.kube.events import Recorder
+from muster.kube.follower import LeaseFollower
 from muster.process import logs
 from muster.process.health import Health, StatusServer
 from muster.process.server import serve
 
 log = structlog.get_logger()
+LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
 THREADS = 1200
 """Bind calls of one gang are held in a thread each; threads are made only when they are needed."""
 
@@ -76,6 +78,7 @@ class Extender:
             active=self._active,
             on_release=self._committer.say_binding,
         )
+        LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
         self._status = StatusServer(options.status_port, health)

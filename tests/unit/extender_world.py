@@ -21,7 +21,7 @@ from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
 from muster.api.gang import pinned_affinity
 from muster.api.meta import ObjectMeta, OwnerReference, format_time
-from muster.api.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.placement import Placement, PlacementSpec, PlacementStatus, nodes_of
 from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
 
 NOW = 1_800_000_000.0
@@ -180,7 +180,5 @@ def of(session: Session, kind: type[Any]) -> list[Any]:
 
 def seats(placement: Placement | decisions.Place) -> dict[str, list[str]]:
     """Pod set → node of each rank."""
-    from muster.api.placement import nodes_of
-
     pod_sets = placement.pod_sets if isinstance(placement, decisions.Place) else placement.spec.pod_sets
     return {pod_set.name: list(nodes_of(pod_set.runs)) for pod_set in pod_sets}

@@ -1,6 +1,7 @@
 """Members of a gang are bound together or not at all."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from extender.barrier import Barrier, Outcome
@@ -14,6 +15,7 @@ class Clock:
         self.now = 100.0
 
     def __call__(self) -> float:
+        """Now."""
         return self.now
 
 
@@ -52,8 +54,6 @@ def test_a_retried_member_counts_once() -> None:
 
 def test_a_barrier_that_is_not_filled_in_time_lets_nobody_through() -> None:
     """Real time here: the barrier itself must wake up."""
-    import time
-
     barrier = Barrier(timeout_s=0.05, clock=time.monotonic)
     assert barrier.join("gang", 1, member(0), lambda held: len(held) >= 2) is Outcome.TIMED_OUT
     assert barrier.held("gang") == 0

@@ -29,9 +29,10 @@ def test_gated_pods_are_released_to_the_nodes_of_their_seats() -> None:
     for rank in range(2):
         world.pod(key, "worker", rank, GPU8, gated=True)
     released = of(world.plan(), decisions.Release)
-    assert [
-        (release.pod.name, release.node, release.epoch) for release in released
-    ] == [("a-worker-0", "node-0", 1), ("a-worker-1", "node-1", 1)]
+    assert [(release.pod.name, release.node, release.epoch) for release in released] == [
+        ("a-worker-0", "node-0", 1),
+        ("a-worker-1", "node-1", 1),
+    ]
 
 
 def test_a_placement_whose_seats_are_all_taken_is_bound() -> None:

@@ -1,0 +1,102 @@
+"""A table of nodes and gangs, made from what the API server says."""
+
+from dataclasses import dataclass
+
+from rich.console import Group
+from rich.table import Table
+
+from muster.api.core import NODES, PODS, Pod
+from muster.api.gang import gang_of
+from muster.api.placement import PLACEMENTS
+from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.kube.client import Client
+from muster.resources.pods import node_allocatable, pod_requests
+
+GPU = "nvidia.com/gpu"
+
+
+@dataclass(slots=True)
+class Row:
+    """One gang."""
+
+    name: str
+    phase: str
+    minimum: int
+    bound: int
+    running: int
+    pods: int
+    placement: str
+    reason: str
+
+
+class Board:
+    """Reads the cluster and draws it."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._rows: dict[str, Row] = {}
+        self._pods: list[Pod] = []
+
+    def rows(self) -> dict[str, Row]:
+        """Every gang of the namespace by the name of its workload; one that is gone keeps its last row."""
+        self._pods = self._client.list(PODS, self._namespace)
+        placements = {
+            placement.metadata.name: placement for placement in self._client.list(PLACEMENTS, self._namespace)
+        }
+        for group in self._client.list(POD_GROUPS, self._namespace):
+            owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
+            members = [pod for pod in self._pods if gang_of(pod.metadata) == group.metadata.name]
+            placement = placements.get(group.metadata.name)
+            name = owner.name if owner else group.metadata.name
+            self._rows[name] = Row(
+                name=name,
+                phase=group.status.phase,
+                minimum=group.spec.min_member,
+                bound=sum(bool(pod.spec.node_name) for pod in members),
+                running=group.status.running,
+                pods=len(members),
+                placement=f"{placement.status.phase} (epoch {placement.spec.epoch})" if placement else "-",
+                reason=_reason(group),
+            )
+        return self._rows
+
+    def table(self, rows: dict[str, Row]) -> Group:
+        """Nodes above, gangs below."""
+        return Group(self._nodes(), _gangs(rows))
+
+    @staticmethod
+    def line(rows: dict[str, Row]) -> str:
+        """The same in one line, for a console that cannot redraw."""
+        return "; ".join(
+            f"{row.name}: {row.phase}, {row.bound}/{row.minimum} bound" + (f" ({row.reason})" if row.reason else "")
+            for row in rows.values()
+        )
+
+    def _nodes(self) -> Table:
+        table = Table(title="nodes", title_justify="left")
+        for heading in ("node", "rack", "GPUs", "pods"):
+            table.add_column(heading)
+        for node in sorted(self._client.list(NODES), key=lambda node: node.metadata.name):
+            here = [pod for pod in self._pods if pod.spec.node_name == node.metadata.name and not pod.finished]
+            used = sum(pod_requests(pod.spec).get(GPU, 0) for pod in here)
+            total = node_allocatable(node).get(GPU, 0)
+            names = ", ".join(sorted(pod.metadata.name for pod in here))
+            rack = node.metadata.labels.get("muster.dev/rack", "")
+            table.add_row(node.metadata.name, rack, f"{used}/{total}", names)
+        return table
+
+
+def _gangs(rows: dict[str, Row]) -> Table:
+    table = Table(title="gangs", title_justify="left")
+    for heading in ("workload", "phase", "bound", "pods", "placement", "why it waits"):
+        table.add_column(heading, overflow="fold")
+    for row in rows.values():
+        table.add_row(row.name, row.phase, f"{row.bound}/{row.minimum}", str(row.pods), row.placement, row.reason)
+    return table
+
+
+def _reason(group: PodGroup) -> str:
+    """The message of the condition that says that the gang waits."""
+    waits = (c.message for c in group.status.conditions if c.type == "Unschedulable" and c.status == "True")
+    return next(waits, "")

@@ -1,0 +1,128 @@
+"""Manifests of gangs, and a record of what a watch told about their pods."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from muster.api.core import PODS, Pod
+from muster.api.gang import Member, gang_of, member_of
+from muster.kube.client import Client
+from muster.kube.reflector import Reflector
+
+
+def job(
+    name: str,
+    namespace: str,
+    *,
+    replicas: int,
+    gpus: int = 8,
+    run_s: float | None = None,
+    min_available: int | None = None,
+    cpu: str = "1",
+) -> dict[str, Any]:
+    """A Volcano Job with one task `worker`; each pod asks for `gpus`, and ends after `run_s` if that is given."""
+    resources = {"requests": {"cpu": cpu}, "limits": {"nvidia.com/gpu": gpus} if gpus else {}}
+    annotations = {} if run_s is None else {"kwok.muster.dev/run-seconds": str(run_s)}
+    template = {
+        "metadata": {"annotations": annotations},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "none", "resources": resources}],
+        },
+    }
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "schedulerName": "volcano",
+            "minAvailable": replicas if min_available is None else min_available,
+            "tasks": [{"name": "worker", "replicas": replicas, "template": template}],
+        },
+    }
+
+
+@dataclass(slots=True)
+class Life:
+    """What was seen of one pod."""
+
+    gang: str
+    member: Member | None
+    created: float
+    node: str = ""
+    bound: float | None = None
+    nodes: set[str] = field(default_factory=set)
+    phases: list[str] = field(default_factory=list)
+    gone: float | None = None
+
+
+class History:
+    """Every pod of a namespace by UID, as a watch told it; times are monotonic seconds."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.pods: dict[str, Life] = {}
+        self._lock = threading.Lock()
+        self._reflector = Reflector(client, PODS, namespace=namespace)
+        self._reflector.add_handler(self._changed)
+
+    def __enter__(self) -> Self:
+        self._reflector.start()
+        assert self._reflector.wait_synced(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reflector.stop()
+
+    def of(self, gang: str) -> list[Life]:
+        """The pods of a gang whose name begins so."""
+        with self._lock:
+            return [life for life in self.pods.values() if life.gang.startswith(gang)]
+
+    def half_placed_s(self, gang: str, minimum: int) -> float:
+        """The longest time for which 0 < bound < minimum, until now if it still is so."""
+        lives = self.of(gang)
+        changes = [(life.bound, 1) for life in lives if life.bound is not None]
+        changes += [(life.gone, -1) for life in lives if life.bound is not None and life.gone is not None]
+        longest, bound, since = 0.0, 0, 0.0
+        for moment, change in sorted(changes):
+            if 0 < bound < minimum:
+                longest = max(longest, moment - since)
+            elif change:
+                since = moment
+            bound += change
+        return max(longest, time.monotonic() - since) if 0 < bound < minimum else longest
+
+    def start_of(self, gang: str) -> float:
+        """When its first pod was bound."""
+        return min(life.bound for life in self.of(gang) if life.bound is not None)
+
+    def end_of(self, gang: str) -> float:
+        """When its last pod was bound."""
+        return max(life.bound for life in self.of(gang) if life.bound is not None)
+
+    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        now = time.monotonic()
+        pod = new or old
+        assert pod is not None
+        with self._lock:
+            life = self.pods.setdefault(
+                pod.metadata.uid, Life(gang_of(pod.metadata) or "", member_of(pod.metadata), now)
+            )
+            life.gang = gang_of(pod.metadata) or life.gang
+            if new is None:
+                life.gone = now
+                return
+            if new.status.phase not in life.phases:
+                life.phases.append(new.status.phase)
+            if new.spec.node_name:
+                life.bound = life.bound or now
+                life.node = new.spec.node_name
+                life.nodes.add(new.spec.node_name)
+
+
+def phase_of(kubectl: Callable[..., Any], name: str, namespace: str) -> str:
+    """The phase of a Volcano Job."""
+    status = kubectl.json("get", "vcjob", name, "--namespace", namespace).get("status", {})  # type: ignore[attr-defined]
+    return str(status.get("state", {}).get("phase", ""))

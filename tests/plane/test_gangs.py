@@ -1,0 +1,100 @@
+"""Gangs start whole, one after the other when both do not fit, on neighbouring nodes."""
+
+import random
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from gangs import History, job
+
+from muster.api.batch import JOBS
+from muster.api.core import PODS
+from muster.api.placement import PLACEMENTS
+from muster.api.scheduling import POD_GROUPS
+from muster.kube.client import Client
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+BARRIER_S = 10.0
+ROUNDS = 20
+
+
+@pytest.fixture
+def client(plane: Plane) -> Client:
+    """A client of the session's plane."""
+    return plane.client()
+
+
+def phase(client: Client, namespace: str, name: str) -> str:
+    """The Job's phase."""
+    return client.get(JOBS, name, namespace).status.state.phase
+
+
+def test_two_gangs_that_need_all_nodes_run_one_after_the_other(
+    client: Client, namespace: str, wait_for: Callable[..., Any], record_property: Callable[[str, object], None]
+) -> None:
+    """Twenty rounds in random order: never a gang in part for longer than a barrier, ranks in node order."""
+    seed = random.SystemRandom().randrange(2**32)
+    sys.stderr.write(f"seed {seed}\n")
+    chance = random.Random(seed)  # noqa: S311 - the order of submissions is no secret
+    longest = 0.0
+    with History(client, namespace) as history:
+        for turn in range(ROUNDS):
+            names = [f"a{turn}", f"b{turn}"]
+            chance.shuffle(names)
+            for name in names:
+                client.create(JOBS, job(name, namespace, replicas=8, run_s=0.3), namespace)
+            for name in names:
+                wait_for(lambda name=name: phase(client, namespace, name) == "Completed", 60, f"{name} to complete")
+            spans = sorted((history.start_of(f"{name}-"), history.end_of(f"{name}-")) for name in names)
+            assert spans[0][1] < spans[1][0], "the second began before the first was whole"
+            for name in names:
+                lives = history.of(f"{name}-")
+                assert len(lives) == 8, "a pod was made twice"
+                ranks = sorted(lives, key=lambda life: life.member.index if life.member else -1)
+                nodes = [life.node for life in ranks]
+                assert nodes == sorted(nodes)
+                longest = max(longest, history.half_placed_s(f"{name}-", 8))
+                client.delete(JOBS, name, namespace)
+    assert longest < BARRIER_S
+    record_property("longest_in_part_s", longest)
+
+
+def test_a_gang_that_waits_says_why_in_its_pod_group_and_has_no_bound_pod(
+    client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """Condition and Event carry the same sentence."""
+    client.create(JOBS, job("first", namespace, replicas=8), namespace)
+    wait_for(lambda: phase(client, namespace, "first") == "Running", 30)
+    client.create(JOBS, job("second", namespace, replicas=3), namespace)
+
+    def reason() -> str:
+        groups = [group for group in client.list(POD_GROUPS, namespace) if group.metadata.name.startswith("second-")]
+        return next((c.message for group in groups for c in group.status.conditions if c.type == "Unschedulable"), "")
+
+    sentence = (
+        "worker: 3 more pods must start together and 0 of them find a place; of 8 nodes: 8 too little nvidia.com/gpu"
+    )
+    assert wait_for(reason, 15) == sentence
+    pods = wait_for(
+        lambda: [pod for pod in client.list(PODS, namespace) if pod.metadata.name.startswith("second-")], 15
+    )
+    assert not any(pod.spec.node_name for pod in pods)
+    client.delete(JOBS, "first", namespace)
+    wait_for(lambda: phase(client, namespace, "second") == "Running", 30, "the second to start once there is room")
+    client.delete(JOBS, "second", namespace)
+
+
+def test_a_placement_tells_the_story_of_its_gang(client: Client, namespace: str, wait_for: Callable[..., Any]) -> None:
+    """Planned with nodes in rank order, Bound in the end, gone with its PodGroup."""
+    client.create(JOBS, job("story", namespace, replicas=4, gpus=4), namespace)
+    placement = wait_for(
+        lambda: next((p for p in client.list(PLACEMENTS, namespace) if p.status.phase == "Bound"), None), 30
+    )
+    [workers] = placement.spec.pod_sets
+    assert [run.count for run in workers.runs] == [2, 2]
+    assert placement.metadata.controller.kind == "PodGroup"
+    assert (placement.status.bound, placement.status.planned) == (4, 4)
+    client.delete(JOBS, "story", namespace)
+    wait_for(lambda: not client.list(PLACEMENTS, namespace), 30, "the placement to go with its PodGroup")
