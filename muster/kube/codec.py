@@ -53,8 +53,11 @@ def leave_out(res: Resource[Any], raw: msgspec.Raw, error: msgspec.ValidationErr
 
 
 def content_of(res: Resource[Any], obj: Mapping[str, Any] | msgspec.Struct) -> dict[str, Any]:
-    """An object as plain data that says what it is."""
-    content: dict[str, Any] = msgspec.to_builtins(obj) if isinstance(obj, msgspec.Struct) else dict(obj)
+    """An object as plain data that says what it is; parts of a Struct that hold nothing but defaults are left out."""
+    if isinstance(obj, msgspec.Struct):
+        content = {name: value for name, value in msgspec.to_builtins(obj).items() if value != {}}
+    else:
+        content = dict(obj)
     metadata = dict(content.get("metadata") or {})
     return content | {"apiVersion": res.api_version, "kind": res.kind, "metadata": metadata}
 

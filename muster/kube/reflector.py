@@ -64,8 +64,8 @@ class Reflector(Generic[T]):
         random: Callable[[], float] = _random.random,
     ) -> None:
         self.store: Store[T] = Store() if store is None else store
-        self.relists = -1
-        self.restarts = -1
+        self.relists = 0
+        self.restarts = 0
         self._client = client
         self._resource = resource
         self._namespace = namespace
@@ -75,6 +75,7 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, random)
         self._page_objects = _PAGE_OBJECTS
         self._version = ""
+        self._listed = self._watched = False
         self._handlers: list[Callable[[T | None, T | None], None]] = []
         self._synced = threading.Event()
         self._stopping = threading.Event()
@@ -138,9 +139,10 @@ class Reflector(Generic[T]):
 
     def _list(self) -> None:
         """Makes the store equal to a full list; what is unchanged since the last one is not told again."""
-        self.relists += 1
-        if self.relists:
+        if self._listed:
+            self.relists += 1
             RELISTS.labels(self._resource.plural).inc()
+        self._listed = True
         found: dict[str, T] = {}
         pages = self._client.pages(
             self._resource, self._namespace, **self._selectors, limit=self._page_objects, timeout_s=_LIST_TIMEOUT_S
@@ -163,9 +165,10 @@ class Reflector(Generic[T]):
 
     def _consume(self) -> None:
         """One stream; `_version` says how far it got, whatever ends it."""
-        self.restarts += 1
-        if self.restarts:
+        if self._watched:
+            self.restarts += 1
             RESTARTS.labels(self._resource.plural).inc()
+        self._watched = True
         watch = self._client.watch(
             self._resource,
             self._namespace,

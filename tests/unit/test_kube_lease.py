@@ -1,0 +1,136 @@
+"""What an elector and a follower conclude from what they see, by the clock."""
+
+import pytest
+
+from muster.api.core import Lease, LeaseSpec
+from muster.kube.client import Client
+from muster.kube.config import Config
+from muster.kube.follower import LeaseFollower
+from muster.kube.lease import Elector
+
+
+class Clock:
+    """Seconds that only move when told."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Now."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands still."""
+    return Clock()
+
+
+@pytest.fixture
+def client() -> Client:
+    """A client that is never asked."""
+    return Client(Config(server="http://127.0.0.1:1"))
+
+
+def lease(holder: str | None, renewed: str, seconds: int = 15) -> Lease:
+    """A lease as its holder wrote it."""
+    return Lease(spec=LeaseSpec(holder_identity=holder, renew_time=renewed, lease_duration_seconds=seconds))
+
+
+@pytest.fixture
+def follower(client: Client, clock: Clock) -> LeaseFollower:
+    """A follower of holders in pod-a that has seen its first list."""
+    follower = LeaseFollower(client, "ns", "lease", "pod-a_", clock=clock)
+    follower._reflector._synced.set()
+    return follower
+
+
+def test_follows_its_leader(follower: LeaseFollower) -> None:
+    """Active with its own leader, not with another, not without one."""
+    assert not follower.active
+    follower.observe(None, lease("pod-a_1", "t1"))
+    assert follower.active
+    follower.observe(lease("pod-a_1", "t1"), lease("pod-b_1", "t2"))
+    assert not follower.active
+    follower.observe(lease("pod-b_1", "t2"), lease("pod-a_2", "t3"))
+    assert follower.active
+    follower.observe(lease("pod-a_2", "t3"), lease("", "t4"))
+    assert not follower.active
+    follower.observe(lease("", "t4"), None)
+    assert not follower.active
+
+
+def test_a_leader_that_stops_renewing_is_none(follower: LeaseFollower, clock: Clock) -> None:
+    """Whatever the reason, and even if this process was frozen meanwhile."""
+    follower.observe(None, lease("pod-a_1", "t1"))
+    clock.now += 14.9
+    assert follower.active
+    clock.now += 0.1
+    assert not follower.active
+    follower.observe(lease("pod-a_1", "t1"), lease("pod-a_1", "t2"))
+    assert follower.active
+
+
+def test_a_change_that_is_no_renewal_does_not_count(follower: LeaseFollower, clock: Clock) -> None:
+    """Somebody put a label on the lease of a dead leader."""
+    follower.observe(None, lease("pod-a_1", "t1"))
+    clock.now += 15
+    follower.observe(lease("pod-a_1", "t1"), lease("pod-a_1", "t1"))
+    assert not follower.active
+
+
+def test_a_lease_of_unknown_age_does_not_count(client: Client, clock: Clock) -> None:
+    """What the first list shows may be hours old; the next renewal proves that the leader lives."""
+    follower = LeaseFollower(client, "ns", "lease", "pod-a_", clock=clock)
+    follower.observe(None, lease("pod-a_1", "t1"))
+    assert not follower.active
+    follower.observe(lease("pod-a_1", "t1"), lease("pod-a_1", "t2"))
+    assert follower.active
+
+
+def test_another_holder_is_left_in_peace_for_its_duration(client: Client, clock: Clock) -> None:
+    """Counted from when we first saw its last write, by our own clock, and with its own duration."""
+    elector = Elector(client, "ns", "lease", "me", clock=clock)
+    other = lease("other", "t1", seconds=20).spec
+    assert not elector._free(other)
+    clock.now += 19.9
+    assert not elector._free(other)
+    renewed = lease("other", "t2", seconds=20).spec
+    clock.now += 0.1
+    assert not elector._free(renewed)
+    clock.now += 20
+    assert elector._free(renewed)
+
+
+@pytest.mark.parametrize("holder", [None, "", "me"])
+def test_a_lease_without_another_holder_is_free(client: Client, clock: Clock, holder: str | None) -> None:
+    """Given up, never held, or our own."""
+    assert Elector(client, "ns", "lease", "me", clock=clock)._free(lease(holder, "t1").spec)
+
+
+def test_transitions_and_acquisition_are_kept_while_renewing(client: Client, clock: Clock) -> None:
+    """They change with the holder only."""
+    elector = Elector(client, "ns", "lease", "me", clock=clock)
+    assert elector._record(None)["leaseTransitions"] == 0
+    assert elector._record(LeaseSpec(holder_identity="other", lease_transitions=4))["leaseTransitions"] == 5
+    assert elector._record(LeaseSpec(holder_identity="", lease_transitions=4))["leaseTransitions"] == 5
+    assert not {"leaseTransitions", "acquireTime"} & set(elector._record(LeaseSpec(holder_identity="me")))
+
+
+def test_leading_ends_by_the_clock(client: Client, clock: Clock) -> None:
+    """Nobody has to tell: the deadline is enough."""
+    elector = Elector(client, "ns", "lease", "me", clock=clock)
+    assert not elector.leading
+    elector._renewed_at = clock()
+    clock.now += 9.9
+    assert elector.leading
+    clock.now += 0.1
+    assert not elector.leading
+
+
+@pytest.mark.parametrize("seconds", [(10, 10, 2), (15, 2, 2), (15, 10, 0), (15, 2.3, 2)])
+def test_times_that_make_no_sense_are_refused(client: Client, seconds: tuple[float, float, float]) -> None:
+    """A deadline that is not shorter than the lease would allow two leaders."""
+    duration, deadline, retry = seconds
+    with pytest.raises(ValueError, match=r"lease duration .* > renew deadline .* > retry period"):
+        Elector(client, "ns", "l", "me", lease_duration_s=duration, renew_deadline_s=deadline, retry_period_s=retry)

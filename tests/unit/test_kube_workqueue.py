@@ -1,0 +1,190 @@
+"""The work queue behaves as client-go's: de-duplicated, one worker per key, delays, back-off."""
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from muster.kube.workqueue import WorkQueue
+
+
+class Clock:
+    """Seconds that only move when told."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Now."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands still."""
+    return Clock()
+
+
+@pytest.fixture
+def queue(clock: Clock) -> WorkQueue[str]:
+    """A queue with round numbers."""
+    return WorkQueue(clock, base_delay_s=1, max_delay_s=10)
+
+
+def drain(queue: WorkQueue[str]) -> list[str]:
+    """All keys that can be had now; each is done at once."""
+    keys = []
+    while (key := queue.get(timeout_s=0)) is not None:
+        keys.append(key)
+        queue.done(key)
+    return keys
+
+
+def test_a_key_waits_once_and_in_order(queue: WorkQueue[str]) -> None:
+    """However often a key is added, it is handed out once, first come first served."""
+    for key in ("a", "b", "a", "c", "b"):
+        queue.add(key)
+    assert len(queue) == 3
+    assert drain(queue) == ["a", "b", "c"]
+
+
+def test_a_key_has_one_worker(queue: WorkQueue[str]) -> None:
+    """A key added while it is worked on comes again, once, after done."""
+    queue.add("a")
+    assert queue.get(timeout_s=0) == "a"
+    queue.add("a")
+    queue.add("a")
+    assert queue.get(timeout_s=0) is None
+    queue.done("a")
+    assert drain(queue) == ["a"]
+
+
+def test_done_without_new_work_ends_it(queue: WorkQueue[str]) -> None:
+    """A key that was not added again does not come again."""
+    queue.add("a")
+    assert drain(queue) == ["a"]
+    assert queue.get(timeout_s=0) is None
+
+
+def test_delayed_keys_come_when_they_are_due(queue: WorkQueue[str], clock: Clock) -> None:
+    """In the order of their times, not of their adding; no delay is now."""
+    queue.add_after("late", 5)
+    queue.add_after("soon", 1)
+    queue.add_after("now", 0)
+    assert drain(queue) == ["now"]
+    clock.now += 1
+    assert drain(queue) == ["soon"]
+    clock.now += 3.9
+    assert drain(queue) == []
+    clock.now += 0.1
+    assert drain(queue) == ["late"]
+
+
+def test_the_earliest_of_several_delays_counts(queue: WorkQueue[str], clock: Clock) -> None:
+    """A key waits for one time only, the first."""
+    queue.add_after("a", 5)
+    queue.add_after("a", 1)
+    queue.add_after("a", 3)
+    clock.now += 1
+    assert drain(queue) == ["a"]
+    clock.now += 10
+    assert drain(queue) == []
+
+
+def test_a_delayed_key_can_be_added_at_once(queue: WorkQueue[str], clock: Clock) -> None:
+    """The delay stays, as in client-go: the key comes now, and again when it is due."""
+    queue.add_after("a", 5)
+    queue.add("a")
+    assert drain(queue) == ["a"]
+    clock.now += 5
+    assert drain(queue) == ["a"]
+
+
+def test_failures_back_off_per_key(queue: WorkQueue[str], clock: Clock) -> None:
+    """Delays double up to the limit for the key that fails, and start over when it is forgotten."""
+    delays = []
+    for _ in range(6):
+        queue.add_rate_limited("bad")
+        waited = 0
+        while queue.get(timeout_s=0) is None:
+            clock.now += 1
+            waited += 1
+        queue.done("bad")
+        delays.append(waited)
+    assert delays == [1, 2, 4, 8, 10, 10]
+    assert queue.failures("bad") == 6
+    assert queue.failures("good") == 0
+    queue.forget("bad")
+    assert queue.failures("bad") == 0
+    queue.add_rate_limited("bad")
+    clock.now += 1
+    assert drain(queue) == ["bad"]
+
+
+def test_thousands_of_failures_do_not_overflow(queue: WorkQueue[str], clock: Clock) -> None:
+    """The delay stays at its limit."""
+    for _ in range(5000):
+        queue.add_rate_limited("bad")
+    clock.now += 10
+    assert drain(queue) == ["bad"]
+
+
+def test_shut_down_ends_everybody(queue: WorkQueue[str]) -> None:
+    """Waiting workers get None at once; nothing is accepted or handed out any more."""
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(queue.get) for _ in range(2)]
+        queue.shut_down()
+        assert [future.result(timeout=5) for future in waiting] == [None, None]
+    queue.add("a")
+    queue.add_after("b", 1)
+    assert queue.get() is None
+
+
+def test_waits_for_a_key_in_real_time() -> None:
+    """A worker that waits is woken by an add, and by a delay that ends."""
+    queue: WorkQueue[str] = WorkQueue()
+    with ThreadPoolExecutor(1) as pool:
+        for add in (queue.add, lambda key: queue.add_after(key, 0.01)):
+            waiting = pool.submit(queue.get, 5)
+            add("a")
+            assert waiting.result(timeout=5) == "a"
+            queue.done("a")
+
+
+def test_many_workers_never_share_a_key() -> None:
+    """Under load each key has one worker at a time, and the last add of each key is served."""
+    queue: WorkQueue[int] = WorkQueue(base_delay_s=0.0001)
+    lock = threading.Lock()
+    active: Counter[int] = Counter()
+    served: Counter[int] = Counter()
+    wanted: Counter[int] = Counter()
+    collisions = []
+
+    def work() -> None:
+        while (key := queue.get()) is not None:
+            with lock:
+                active[key] += 1
+                if active[key] > 1:
+                    collisions.append(key)
+                served[key] = wanted[key]
+            with lock:
+                active[key] -= 1
+            queue.done(key)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for n in range(2000):
+        with lock:
+            wanted[n % 7] += 1
+        (queue.add if n % 3 else queue.add_rate_limited)(n % 7)
+    all_served = threading.Event()
+    while not all_served.wait(0.001):
+        with lock:
+            if served == wanted:
+                all_served.set()
+    queue.shut_down()
+    for worker in workers:
+        worker.join(5)
+    assert not collisions
