@@ -141,3 +141,10 @@ def job_changed(old: Job | None, new: Job | None) -> bool:
         return True
     moved = old.status.state.phase != new.status.state.phase or old.status.version != new.status.version
     return moved or old.metadata.generation != new.metadata.generation
+
+
+def pod_matters(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a change of a pod is one that its Job's next pass could act on; a new annotation is none."""
+    if old is None or new is None:
+        return True
+    return old.status != new.status or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp

@@ -4,7 +4,7 @@ Two notes of the controller to itself live in `controlledResources`, where Volca
 restart under way, and the UID of the last Command that was carried out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import structs, to_builtins
@@ -13,13 +13,18 @@ from controller.job.counts import Counts
 from controller.job.kill import UNFINISHED, WHOLE, Target
 from controller.job.machine import FINISHED_PHASES
 from muster.api.batch import Job, JobCondition, JobState, JobStatus, Phase, TaskState
+from muster.api.core import Pod
+from muster.api.gang import gated
 from muster.api.meta import format_time, parse_time
+from muster.api.scheduling import PodGroup
 
 RESTART_NOTE = "muster.dev/restart"
 COMMAND_NOTE = "muster.dev/command"
 PLUGIN_NOTE = "plugin-"
 
-_STOPPED = frozenset({*FINISHED_PHASES, "Aborted"})
+NO_TARGET = Target()
+
+STOPPED = frozenset({*FINISHED_PHASES, "Aborted"})
 
 
 def moved(status: JobStatus, phase: Phase, reason: str, message: str, now_s: float) -> JobStatus:
@@ -93,7 +98,7 @@ def _noted(status: JobStatus, key: str, value: str) -> dict[str, str]:
 def finished_with_duration(job: Job, status: JobStatus, now_s: float) -> JobStatus:
     """The status with runningDuration, from the Job's creation to its end, once it has stopped."""
     created = parse_time(job.metadata.creation_timestamp)
-    if status.state.phase not in _STOPPED or created is None:
+    if status.state.phase not in STOPPED or created is None:
         return structs.replace(status, running_duration=None)
     return structs.replace(status, running_duration=format_duration(max(0.0, now_s - created)))
 
@@ -105,10 +110,40 @@ def format_duration(seconds: float) -> str:
     return f"{hours}h{minutes}m{rest}s" if hours else f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
+def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
+    """Why a pending Job waits (reason, message), as far as its PodGroup and pods say."""
+    obstacle = unschedulable(group)
+    if obstacle is not None:
+        return "Unschedulable", obstacle
+    if group.status.phase in {"", "Pending"}:
+        return queued(group.spec.queue)
+    if any(gated(pod) for pod in pods):
+        return "Gated", "the gang is admitted and waits for a placement"
+    return "Starting", "the gang is admitted; its pods are being started"
+
+
+def queued(queue: str) -> tuple[str, str]:
+    """Reason and message of a Job whose gang is not admitted yet."""
+    return "Queued", f"the gang waits to be admitted by queue {queue}"
+
+
+def unschedulable(group: PodGroup) -> str | None:
+    """What keeps the gang from being placed, as its PodGroup's newest condition says; None if nothing does."""
+    told = [each for each in group.status.conditions if each.status == "True"]
+    newest = max(told, key=lambda each: each.last_transition_time or "", default=None)
+    return None if newest is None or newest.type == "Scheduled" else newest.message or newest.reason
+
+
+def summary(troubles: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Reason and message for what failed: the first, and how many more there are."""
+    reason, message = troubles[0]
+    return reason, f"{message} (and {len(troubles) - 1} more)" if len(troubles) > 1 else message
+
+
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
-    """Whether the two differ in nothing but counters, which may be written a little later."""
-    return (old.state, old.version, old.retry_count, old.controlled_resources) == (
-        new.state,
+    """Whether the two differ in nothing but counters and words, which may be written a little later."""
+    return (old.state.phase, old.version, old.retry_count, old.controlled_resources) == (
+        new.state.phase,
         new.version,
         new.retry_count,
         new.controlled_resources,

@@ -1,0 +1,192 @@
+"""The controller put together: caches, handlers and workers.
+
+Caches run from the start, so that a standby takes over at once; work is done only while leading.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from controller.gc import GarbageCollector
+from controller.job.commands import request_of
+from controller.job.context import OWNER_INDEX, Context
+from controller.job.effects import Effects
+from controller.job.events import group_changed, job_changed, job_of, pod_changed, pod_matters
+from controller.job.groups import Groups
+from controller.job.inbox import Inbox
+from controller.job.ledger import Ledger
+from controller.job.objects import Objects
+from controller.job.reconcile import Reconciler
+from controller.job.writer import StatusWriter
+from controller.podgroups import GROUP_INDEX, PodGroups, group_keys
+from controller.queue import Queues
+from controller.shards import Shards
+from controller.worker import Retry
+from muster.api.batch import JOBS, Job
+from muster.api.bus import COMMANDS, Command
+from muster.api.core import PODS, PRIORITY_CLASSES, Pod
+from muster.api.scheduling import POD_GROUPS, QUEUES, PodGroup
+from muster.kube.client import Client
+from muster.kube.events import Recorder
+from muster.kube.reflector import Reflector
+from muster.kube.store import Store
+
+
+def _owner_uids(pod: Pod) -> list[str]:
+    return [pod.metadata.controller.uid] if pod.metadata.controller else []
+
+
+class Controller:
+    """All of it, for one API server; `workers` share the Jobs among them."""
+
+    def __init__(self, client: Client, workers: int) -> None:
+        pods = Store[Pod]({OWNER_INDEX: _owner_uids, GROUP_INDEX: group_keys})
+        self._jobs = Reflector(client, JOBS)
+        self._pods = Reflector(client, PODS, store=pods)
+        self._groups = Reflector(client, POD_GROUPS)
+        self._commands = Reflector(client, COMMANDS)
+        self._queues = Reflector(client, QUEUES)
+        self._priorities = Reflector(client, PRIORITY_CLASSES)
+        self._recorder = Recorder(client, "muster-controller")
+        self._ledger = Ledger(time.monotonic)
+        self._inbox = Inbox()
+        self._effects = Effects(client, self._ledger, self._recorder)
+        self._shards = Shards(workers, self._process)
+        self._reconciler = Reconciler(self._context(client), self._inbox)
+        self.queue_controller = Queues(client, self._queues.store)
+        self.group_controller = PodGroups(client, self._recorder, pods, self._groups.store)
+        self.collector = GarbageCollector(client, self._jobs.store, time.time)
+        self._leading = threading.Event()
+        self._may_act: Callable[[], bool] = lambda: False
+        self._connect()
+
+    def start(self) -> None:
+        """Starts the caches."""
+        self._recorder.start()
+        for reflector in self._reflectors.values():
+            reflector.start()
+
+    def not_ready(self) -> str | None:
+        """Which caches are not in sync yet; None when all are."""
+        waiting = [name for name, reflector in self._reflectors.items() if not reflector.synced]
+        return f"not in sync yet: {', '.join(waiting)}" if waiting else None
+
+    def wait_synced(self, timeout_s: float) -> bool:
+        """Waits until all caches are in sync; False if that takes longer."""
+        end = time.monotonic() + timeout_s
+        return all(reflector.wait_synced(max(0.0, end - time.monotonic())) for reflector in self._reflectors.values())
+
+    def lead(self, may_act: Callable[[], bool]) -> None:
+        """Starts to work: first on everything that there is, as nobody knows what the last leader left undone.
+
+        `may_act` is asked before each pass over a Job: a process that was frozen may have lost its lease meanwhile.
+        """
+        self._may_act = may_act
+        self._leading.set()
+        for reflector, handler in self._handlers:
+            for obj in reflector.store.list():
+                handler(None, obj)
+        self.queue_controller.replay()
+        self._shards.start()
+        for worker in self._workers:
+            worker.start()
+
+    def stop(self) -> None:
+        """Ends the workers, then the caches."""
+        self._leading.clear()
+        self._shards.stop()
+        for worker in self._workers:
+            worker.stop()
+        for reflector in self._reflectors.values():
+            reflector.stop()
+        self._effects.close()
+        self._recorder.stop()
+
+    def _context(self, client: Client) -> Context:
+        return Context(
+            client=client,
+            recorder=self._recorder,
+            jobs=self._jobs.store,
+            pod_store=self._pods.store,
+            ledger=self._ledger,
+            effects=self._effects,
+            groups=Groups(client, self._groups.store, self._priorities.store.list, self._ledger),
+            objects=Objects(client),
+            writer=StatusWriter(client, self._ledger, self._shards.add_after, time.monotonic),
+            again=self._shards.add_after,
+            now_s=time.time,
+        )
+
+    def _connect(self) -> None:
+        self._reflectors: dict[str, Reflector[Any]] = {
+            "jobs": self._jobs,
+            "pods": self._pods,
+            "podgroups": self._groups,
+            "commands": self._commands,
+            "queues": self._queues,
+            "priorityclasses": self._priorities,
+        }
+        self._workers = [self.queue_controller.worker, self.group_controller.worker, self.collector.worker]
+        self._handlers: list[tuple[Reflector[Any], Any]] = [
+            (self._jobs, self._job_seen),
+            (self._groups, self._group_seen),
+            (self._pods, self._pod_seen),
+            (self._commands, self._command_seen),
+            (self._queues, self.queue_controller.queue_seen),
+        ]
+        self._jobs.add_handler(self._ledger.job_seen)
+        self._pods.add_handler(self._ledger.pod_seen)
+        self._groups.add_handler(self._ledger.group_seen)
+        for reflector, handler in self._handlers:
+            reflector.add_handler(self._when_leading(handler))
+
+    def _when_leading(self, handler: Any) -> Any:
+        """A standby keeps its caches, and no list of things to do."""
+
+        def handle(old: Any, new: Any) -> None:
+            if self._leading.is_set():
+                handler(old, new)
+
+        return handle
+
+    def _process(self, key: str) -> None:
+        if not self._may_act():
+            raise Retry("this process does not lead any more")
+        self._reconciler.process(key)
+
+    def _job_seen(self, old: Job | None, new: Job | None) -> None:
+        job = new or old
+        if job is None:
+            return
+        if new is None or (old and old.metadata.uid != new.metadata.uid):
+            self._reconciler.forget(old or job)
+        if job_changed(old, new):
+            self._shards.add(job.metadata.key)
+        self.collector.job_seen(old, new)
+
+    def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        job = job_of(pod.metadata) if pod else None
+        if job and pod_matters(old, new):
+            self._inbox.put(job.key, pod_changed(old, new))
+            self._shards.add(job.key)
+        elif not job:
+            self.group_controller.pod_seen(old, new)
+
+    def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        group = new or old
+        job = job_of(group.metadata) if group else None
+        request = group_changed(old, new)
+        if job and request:
+            self._inbox.put(job.key, request)
+            self._shards.add(job.key)
+        elif not job:
+            self.group_controller.group_seen(old, new)
+
+    def _command_seen(self, old: Command | None, new: Command | None) -> None:
+        found = request_of(new) if new and old is None else None
+        if found:
+            key, request = found
+            self._inbox.put(key, request)
+            self._shards.add(key)

@@ -1,0 +1,61 @@
+"""Deletes Jobs some time after their end, where they ask for it (`ttlSecondsAfterFinished`)."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+
+from controller.job.status import STOPPED
+from controller.worker import Worker
+from muster.api.batch import JOBS, Job
+from muster.api.meta import parse_time
+from muster.kube.client import Client
+from muster.kube.errors import Conflict, NotFound
+from muster.kube.store import Store
+
+log = structlog.get_logger(__name__)
+
+
+def expires_s(job: Job) -> float | None:
+    """When the Job is to be deleted, in seconds since the epoch; None if never, or not yet known."""
+    ended = parse_time(job.status.state.last_transition_time)
+    ttl_s = job.spec.ttl_seconds_after_finished
+    if ttl_s is None or ended is None or job.status.state.phase not in STOPPED or job.metadata.deletion_timestamp:
+        return None
+    return ended + ttl_s
+
+
+class GarbageCollector:
+    """A worker over the keys of Jobs; `now_s` gives seconds since the epoch."""
+
+    def __init__(self, client: Client, jobs: Store[Job], now_s: Callable[[], float]) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._now_s = now_s
+        self.worker = Worker("gc", self.process, queue="gc")
+
+    def job_seen(self, old: Job | None, new: Job | None) -> None:
+        """A Job has changed."""
+        del old
+        due_s = expires_s(new) if new else None
+        if new and due_s is not None:
+            self.worker.queue.add_after(new.metadata.key, due_s - self._now_s())
+
+    def process(self, key: str) -> None:
+        """Deletes the Job, with its pods first, if it is still due by what the API server says now."""
+        namespace, _, name = key.partition("/")
+        if self._jobs.get(key) is None:
+            return
+        with suppress(NotFound, Conflict):  # gone, or changed: its change has brought it here again
+            job = self._client.get(JOBS, name, namespace)
+            due_s = expires_s(job)
+            if due_s is None:
+                return
+            if due_s > self._now_s():
+                self.worker.queue.add_after(key, due_s - self._now_s())
+                return
+            log.info("job deleted, its time after finishing is over", job=key)
+            meta = job.metadata
+            self._client.delete(
+                JOBS, name, namespace, uid=meta.uid, resource_version=meta.resource_version, propagation="Foreground"
+            )

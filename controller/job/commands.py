@@ -1,0 +1,76 @@
+"""Commands to Jobs: suspend, resume, restart and so on.
+
+A Command is carried out at least once and deleted after that, and its UID is noted in the Job's status by the same
+write that enters the phase, so it is not carried out a second time when this process dies before the deletion.
+"""
+
+from contextlib import suppress
+
+from controller.job.actions import Actions
+from controller.job.context import Context
+from controller.job.machine import TARGETED, Action
+from controller.job.request import COMMAND_ISSUED, Request
+from controller.worker import Retry
+from muster.api.batch import JOBS, Job
+from muster.api.bus import COMMANDS, Command
+from muster.kube.errors import Conflict, NotFound
+
+KNOWN = tuple(action for action in Action if action not in TARGETED)
+
+
+def request_of(command: Command) -> tuple[str, Request] | None:
+    """The key of the Job that a Command is for and the request to it; None if it is not for a Job."""
+    target, meta = command.target, command.metadata
+    if target is None or target.kind != JOBS.kind or not target.api_version.startswith(f"{JOBS.group}/"):
+        return None
+    request = Request(
+        event=COMMAND_ISSUED,
+        action=command.action,
+        job_uid=target.uid,
+        command=meta.name,
+        command_uid=meta.uid,
+    )
+    return f"{meta.namespace}/{target.name}", request
+
+
+class Commands:
+    """Carries out Commands and deletes them."""
+
+    def __init__(self, context: Context, actions: Actions) -> None:
+        self._context = context
+        self._actions = actions
+
+    def handle(self, job: Job, request: Request) -> Job:
+        """The Job after the Command."""
+        event = self._context.recorder.event
+        if request.job_uid and request.job_uid != job.metadata.uid:
+            why = f"Command {request.command} is for an earlier Job of this name (UID {request.job_uid}); it is dropped"
+            event(job, "Warning", "CommandIssued", why)
+        elif request.action not in KNOWN:
+            why = f"Command {request.command}: unknown action {request.action!r}; known are {', '.join(KNOWN)}"
+            event(job, "Warning", "CommandIssued", why)
+        else:
+            event(job, "Normal", "CommandIssued", f"Command {request.command} asks for {request.action}")
+            job = self._actions.carry_out_command(job, request)
+        self._delete(job.metadata.namespace, request)
+        return job
+
+    def without_job(self, key: str, requests: list[Request]) -> None:
+        """Drops the Commands to a Job that is gone; raises Retry if it exists and only the cache does not know it."""
+        commands = [request for request in requests if request.command]
+        namespace, _, name = key.partition("/")
+        if commands and self._exists(namespace, name):
+            raise Retry(f"Job {key} is too new to be known here")
+        for request in commands:
+            self._delete(namespace, request)
+        requests.clear()
+
+    def _exists(self, namespace: str, name: str) -> bool:
+        try:
+            return not self._context.client.get(JOBS, name, namespace).metadata.deletion_timestamp
+        except NotFound:
+            return False
+
+    def _delete(self, namespace: str, request: Request) -> None:
+        with suppress(NotFound, Conflict):  # gone already
+            self._context.client.delete(COMMANDS, request.command, namespace, uid=request.command_uid)

@@ -1,0 +1,51 @@
+"""What a pass over a Job works with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from controller.job.effects import Effects
+from controller.job.groups import Groups
+from controller.job.ledger import Ledger
+from controller.job.objects import Objects
+from controller.job.writer import StatusWriter
+from muster.api.batch import Job
+from muster.api.core import Pod
+from muster.kube.client import Client
+from muster.kube.events import Recorder
+from muster.kube.store import Store
+
+OWNER_INDEX = "owner"
+"""Index of the pod store: the UID of the controlling owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Caches, effects and the clock (seconds since the epoch); `again` wants another pass after a delay in seconds."""
+
+    client: Client
+    recorder: Recorder
+    jobs: Store[Job]
+    pod_store: Store[Pod]
+    ledger: Ledger
+    effects: Effects
+    groups: Groups
+    objects: Objects
+    writer: StatusWriter
+    again: Callable[[str, float], None]
+    now_s: Callable[[], float]
+
+    def job(self, key: str) -> Job | None:
+        """The Job as it is, or None if there is none."""
+        cached = self.jobs.get(key)
+        return self.ledger.job(cached) if cached else None
+
+    def pods(self, job: Job) -> list[Pod]:
+        """The Job's pods as they are."""
+        uid = job.metadata.uid
+        return self.ledger.pods(uid, self.pod_store.by_index(OWNER_INDEX, uid))
+
+    def forget(self, job: Job) -> None:
+        """The Job is gone: keeps nothing about it."""
+        self.groups.forget(job)
+        self.objects.forget(job)
+        self.writer.forget(job)

@@ -1,0 +1,91 @@
+"""Sees to it that a Job has its PodGroup while it runs, and none when it was killed."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from controller.job.ledger import Ledger
+from controller.job.podgroup import group_name, pod_group, update
+from controller.job.pods import usable
+from controller.worker import Retry
+from muster.api.batch import Job
+from muster.api.core import PriorityClass
+from muster.api.placement import PLACEMENTS, Placement
+from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.kube.client import Client
+from muster.kube.errors import AlreadyExists, Conflict, NotFound
+from muster.kube.store import Store
+
+
+class Groups:
+    """The PodGroups of Jobs."""
+
+    def __init__(
+        self, client: Client, groups: Store[PodGroup], priorities: Callable[[], list[PriorityClass]], ledger: Ledger
+    ) -> None:
+        self._client = client
+        self._groups = groups
+        self._priorities = priorities
+        self._ledger = ledger
+        self._settled: dict[str, tuple[str, int]] = {}  # group key → (its UID, generation of the Job it fits)
+
+    def find(self, job: Job) -> PodGroup | None:
+        """The Job's PodGroup as it is."""
+        key = self._key(job)
+        return self._ledger.group(key, self._groups.get(key))
+
+    def ensure(self, job: Job) -> PodGroup:
+        """The Job's PodGroup, created or brought up to date."""
+        found = self.find(job)
+        if found and self._settled.get(self._key(job)) == (found.metadata.uid, job.metadata.generation):
+            return found
+        wanted = pod_group(job, {item.metadata.name: item.value for item in self._priorities()})
+        group = self._updated(found, wanted) if found else self._created(job, wanted)
+        self._settled[self._key(job)] = (group.metadata.uid, job.metadata.generation)
+        return group
+
+    def delete(self, job: Job) -> None:
+        """Deletes the Job's PodGroup: what comes after a kill is another gang."""
+        found = self.find(job)
+        self._settled.pop(self._key(job), None)
+        if found is None:
+            return
+        with suppress(NotFound, Conflict):  # gone already
+            self._client.delete(POD_GROUPS, found.metadata.name, found.metadata.namespace, uid=found.metadata.uid)
+        self._ledger.deleted(found.metadata.uid)
+
+    def placement(self, group: PodGroup) -> Placement | None:
+        """The gang's placement, read live, if pods can be born pinned by it."""
+        try:
+            placement = self._client.get(PLACEMENTS, group.metadata.name, group.metadata.namespace)
+        except NotFound:
+            return None
+        return placement if usable(placement, group.metadata.uid) else None
+
+    def forget(self, job: Job) -> None:
+        """The Job is gone."""
+        self._settled.pop(self._key(job), None)
+
+    def _created(self, job: Job, wanted: PodGroup) -> PodGroup:
+        try:
+            group = self._client.create(POD_GROUPS, wanted)
+        except AlreadyExists:
+            group = self._client.get(POD_GROUPS, wanted.metadata.name, wanted.metadata.namespace)
+            owner = group.metadata.controller
+            if owner is None or owner.uid != job.metadata.uid:
+                raise Retry(f"PodGroup {group.metadata.name} exists and is not this Job's; delete it") from None
+            if group.metadata.deletion_timestamp:
+                raise Retry(f"PodGroup {group.metadata.name} is still being deleted") from None
+            return self._updated(group, wanted)
+        self._ledger.group_created(group)
+        return group
+
+    def _updated(self, found: PodGroup, wanted: PodGroup) -> PodGroup:
+        patch = update(found, wanted)
+        if not patch:
+            return found
+        patch["metadata"] = {"uid": found.metadata.uid}
+        return self._client.merge_patch(POD_GROUPS, found.metadata.name, patch, found.metadata.namespace)
+
+    @staticmethod
+    def _key(job: Job) -> str:
+        return f"{job.metadata.namespace}/{group_name(job)}"

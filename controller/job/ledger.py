@@ -1,0 +1,138 @@
+"""What this process did to the cluster and its caches do not show yet.
+
+A pass right after a write would otherwise decide on the state before it: create pods twice, or take a deleted PodGroup
+for a living one. An entry goes when the cache shows what it says, or after a while: then the object came and went
+between two lists of the reflector.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from msgspec import structs
+
+from muster.api.batch import Job
+from muster.api.core import Pod
+from muster.api.meta import Object
+from muster.api.scheduling import PodGroup
+
+KEPT_S = 30.0
+
+T = TypeVar("T", bound=Object)
+
+
+class Ledger:
+    """Objects created, deleted and written. Thread safe; `clock` is monotonic."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._pods: dict[str, dict[str, tuple[float, Pod]]] = {}
+        self._groups: dict[str, tuple[float, PodGroup]] = {}
+        self._deleted: dict[str, float] = {}
+        self._jobs: dict[str, Job] = {}
+
+    def pod_created(self, owner_uid: str, pod: Pod) -> None:
+        """We created this pod, or found it where we wanted to create it."""
+        with self._lock:
+            self._pods.setdefault(owner_uid, {})[pod.metadata.name] = (self._clock() + KEPT_S, pod)
+
+    def group_created(self, group: PodGroup) -> None:
+        """We created this PodGroup."""
+        with self._lock:
+            self._groups[group.metadata.key] = (self._clock() + KEPT_S, group)
+
+    def deleted(self, uid: str) -> None:
+        """The deletion of the object with this UID was accepted."""
+        with self._lock:
+            self._deleted[uid] = self._clock() + KEPT_S
+
+    def wrote(self, job: Job) -> None:
+        """The API server answered a write with this Job."""
+        with self._lock:
+            self._jobs[job.metadata.key] = job
+
+    def pods(self, owner_uid: str, cached: Iterable[Pod]) -> list[Pod]:
+        """The owner's pods as they are: the cached ones, those created, and with those deleted on their way out."""
+        with self._lock:
+            now = self._clock()
+            known = {pod.metadata.name: pod for pod in cached}
+            created = self._pods.get(owner_uid, {})
+            for name, (until, pod) in list(created.items()):
+                if name in known or now >= until:
+                    del created[name]
+                else:
+                    known[name] = pod
+            if not created:
+                self._pods.pop(owner_uid, None)
+            return [self._on_its_way_out(pod) for pod in known.values()]
+
+    def _on_its_way_out(self, pod: Pod) -> Pod:
+        if pod.metadata.uid not in self._deleted or pod.metadata.deletion_timestamp:
+            return pod
+        return structs.replace(pod, metadata=structs.replace(pod.metadata, deletion_timestamp="just now"))
+
+    def owes(self, owner_uid: str) -> bool:
+        """Whether the owner has pods here that its cache does not show."""
+        return owner_uid in self._pods
+
+    def group(self, key: str, cached: PodGroup | None) -> PodGroup | None:
+        """The PodGroup as it is, or None if it does not exist or is on its way out."""
+        with self._lock:
+            until, created = self._groups.get(key, (0.0, None))
+            for group in (cached, created if self._clock() < until else None):
+                if group and not group.metadata.deletion_timestamp and group.metadata.uid not in self._deleted:
+                    return group
+            return None
+
+    def job(self, cached: Job) -> Job:
+        """The newer of the cached Job and of what we wrote last."""
+        with self._lock:
+            mine = self._jobs.get(cached.metadata.key)
+            if mine is None or mine.metadata.uid != cached.metadata.uid:
+                return cached
+            newer = int(mine.metadata.resource_version) > int(cached.metadata.resource_version)
+            return mine if newer else cached
+
+    def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
+        """A cache shows a change of this pod: what we noted about it is true there now, or outdated."""
+        pod = new or old
+        if pod is None:
+            return
+        with self._lock:
+            owner = pod.metadata.controller
+            entries = self._pods.get(owner.uid) if owner else None
+            if owner and entries is not None:
+                entries.pop(pod.metadata.name, None)
+                if not entries:
+                    del self._pods[owner.uid]
+            if new is None or new.metadata.deletion_timestamp:
+                self._deleted.pop(pod.metadata.uid, None)
+
+    def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        """A cache shows a change of this PodGroup."""
+        group = new or old
+        if group is None:
+            return
+        with self._lock:
+            if new is None:
+                self._deleted.pop(group.metadata.uid, None)
+            _, created = self._groups.get(group.metadata.key, (0.0, None))
+            if created and created.metadata.uid == group.metadata.uid:
+                del self._groups[group.metadata.key]
+
+    def job_seen(self, old: Job | None, new: Job | None) -> None:
+        """A cache shows a change of this Job; of a Job that is gone nothing is kept."""
+        job = new or old
+        if job is None:
+            return
+        with self._lock:
+            mine = self._jobs.get(job.metadata.key)
+            if new is None or (mine and mine.metadata.resource_version == new.metadata.resource_version):
+                self._jobs.pop(job.metadata.key, None)
+
+    def sweep(self) -> None:
+        """Drops deletions that nobody asks about any more."""
+        with self._lock:
+            now = self._clock()
+            self._deleted = {uid: until for uid, until in self._deleted.items() if now < until}

@@ -1,0 +1,126 @@
+"""Command line and life of the controller process.
+
+It ends with code 0 when asked to, and with another one when it loses its lease: then another process leads, and only a
+fresh start gives caches and lists of things to do that are right.
+"""
+
+import argparse
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from enum import Enum
+from itertools import count
+from queue import SimpleQueue
+from uuid import uuid4
+
+import structlog
+
+from controller.app import Controller
+from muster.api import names
+from muster.kube.client import Client
+from muster.kube.errors import ConfigurationError
+from muster.kube.lease import Elector
+from muster.process.health import Health, StatusServer
+from muster.process.logs import LEVELS, configure
+
+log = structlog.get_logger(__name__)
+
+LOST_LEASE = 1
+_POOL_SIZE = 48
+_SYNC_WARNING_S = 30
+
+
+class News(Enum):
+    """What the main thread waits for."""
+
+    LEADING = "leading"
+    LOST = "lost"
+    END = "end"
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="controller", description="Muster's controller: whether a pod exists.")
+    parser.add_argument("--kubeconfig", default="", help="file to find the API server with; empty: in-cluster")
+    parser.add_argument("--status-port", type=int, default=8082, help="port of /metrics, /healthz and /readyz")
+    parser.add_argument("--status-host", default="127.0.0.1", help="address of that port")
+    parser.add_argument("--workers", type=int, default=3, help="threads that share the Jobs among them")
+    parser.add_argument("--lease-name", default=names.CONTROLLER_LEASE)
+    parser.add_argument("--lease-namespace", default=names.SYSTEM_NAMESPACE)
+    parser.add_argument("--lease-duration", type=float, default=15.0, help="seconds until a dead leader is replaced")
+    parser.add_argument("--log-level", default="info", choices=LEVELS)
+    parsed = parser.parse_args(argv)
+    if parsed.workers < 1:
+        parser.error("--workers must be at least 1")
+    return parsed
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs until SIGTERM or until the lease is lost; gives the exit code."""
+    options = arguments(argv)
+    configure("controller", options.log_level)
+    try:
+        client = Client.load(options.kubeconfig, user_agent="muster-controller", pool_size=_POOL_SIZE)
+    except ConfigurationError as error:
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
+        return 2
+    return Process(client, options).run()
+
+
+class Process:
+    """The controller with its lease and its status port."""
+
+    def __init__(self, client: Client, options: argparse.Namespace) -> None:
+        # A SimpleQueue, as only its put may interrupt its own get: the signal handler runs in the thread that waits.
+        self._news: SimpleQueue[News] = SimpleQueue()
+        self._controller = Controller(client, options.workers)
+        self._elector = Elector(
+            client,
+            options.lease_namespace,
+            options.lease_name,
+            f"{socket.gethostname()}_{uuid4()}",
+            lease_duration_s=options.lease_duration,
+            renew_deadline_s=options.lease_duration * 2 / 3,
+            retry_period_s=options.lease_duration / 7.5,
+            on_started=lambda: self._news.put(News.LEADING),
+            on_stopped=lambda: self._news.put(News.LOST),
+        )
+        health = Health()
+        health.add_check("caches", self._controller.not_ready)
+        self._status = StatusServer(options.status_port, health, host=options.status_host)
+
+    def run(self) -> int:
+        """Until told to end, or the lease is lost."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda _number, _frame: self._news.put(News.END))
+        self._status.start()
+        self._controller.start()
+        if not self._synced():
+            return self._end()
+        self._elector.start()
+        while (news := self._news.get()) is News.LEADING:
+            log.info("leading")
+            self._controller.lead(lambda: self._elector.leading)
+        if news is News.LOST:
+            # Not a moment longer than the lease: what is under way in other threads dies with the process.
+            log.error("lease lost, ending so that a fresh process can stand for election")
+            os._exit(LOST_LEASE)
+        return self._end()
+
+    def _synced(self) -> bool:
+        """Waits for the caches; False if told to end meanwhile."""
+        seconds = count(1)
+        while not self._controller.wait_synced(1.0):
+            if not self._news.empty():
+                return False
+            if next(seconds) % _SYNC_WARNING_S == 0:
+                log.warning("still waiting for the API server", why=self._controller.not_ready())
+        return True
+
+    def _end(self) -> int:
+        log.info("ending")
+        self._controller.stop()
+        self._elector.stop()
+        self._status.stop()
+        return 0

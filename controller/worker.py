@@ -1,0 +1,64 @@
+"""A thread that works on keys from a queue, and tries again later what fails."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+
+from controller.metrics import RECONCILE_SECONDS, RECONCILES
+from muster.kube.errors import APIError, Conflict
+from muster.kube.workqueue import WorkQueue
+
+log = structlog.get_logger(__name__)
+
+
+class Retry(Exception):  # noqa: N818 - not an error of ours: something outside has to change first
+    """The pass did not get everything done; the message says why. It is tried again, later each time."""
+
+
+class Worker:
+    """One work queue with one thread; `process` is called with one key after the other."""
+
+    def __init__(self, name: str, process: Callable[[str], None], *, queue: str = "") -> None:
+        self.name = name
+        self.queue: WorkQueue[str] = WorkQueue(name=queue)
+        self._process = process
+        self._thread = threading.Thread(target=self._run, name=queue or name, daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread; what was added before is worked on now."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """Lets the key in work finish, and ends the thread."""
+        self.queue.shut_down()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while (key := self.queue.get()) is not None:
+            started = time.perf_counter()
+            result = self._once(key)
+            RECONCILES.labels(self.name, result).inc()
+            RECONCILE_SECONDS.labels(self.name).observe(time.perf_counter() - started)
+
+    def _once(self, key: str) -> str:
+        """One pass; whatever goes wrong in it must not end the thread."""
+        try:
+            self._process(key)
+        except (Retry, APIError) as error:
+            # A conflict only means that the cache was behind; it is not worth a line.
+            if not isinstance(error, Conflict):
+                log.warning("pass failed, will be tried again", controller=self.name, key=key, why=str(error))
+            self.queue.add_rate_limited(key)
+            return "retry"
+        except Exception:
+            log.exception("pass failed by a defect, will be tried again", controller=self.name, key=key)
+            self.queue.add_rate_limited(key)
+            return "defect"
+        else:
+            self.queue.forget(key)
+            return "done"
+        finally:
+            self.queue.done(key)

@@ -1,0 +1,113 @@
+"""The gang of pods that are not a Volcano Job's: an Indexed Job's, a StatefulSet's, a ReplicaSet's, or a bare pod. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import to_builtins
+
+from controller.job.events import job_of
+from controller.usage import pod_usage, quota
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.core import INDEXED_JOBS, IndexedJob, Pod
+from muster.api.gang import gang_of, group_name_for_owner
+from muster.api.meta import Object, ObjectMeta, OwnerReference
+from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus
+
+OWNERS: Mapping[tuple[str, str], Resource[Any]] = {
+    ("batch/v1", "Job"): INDEXED_JOBS,
+    ("apps/v1", "ReplicaSet"): Resource("apps", "v1", "replicasets", "ReplicaSet", Object),
+    ("apps/v1", "StatefulSet"): Resource("apps", "v1", "statefulsets", "StatefulSet", Object),
+    ("apps/v1", "DaemonSet"): Resource("apps", "v1", "daemonsets", "DaemonSet", Object),
+}
+"""Owners whose labels and annotations say something about the gang; of others the pods' own must do."""
+
+JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
+_GROUP_ANNOTATIONS = (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
+_POD_KEYS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
+_OWNER_PREFIX = "volcano.sh/"
+
+
+def group_to_make(pod: Pod) -> str | None:
+    """The name of the PodGroup that we have to see to for this pod; None if it is none of ours."""
+    meta = pod.metadata
+    if pod.spec.scheduler_name not in names.SCHEDULERS or pod.finished or meta.deletion_timestamp or job_of(meta):
+        return None
+    name = group_name_for_owner(meta.controller.uid if meta.controller else meta.uid)
+    return name if gang_of(meta) in {None, name} else None
+
+
+def pod_group(pod: Pod, owner: Object | None) -> PodGroup:
+    """The PodGroup of this pod and its siblings; `owner` is their controller, where we can read it."""
+    members = min_member(pod, owner)
+    annotations = _picked(owner.metadata.annotations, _OWNER_PREFIX) if owner else {}
+    for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
+        annotations |= {key: source.annotations[key] for key in _GROUP_ANNOTATIONS if key in source.annotations}
+    annotations |= {key: pod.metadata.annotations[key] for key in _POD_KEYS if key in pod.metadata.annotations}
+    return PodGroup(
+        api_version=POD_GROUPS.api_version,
+        kind=POD_GROUPS.kind,
+        metadata=ObjectMeta(
+            name=group_name_for_owner(pod.metadata.controller.uid if pod.metadata.controller else pod.metadata.uid),
+            namespace=pod.metadata.namespace,
+            labels={key: pod.metadata.labels[key] for key in _POD_KEYS[:2] if key in pod.metadata.labels},
+            annotations=annotations,
+            owner_references=[pod.metadata.controller or _itself(pod)],
+        ),
+        spec=PodGroupSpec(
+            min_member=members,
+            queue=queue_of(pod, owner),
+            priority_class_name=pod.spec.priority_class_name,
+            min_resources=dict(quota(pod_usage(pod.spec).times(members))),
+        ),
+        status=PodGroupStatus(phase="Pending"),
+    )
+
+
+def queue_of(pod: Pod, owner: Object | None) -> str:
+    """The queue that pod or owner name, else the default one."""
+    for meta in (pod.metadata, owner.metadata) if owner else (pod.metadata,):
+        queue = meta.labels.get(names.QUEUE) or meta.annotations.get(names.VOLCANO_QUEUE)
+        if queue:
+            return queue
+    return names.DEFAULT_QUEUE
+
+
+def min_member(pod: Pod, owner: Object | None) -> int:
+    """How many pods must start together: as annotated, else all of a batch Job that has a framework, else 1."""
+    for meta in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
+        for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER):
+            text = meta.annotations.get(key, "")
+            if text.isascii() and text.isdigit() and int(text) > 0:
+                return int(text)
+    if isinstance(owner, IndexedJob) and shaped(pod, owner):
+        parallelism = 1 if owner.spec.parallelism is None else owner.spec.parallelism
+        return max(1, min(parallelism, owner.spec.completions or parallelism))
+    return 1
+
+
+def shaped(pod: Pod, owner: Object) -> bool:
+    """Whether the webhook shapes these pods for a framework."""
+    return names.FRAMEWORK in owner.metadata.labels or names.FRAMEWORK in pod.metadata.labels
+
+
+def rendezvous_service(job: IndexedJob) -> dict[str, Any]:
+    """The headless Service that gives the pods of a batch Job the names under which they meet."""
+    meta = job.metadata
+    owner = OwnerReference(api_version="batch/v1", kind="Job", name=meta.name, uid=meta.uid, controller=True)
+    return {
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "ownerReferences": [to_builtins(owner)]},
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {JOB_NAME_LABEL: meta.name},
+        },
+    }
+
+
+def _itself(pod: Pod) -> OwnerReference:
+    return OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+
+
+def _picked(annotations: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {key: value for key, value in annotations.items() if key.startswith(prefix)}
