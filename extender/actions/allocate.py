@@ -1,6 +1,7 @@
 """Give gangs their nodes: the whole minimum under one Statement or nothing, then what else fits."""
 
 from collections import Counter
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -22,10 +23,19 @@ class Allocate:
 
     name = "allocate"
 
+    def __init__(self) -> None:
+        self._order: dict[str, int] = {}
+        self._failures: dict[Hashable, str] = {}
+        """Shape of a gang that did not fit → why. Within a cycle room only shrinks, so its like need not be tried."""
+        self._version = -1
+
     def execute(self, session: Session) -> None:
         """Decide Place for the gangs that fit, Unschedulable with the reason for those that do not."""
+        if self._version != session.snapshot.version:
+            self._failures.clear()
+            self._version = session.snapshot.version
         in_flight = session.snapshot.in_flight
-        for gang in session.ordered_gangs([gang for gang in session.snapshot.gangs if _wants_nodes(session, gang)]):
+        for gang in self._ordered(session):
             if in_flight >= IN_FLIGHT_LIMIT:
                 return
             if not session.ask("job_ready", gang):
@@ -34,13 +44,25 @@ class Allocate:
             session.call_all("pre_job_allocation", gang)
             in_flight += self._try(session, gang)
 
+    def _ordered(self, session: Session) -> list[GangView]:
+        """The gangs to try; sorting begins with the last cycle's order, which is nearly right."""
+        gangs = [gang for gang in session.snapshot.gangs if _wants_nodes(session, gang)]
+        gangs.sort(key=lambda gang: self._order.get(gang.key, len(self._order)))
+        ordered = session.ordered_gangs(gangs)
+        self._order = {gang.key: position for position, gang in enumerate(ordered)}
+        return ordered
+
     def _try(self, session: Session, gang: GangView) -> int:
         """Place one gang; the number of seats placed."""
+        shape = _shape(session, gang)
+        if shape in self._failures:
+            session.decide(decisions.Unschedulable(gang, "NotEnoughResources", self._failures[shape]))
+            return 0
         statement = Statement(session)
         failed = _place_minimum(session, statement, gang)
         if failed is not None:
             statement.discard()
-            message = _why(session, gang, *failed)
+            message = self._failures[shape] = _why(session, gang, *failed)
             session.decide(decisions.Unschedulable(gang, "NotEnoughResources", message))
             return 0
         _place_rest(session, statement, gang)
@@ -51,6 +73,15 @@ class Allocate:
         elif gang.started:
             _say_why_extras_wait(session, gang)
         return placed
+
+
+def _shape(session: Session, gang: GangView) -> Hashable:
+    """Equal for gangs that fit or do not fit alike."""
+    wanted = minimum_wanted(gang)
+    sets = tuple(
+        (pod_set.name, pod_set.cls.key if pod_set.cls else b"", wanted[pod_set.name]) for pod_set in gang.pod_sets
+    )
+    return sets, frozenset(session.avoided.get(gang.key, ()))
 
 
 def _wants_nodes(session: Session, gang: GangView) -> bool:

@@ -86,6 +86,7 @@ class GangView:
     pod_sets: list[PodSetView]
     pods: list[PodRecord]
     placement: Placement | None
+    _seats: dict[str, list[int]] | None = None
 
     @property
     def uid(self) -> str:
@@ -136,7 +137,10 @@ class GangView:
 
     def open_seats(self) -> dict[str, list[int]]:
         """Per pod set the ranks that can be given a node now."""
-        return {pod_set.name: pod_set.open_seats(begun=self.begun) for pod_set in self.pod_sets}
+        if self._seats is None:
+            begun = self.begun
+            self._seats = {pod_set.name: pod_set.open_seats(begun=begun) for pod_set in self.pod_sets}
+        return self._seats
 
     def satisfied(self, counts: Mapping[str, int]) -> bool:
         """Whether so many members per pod set are enough.

@@ -40,6 +40,8 @@ class NodeTable:
         self.used: Amounts = np.zeros((0, 0), dtype=np.int64)
         self.changed: Amounts = np.zeros(0, dtype=np.int64)
         self.generation = 0
+        self.version = 0
+        """Grows with every change of any array."""
         self._free_columns: list[int] = []
         self._charges: dict[Hashable, Charge] = {}
         self._by_node: dict[str, set[Hashable]] = {}
@@ -58,6 +60,7 @@ class NodeTable:
         if column is None:
             column = self._new_column(name)
         self.nodes[column] = node
+        self.version += 1
         self.generation += 1
         self.changed[column] = self.generation
         self.allocatable[:, column] = self.row_of(amounts)
@@ -71,6 +74,7 @@ class NodeTable:
         self.nodes[column] = None
         self.allocatable[:, column] = 0
         self.used[:, column] = 0
+        self.version += 1
         self.generation += 1
         self.changed[column] = self.generation
         self._free_columns.append(column)
@@ -82,6 +86,7 @@ class NodeTable:
         if known is not None and known.node == node and known.cls is cls:
             return
         self.discharge(holder)
+        self.version += 1
         self._charges[holder] = Charge(node, cls)
         self._by_node.setdefault(node, set()).add(holder)
         if node in self.index:
@@ -93,6 +98,7 @@ class NodeTable:
         charge = self._charges.pop(holder, None)
         if charge is None:
             return
+        self.version += 1
         holders = self._by_node[charge.node]
         holders.discard(holder)
         if not holders:

@@ -24,6 +24,8 @@ class Snapshot:
     changed: Amounts
     """Generation in which each node last changed, int64 of shape (nodes,)."""
     generation: int
+    version: int
+    """Equal versions mean equal arrays."""
     allocatable: Amounts
     free: Amounts
     """What is neither used nor held, int64 of shape (resources, nodes)."""
@@ -62,6 +64,7 @@ def take(state: State) -> Snapshot:
         order=table.order().copy(),
         changed=table.changed.copy(),
         generation=table.generation,
+        version=table.version,
         allocatable=table.allocatable.copy(),
         free=table.allocatable - table.used,
         in_flight=state.held_seats(),

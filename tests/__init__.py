@@ -1,0 +1,1 @@
+"""Tests: `unit` is pure, `plane` needs the embedded control plane, `bench` measures."""

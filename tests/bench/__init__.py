@@ -1,0 +1,4 @@
+"""Measurements (`make bench`): figures and ratios against the budgets of the design; nothing is asserted.
+
+One module per subject, each with a `run()` that yields results. CPU time is measured, as the machine may be busy.
+"""

@@ -1,0 +1,18 @@
+"""`python -m tests.bench [SUBJECT …]`."""
+
+import importlib
+import sys
+
+SUBJECTS = ("planner", "verbs", "review")
+
+
+def main() -> None:
+    """Run the named subjects, or all, and print a table."""
+    print(f"{'what':58} {'median':>10} {'budget':>10} {'ratio':>6}")
+    for name in sys.argv[1:] or SUBJECTS:
+        for result in importlib.import_module(f"tests.bench.{name}").run():
+            print(result)
+
+
+if __name__ == "__main__":
+    main()

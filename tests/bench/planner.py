@@ -1,0 +1,40 @@
+"""How long the planner thinks."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+from extender_world import World
+
+from extender.actions.allocate import Allocate
+from extender.actions.enqueue import Enqueue
+from extender.actions.settle import Settle
+from tests.bench.timing import Result, cpu_ms
+
+NODES = 5000
+
+
+def run() -> Iterator[Result]:
+    """Plan time by gang size, and the cost of a cycle in which nothing can be done."""
+    for members in (8, 64, 512, 1024):
+        world = world_of(NODES)
+        world.gang("a", {"worker": (members, {"cpu": 4, "nvidia.com/gpu": 8})})
+        budget = 3.0 if members == 512 else None
+        world.session(Allocate())  # the masks of the class are made once and kept
+        ms = cpu_ms(lambda world=world: world.session(Allocate()))
+        yield Result(f"plan of one {members}-pod gang, {NODES} nodes", ms, budget)
+    world = world_of(NODES)
+    for number in range(1000):
+        world.gang(f"g{number}", {"worker": (64, {"cpu": 4, "nvidia.com/gpu": 9})})
+    actions = (Settle({}, 30.0), Enqueue(), Allocate())
+    world.session(*actions)
+    ms = cpu_ms(lambda: world.session(*actions), runs=5)
+    yield Result(f"cycle, {NODES} nodes, 1000 waiting gangs, no change", ms, 20.0)
+
+
+def world_of(nodes: int) -> World:
+    """A cluster of equal nodes."""
+    world = World()
+    world.nodes(nodes)
+    return world
