@@ -1,4 +1,4 @@
-"""PodGroups for the pods of Muster's schedulers that have none, one per owner; Services for batch Jobs of a framework."""
+"""PodGroups for pods of Muster's schedulers that have none, one per owner; Services for batch Jobs of a framework."""
 
 from contextlib import suppress
 from typing import Any

@@ -1,4 +1,4 @@
-"""The gang of pods that are not a Volcano Job's: an Indexed Job's, a StatefulSet's, a ReplicaSet's, or a bare pod. Pure."""
+"""The gang of pods that are not a Volcano Job's: of an Indexed Job, StatefulSet, ReplicaSet, or a bare pod. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
