@@ -43,8 +43,11 @@ class StatusCause(Wire):
 
 
 class StatusDetails(Wire):
-    """All causes of a refusal."""
+    """Which object was refused, and all causes; kubectl prints `The <kind> "<name>" is invalid` and one line each."""
 
+    name: str = ""
+    group: str = ""
+    kind: str = ""
     causes: list[StatusCause] = field(default_factory=list)
 
 

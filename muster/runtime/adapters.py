@@ -34,8 +34,6 @@ class Adapter(Protocol):
 class IndexedJobAdapter:
     """A batch/v1 Job with `completionMode: Indexed`: each index is a rank, and pods are found as `<job>-<index>`."""
 
-    SUPPORTED = "a batch/v1 Job with completionMode Indexed"
-
     def __init__(self, job: IndexedJob) -> None:
         self._job = job
         self._spec = job.spec
@@ -49,6 +47,10 @@ class IndexedJobAdapter:
         """Without an index a pod has no rank; with fewer pods than completions the group is never whole."""
         spec = self._spec
         result = []
+        owner = self._job.metadata.controller
+        if owner and owner.kind == "JobSet":
+            message = f"must not be a JobSet for {names.FRAMEWORK}: a group of several Jobs is not supported"
+            result.append(FieldError("metadata.ownerReferences", message, owner.name))
         if spec.completion_mode != "Indexed":
             message = f"must be Indexed for {names.FRAMEWORK}, because the index of a pod is its rank"
             result.append(FieldError("spec.completionMode", message, spec.completion_mode))

@@ -42,6 +42,14 @@ class FieldError:
         return f"{self.path}: {self.cause}"
 
 
+class InvalidFieldError(Exception):
+    """A field that makes it impossible to go on."""
+
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 @dataclass(slots=True)
 class Findings:
     """What a validation found: errors refuse the object, warnings are shown to whoever sent it."""

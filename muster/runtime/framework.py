@@ -41,7 +41,7 @@ class Framework:
         return findings
 
     def plan(self, info: Info) -> Plan:
-        """ML policy, then pod-group policy, then network; the first exception ends it."""
+        """ML policy, then pod-group policy, then network; the first InvalidFieldError ends it."""
         for policy in self.ml_policies:
             if policy.framework == info.framework:
                 policy.enforce_ml_policy(info)

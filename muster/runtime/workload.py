@@ -1,12 +1,13 @@
 """From an owner and a pod (or its template) to `Info`: which container runs the framework, and what parameters hold."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from muster.api.core import PodSpec
 from muster.api.gang import DEFAULT_POD_SET
 from muster.runtime.adapters import Adapter
+from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.info import Container, Info, PodSet
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
@@ -28,11 +29,18 @@ def target_container(spec: PodSpec, annotations: Mapping[str, str]) -> str:
 
 
 def describe(
-    framework: str, adapter: Adapter, spec: PodSpec, annotations: Mapping[str, str], *, target: str, path: str
+    framework: str,
+    adapter: Adapter,
+    spec: PodSpec,
+    *,
+    target: str,
+    path: str,
+    parameters: Mapping[str, str],
+    parameters_path: str = "metadata.annotations",
 ) -> Info:
     """What plugins need to know of a workload whose pods look like `spec`, which stands at `path` (e.g. `spec`).
 
-    `target` must name a container of `spec`; KeyError otherwise.
+    `target` names the container that runs the framework; InvalidFieldError if `spec` has no such container.
     """
     containers = [
         Container(f"{path}.containers[{index}]", container) for index, container in enumerate(spec.containers)
@@ -43,11 +51,18 @@ def describe(
         rank=adapter.rank(),
         endpoints=adapter.endpoints(),
         subdomain=adapter.subdomain(),
-        target={container.name: container for container in containers}[target],
+        target=_named(containers, target, path),
         containers=containers,
     )
-    where = path.removesuffix("spec") + "metadata.annotations"
-    return Info(framework, adapter.workload, [pod_set], dict(annotations), where)
+    return Info(framework, adapter.workload, [pod_set], parameters, parameters_path)
+
+
+def _named(containers: Sequence[Container], name: str, path: str) -> Container:
+    for container in containers:
+        if container.name == name:
+            return container
+    message = f"must hold container {name!r}, which runs the framework"
+    raise InvalidFieldError(FieldError(f"{path}.containers", message, [container.name for container in containers]))
 
 
 def template_of(template: Mapping[str, object]) -> tuple[PodSpec, dict[str, str], dict[str, str]]:

@@ -3,11 +3,9 @@
 Reserved are exactly these five. Others that make torchrun ignore them are allowed, with a warning.
 """
 
-from collections.abc import Mapping
-
 from muster.api import names
 from muster.resources.vector import CPU, Vector
-from muster.runtime.fields import FieldError, Findings
+from muster.runtime.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.info import Container, Info, PodSet
 from muster.runtime.plan import EnvVar, Value
 
@@ -38,16 +36,15 @@ class Torch:
         for pod_set in info.pod_sets:
             findings.add(_check_env(pod_set.target))
             try:
-                _processes(info.parameters, pod_set)
-            except ValueError as error:
-                path = f"{info.parameters_path}[{names.NPROC_PER_NODE}]"
-                findings.errors.append(FieldError(path, str(error), info.parameters.get(names.NPROC_PER_NODE)))
+                _processes(info, pod_set)
+            except InvalidFieldError as error:
+                findings.errors.append(error.error)
         return findings
 
     def enforce_ml_policy(self, info: Info) -> None:
         """Adds the five variables, in the order of the reference, and the rendezvous port."""
         for pod_set in info.pod_sets:
-            processes, source = _processes(info.parameters, pod_set)
+            processes, source = _processes(info, pod_set)
             pod_set.slots = int(processes) if processes.isdecimal() else gpus(pod_set.target.requests)
             values: dict[str, tuple[Value, str]] = {
                 NNODES: (str(pod_set.count), f"number of pods of {info.workload}"),
@@ -73,10 +70,12 @@ def gpus(requests: Vector) -> int:
     return max(devices, default=0)
 
 
-def _processes(parameters: Mapping[str, str], pod_set: PodSet) -> tuple[str, str]:
-    """PET_NPROC_PER_NODE and what it follows from; ValueError says what would be right."""
-    wanted = parameters.get(names.NPROC_PER_NODE, "auto")
-    source = f"annotation {names.NPROC_PER_NODE}" if names.NPROC_PER_NODE in parameters else "default (auto)"
+def _processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
+    """PET_NPROC_PER_NODE and what it follows from; InvalidFieldError says what would be right."""
+    given = info.parameters.get(names.NPROC_PER_NODE)
+    wanted = given or "auto"
+    source = f"annotation {names.NPROC_PER_NODE}" if given else "default (auto)"
+    path = f"{info.parameters_path}[{names.NPROC_PER_NODE}]"
     container = pod_set.target
     devices = gpus(container.requests)
     if wanted == "cpu" or (wanted == "auto" and not devices):
@@ -84,11 +83,13 @@ def _processes(parameters: Mapping[str, str], pod_set: PodSet) -> tuple[str, str
         return str(cpus), f"{source}: CPUs of container {container.name}, rounded up"
     if wanted in {"auto", "gpu"}:
         if not devices:
-            raise ValueError(f"container {container.name} asks for no GPU: add one to its resources, or use cpu")
+            message = f"container {container.name} asks for no GPU: add one to its resources, or use cpu"
+            raise InvalidFieldError(FieldError(path, message, wanted))
         return wanted, f"{source}: torchrun counts the GPUs it sees ({devices} asked for)"
     if wanted.isascii() and wanted.isdecimal() and int(wanted) > 0:
         return str(int(wanted)), source
-    raise ValueError("must be auto, cpu, gpu or a number of processes of at least 1")
+    message = "must be auto, cpu, gpu or a number of processes of at least 1"
+    raise InvalidFieldError(FieldError(path, message, wanted))
 
 
 def _check_env(container: Container) -> Findings:

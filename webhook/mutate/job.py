@@ -1,0 +1,78 @@
+"""Defaults of a Volcano Job, so that every reader finds the same values written down."""
+
+from msgspec.json import Decoder
+
+from muster.api import names
+from muster.api.admission import AdmissionRequest
+from muster.api.batch import Job, TaskSpec
+from webhook.patch import Operation, Patch
+from webhook.review import MalformedError, Verdict, decode, generic
+
+DEFAULT_MAX_RETRY = 3
+NEEDS_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
+_JOB = Decoder(Job)
+
+
+def review(request: AdmissionRequest) -> Verdict:
+    """Defaults on CREATE.
+
+    An object that does not have a Job's shape is let through unchanged: the API server checks it against the CRD's
+    schema next and names every wrong field, which is more than we could.
+    """
+    try:
+        job = decode(request.object, _JOB)
+    except MalformedError:
+        return Verdict()
+    return Verdict(patch=defaults(job, generic(request.object)))
+
+
+def defaults(job: Job, document: dict[str, object]) -> list[Operation]:
+    """Operations that write down what is missing; none when nothing is."""
+    patch = Patch(document)
+    spec = job.spec
+    if not spec.queue:
+        patch.set("spec", "queue", value=names.DEFAULT_QUEUE)
+    if not spec.scheduler_name:
+        patch.set("spec", "schedulerName", value=names.VOLCANO_SCHEDULER)
+    if not spec.max_retry:
+        patch.set("spec", "maxRetry", value=DEFAULT_MAX_RETRY)
+    for index, task in enumerate(spec.tasks):
+        _default_task(patch, index, task)
+    if not spec.min_available and spec.tasks:
+        patch.set("spec", "minAvailable", value=sum(minimum(task) for task in spec.tasks))
+    for plugin, arguments in _implied_plugins(spec.plugins).items():
+        patch.set("spec", "plugins", plugin, value=arguments)
+    return patch.operations
+
+
+def minimum(task: TaskSpec) -> int:
+    """How many pods of a task must be there: what it says, else its whole minimum of partitions, else all."""
+    if task.min_available is not None:
+        return task.min_available
+    partitions = task.partition_policy
+    if partitions and partitions.min_partitions > 0:
+        return partitions.min_partitions * partitions.partition_size
+    return task.replicas
+
+
+def _default_task(patch: Patch, index: int, task: TaskSpec) -> None:
+    path = ("spec", "tasks", index)
+    if not task.name:
+        patch.set(*path, "name", value=f"default{index}")
+    if task.min_available is None:
+        patch.set(*path, "minAvailable", value=minimum(task))
+    if not task.max_retry:
+        patch.set(*path, "maxRetry", value=DEFAULT_MAX_RETRY)
+    pod = task.template.get("spec")
+    if isinstance(pod, dict) and pod.get("hostNetwork") is True and not pod.get("dnsPolicy"):
+        patch.set(*path, "template", "spec", "dnsPolicy", value="ClusterFirstWithHostNet")
+
+
+def _implied_plugins(plugins: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Plugins that the given ones cannot work without."""
+    implied: dict[str, list[str]] = {}
+    if any(name in plugins for name in NEEDS_SERVICE) and "svc" not in plugins:
+        implied["svc"] = []
+    if "mpi" in plugins and "ssh" not in plugins:
+        implied["ssh"] = []
+    return implied

@@ -1,0 +1,41 @@
+"""Steering: a pod with a queue goes to Muster's scheduler, and waits behind a gate when it belongs to a gang."""
+
+from typing import Any
+
+from muster.api import names
+from muster.api.gang import gang_of, group_name_for_owner
+from muster.api.meta import ObjectMeta
+from webhook.patch import Patch
+
+CLUSTER_SCHEDULER = "default-scheduler"
+
+
+def steer(pod: dict[str, Any], meta: ObjectMeta, patch: Patch) -> list[str]:
+    """Adds scheduler, gang and gate to `patch` where they are missing; returns warnings.
+
+    A pod that names a scheduler of somebody else's is left alone. Pods without a controller have no gang: they are
+    placed one by one.
+    """
+    spec = pod.get("spec") or {}
+    scheduler = spec.get("schedulerName") or CLUSTER_SCHEDULER
+    if scheduler == CLUSTER_SCHEDULER:
+        patch.set("spec", "schedulerName", value=names.SCHEDULER)
+    elif scheduler not in names.SCHEDULERS:
+        warning = (
+            f"spec.schedulerName: label {names.QUEUE} has no effect, because {scheduler!r} is not a scheduler of "
+            f"Muster's; leave schedulerName out, or use {names.SCHEDULER!r}"
+        )
+        return [warning]
+    gang = gang_of(meta)
+    if gang is None and meta.controller:
+        gang = group_name_for_owner(meta.controller.uid)
+        patch.set("metadata", "labels", names.GANG, value=gang)
+    if gang and _must_wait(spec, meta):
+        patch.append("spec", "schedulingGates", value={"name": names.GATE})
+    return []
+
+
+def _must_wait(spec: dict[str, Any], meta: ObjectMeta) -> bool:
+    """Not when it has a node or a pin already, nor when it waits."""
+    gates = [gate.get("name") for gate in spec.get("schedulingGates") or []]
+    return not spec.get("nodeName") and names.NODE not in meta.annotations and names.GATE not in gates

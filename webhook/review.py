@@ -1,0 +1,124 @@
+"""The envelope: an AdmissionReview's bytes in, a verdict, bytes out.
+
+A body that is not a review is a `BadReviewError` (the API server then applies the failure policy, which is Fail). A
+handler that fails is answered with `allowed: false`: the webhook fails closed, and its log says why, not its answer.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import msgspec
+
+from muster.api.admission import (
+    AdmissionRequest,
+    AdmissionResponse,
+    AdmissionReview,
+    ReviewStatus,
+    StatusCause,
+    StatusDetails,
+)
+from muster.runtime.fields import FieldError
+from webhook.patch import Operation
+
+T = TypeVar("T")
+
+MAX_BODY_BYTES = 3 * 1024 * 1024
+CONTENT_TYPE = "application/json"
+API_VERSION = "admission.k8s.io/v1"
+
+_REVIEW = msgspec.json.Decoder(AdmissionReview)
+_CAUSE = {
+    "Invalid": "FieldValueInvalid",
+    "Required": "FieldValueRequired",
+    "Duplicate": "FieldValueDuplicate",
+    "NotFound": "FieldValueNotFound",
+    "NotSupported": "FieldValueNotSupported",
+    "Forbidden": "FieldValueForbidden",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a handler decided: errors refuse, a patch changes, warnings are shown to the user either way."""
+
+    errors: Sequence[FieldError] = ()
+    patch: Sequence[Operation] = ()
+    warnings: Sequence[str] = ()
+
+    @property
+    def outcome(self) -> str:
+        """One word for metrics and logs."""
+        return "denied" if self.errors else "patched" if self.patch else "allowed"
+
+
+Handler = Callable[[AdmissionRequest], Verdict]
+
+
+class BadReviewError(Exception):
+    """The body is not an AdmissionReview that we can answer; the message says why."""
+
+
+class MalformedError(Exception):
+    """The object in the review does not have the shape of its kind; the message says where."""
+
+
+def read(body: bytes) -> AdmissionRequest:
+    """The request in a review; raises `BadReviewError`."""
+    try:
+        review = _REVIEW.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise BadReviewError(f"the body is not an AdmissionReview: {error}") from error
+    if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
+        raise BadReviewError(f"expected {API_VERSION} AdmissionReview, got {review.api_version} {review.kind}")
+    if review.request is None or not review.request.uid:
+        raise BadReviewError("the review has no request with a uid")
+    return review.request
+
+
+def decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
+    """The object of a review; raises `MalformedError`."""
+    try:
+        return decoder.decode(raw)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise MalformedError(str(error)) from error
+
+
+def answer(request: AdmissionRequest, verdict: Verdict) -> bytes:
+    """The review that tells the API server the verdict."""
+    response = AdmissionResponse(uid=request.uid, allowed=not verdict.errors, warnings=[*verdict.warnings] or None)
+    if verdict.errors:
+        response.status = _refusal(request, verdict.errors)
+    elif verdict.patch:
+        response.patch = b64encode(msgspec.json.encode(verdict.patch)).decode()
+        response.patch_type = "JSONPatch"
+    return _encode(response)
+
+
+def failure(request: AdmissionRequest, code: HTTPStatus, message: str) -> bytes:
+    """The review that refuses because we could not decide."""
+    reason = {HTTPStatus.SERVICE_UNAVAILABLE: "ServiceUnavailable", HTTPStatus.BAD_REQUEST: "BadRequest"}
+    status = ReviewStatus(message=message, reason=reason.get(code, "InternalError"), code=code)
+    return _encode(AdmissionResponse(uid=request.uid, allowed=False, status=status))
+
+
+def _refusal(request: AdmissionRequest, errors: Sequence[FieldError]) -> ReviewStatus:
+    """All errors, once as one message and once as causes that clients can show field by field."""
+    causes = [StatusCause(reason=_CAUSE[error.reason], message=error.cause, field=error.path) for error in errors]
+    details = StatusDetails(name=request.name, group=request.kind.group, kind=request.kind.kind, causes=causes)
+    message = "; ".join(map(str, errors))
+    return ReviewStatus(message=message, reason="Invalid", code=HTTPStatus.UNPROCESSABLE_ENTITY, details=details)
+
+
+def _encode(response: AdmissionResponse) -> bytes:
+    return msgspec.json.encode(AdmissionReview(response=response))
+
+
+def generic(raw: msgspec.Raw) -> dict[str, Any]:
+    """The object of a review as it came; raises `MalformedError` if it is not a JSON object."""
+    return decode(raw, _OBJECT)
+
+
+_OBJECT = msgspec.json.Decoder(dict[str, Any])

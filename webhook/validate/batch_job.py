@@ -1,0 +1,88 @@
+"""A batch/v1 Job that asks for Muster: what its pods would be refused for is refused here, where the user reads it."""
+
+import msgspec
+from msgspec.json import Decoder
+
+from muster.api import names
+from muster.api.admission import AdmissionRequest
+from muster.api.core import IndexedJob
+from muster.runtime.adapters import IndexedJobAdapter
+from muster.runtime.fields import FieldError, Findings, InvalidFieldError
+from muster.runtime.framework import Framework
+from muster.runtime.workload import describe, target_container, template_of
+from webhook.lookup import Queues
+from webhook.mutate.shape import unknown_framework
+from webhook.review import Handler, MalformedError, Verdict, decode
+from webhook.validate.queue_name import unusable_queue
+
+_JOB = Decoder(IndexedJob)
+_TEMPLATE = "spec.template"
+
+
+def reviewer(queues: Queues, framework: Framework) -> Handler:
+    """The handler for Jobs of batch/v1, on CREATE."""
+
+    def review(request: AdmissionRequest) -> Verdict:
+        findings = check(decode(request.object, _JOB), queues, framework)
+        return Verdict(errors=findings.errors, warnings=findings.warnings)
+
+    return review
+
+
+def check(job: IndexedJob, queues: Queues, framework: Framework) -> Findings:
+    """Everything that is wrong with a new Job as far as Muster is concerned."""
+    try:
+        _, labels, annotations = template_of(job.spec.template)
+    except msgspec.ValidationError as error:
+        raise MalformedError(f"{_TEMPLATE}: {error}") from error
+    findings = Findings()
+    if names.QUEUE in labels:
+        path = _where(names.QUEUE, job.metadata.labels)
+        findings.errors += unusable_queue(path, labels[names.QUEUE], queues)
+    if names.FRAMEWORK in labels:
+        findings.add(_check_framework(job, labels[names.FRAMEWORK], framework))
+    findings.errors += _check_minimum(job, annotations)
+    return findings
+
+
+def _check_framework(job: IndexedJob, name: str, framework: Framework) -> Findings:
+    """Reserved env, number of processes, and whether the Job's pods can form a group at all."""
+    findings = Findings()
+    path = _where(names.FRAMEWORK, job.metadata.labels)
+    findings.errors += unknown_framework(path, name, framework)
+    adapter = IndexedJobAdapter(job)
+    findings.errors += adapter.errors()
+    spec, _, annotations = template_of(job.spec.template)
+    in_template = names.NPROC_PER_NODE in annotations
+    try:
+        info = describe(
+            name,
+            adapter,
+            spec,
+            target=target_container(spec, annotations),
+            path=f"{_TEMPLATE}.spec",
+            parameters={**job.metadata.annotations, **annotations},
+            parameters_path=f"{_TEMPLATE}.metadata.annotations" if in_template else "metadata.annotations",
+        )
+    except InvalidFieldError as error:
+        findings.errors.append(error.error)
+    else:
+        findings.add(framework.validate(info))
+    return findings
+
+
+def _check_minimum(job: IndexedJob, annotations: dict[str, str]) -> list[FieldError]:
+    """The gang's minimum is a number of pods that can run at once."""
+    text = {**job.metadata.annotations, **annotations}.get(names.MIN_MEMBER)
+    most = 1 if job.spec.parallelism is None else job.spec.parallelism
+    if text is None or (text.isascii() and text.isdecimal() and 1 <= int(text) <= most):
+        return []
+    path = f"metadata.annotations[{names.MIN_MEMBER}]"
+    where = f"{_TEMPLATE}.{path}" if names.MIN_MEMBER in annotations else path
+    return [FieldError(where, f"must be a number from 1 to {most} (spec.parallelism)", text)]
+
+
+def _where(key: str, workload: dict[str, str]) -> str:
+    """The path of a label: on the Job, from where it was copied, or in the template."""
+    path = f"metadata.labels[{key}]"
+    return path if key in workload else f"{_TEMPLATE}.{path}"

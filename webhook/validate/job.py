@@ -1,0 +1,97 @@
+"""A Volcano Job as a whole: what must hold on CREATE, and what may change on UPDATE."""
+
+from collections.abc import Iterator
+
+from msgspec.json import Decoder
+
+from muster.api import names
+from muster.api.admission import AdmissionRequest
+from muster.api.batch import Job
+from muster.runtime.fields import FieldError
+from webhook.lookup import Queues
+from webhook.review import Handler, Verdict, decode, generic
+from webhook.validate.job_names import check_names
+from webhook.validate.job_plugins import check_plugins
+from webhook.validate.job_policies import check_policies
+from webhook.validate.job_tasks import check_dependencies, check_task
+from webhook.validate.job_update import check_update
+from webhook.validate.job_volumes import check_volumes
+from webhook.validate.queue_name import unusable_queue
+from webhook.validate.topology import check_topology
+
+_JOB = Decoder(Job)
+
+
+def reviewer(queues: Queues) -> Handler:
+    """The handler for Jobs, on CREATE and UPDATE."""
+
+    def review(request: AdmissionRequest) -> Verdict:
+        job = decode(request.object, _JOB)
+        if request.operation == "UPDATE":
+            return _review_update(request, job)
+        return Verdict(errors=[*check(job), *unusable_queue("spec.queue", job.spec.queue, queues)], warnings=warn(job))
+
+    return review
+
+
+def _review_update(request: AdmissionRequest, job: Job) -> Verdict:
+    old, new = generic(request.old_object), generic(request.object)
+    if job.metadata.deletion_timestamp or old.get("spec") == new.get("spec"):
+        return Verdict()  # only metadata: nothing of ours, and a Job must be able to go away
+    return Verdict(errors=[*check_update(old, new), *_check_counts(job), *_check_shape(job), *check_names(job)])
+
+
+def check(job: Job) -> list[FieldError]:
+    """Everything that is wrong with a new Job, except for its queue."""
+    if not job.spec.tasks:
+        message = "No task specified in job spec; add at least one, with a name, replicas and a template"
+        return [FieldError("spec.tasks", message, reason="Required"), *check_names(job)]
+    return [
+        *check_names(job),
+        *_check_counts(job),
+        *_check_shape(job),
+        *check_policies(job.spec.policies, "spec.policies"),
+        *check_dependencies(job.spec.tasks),
+        *check_volumes(job.spec.volumes),
+        *check_plugins(job),
+    ]
+
+
+def warn(job: Job) -> list[str]:
+    """What is allowed but will surprise."""
+    if job.spec.scheduler_name in names.SCHEDULERS | {""}:
+        return []
+    warning = (
+        f"spec.schedulerName: {job.spec.scheduler_name!r} is not a scheduler of Muster's: the pods will not be placed "
+        f"together; leave it out, or use {names.VOLCANO_SCHEDULER!r}"
+    )
+    return [warning]
+
+
+def _check_counts(job: Job) -> Iterator[FieldError]:
+    tasks = job.spec.tasks
+    total = sum(task.replicas for task in tasks)
+    for index, task in enumerate(tasks):
+        if task.min_available is not None and task.min_available > task.replicas:
+            message = (
+                f"'minAvailable' is greater than 'replicas' in task: {task.name}, job: {job.metadata.name}; "
+                f"at most {task.replicas}"
+            )
+            yield FieldError(f"spec.tasks[{index}].minAvailable", message, task.min_available)
+    if job.spec.min_available > total:
+        message = f"job 'minAvailable' should not be greater than total replicas in tasks; at most {total}"
+        yield FieldError("spec.minAvailable", message, job.spec.min_available)
+
+
+def _check_shape(job: Job) -> Iterator[FieldError]:
+    yield from check_topology(job.spec.network_topology, "spec.networkTopology")
+    first: dict[str, int] = {}
+    for index, task in enumerate(job.spec.tasks):
+        path = f"spec.tasks[{index}]"
+        if first.setdefault(task.name, index) != index:
+            message = f"duplicated task name {task.name}; spec.tasks[{first[task.name]}] has it already"
+            yield FieldError(f"{path}.name", message, task.name, "Duplicate")
+        yield from check_task(task, path)
+        yield from check_policies(task.policies, f"{path}.policies")
+        if task.partition_policy:
+            yield from check_topology(task.partition_policy.network_topology, f"{path}.partitionPolicy.networkTopology")

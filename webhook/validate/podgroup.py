@@ -1,0 +1,35 @@
+"""A PodGroup: its queue exists, and takes new work unless a workload that was checked already owns the group."""
+
+from collections.abc import Iterator
+
+from msgspec.json import Decoder
+
+from muster.api.admission import AdmissionRequest
+from muster.api.scheduling import PodGroup
+from muster.runtime.fields import FieldError
+from webhook.lookup import Queues
+from webhook.review import Handler, Verdict, decode
+from webhook.validate.queue_name import unknown_queue, unusable_queue
+from webhook.validate.topology import check_topology
+
+_POD_GROUP = Decoder(PodGroup)
+
+
+def reviewer(queues: Queues) -> Handler:
+    """The handler for PodGroups, on CREATE."""
+
+    def review(request: AdmissionRequest) -> Verdict:
+        return Verdict(errors=list(check(decode(request.object, _POD_GROUP), queues)))
+
+    return review
+
+
+def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
+    """Everything that is wrong with a new PodGroup."""
+    spec = group.spec
+    # A workload's group is made again after a restart, also when its queue was closed meanwhile.
+    check_queue = unknown_queue if group.metadata.controller else unusable_queue
+    yield from check_queue("spec.queue", spec.queue, queues)
+    yield from check_topology(spec.network_topology, "spec.networkTopology")
+    for index, policy in enumerate(spec.sub_group_policy):
+        yield from check_topology(policy.network_topology, f"spec.subGroupPolicy[{index}].networkTopology")

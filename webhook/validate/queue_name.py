@@ -1,0 +1,38 @@
+"""Whether a queue can take a new workload: it exists, is a leaf, is open, and is not the root."""
+
+from muster.api import names
+from muster.runtime.fields import FieldError
+from webhook.lookup import Queues
+
+
+def unknown_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
+    """An error unless there is such a queue."""
+    if name and queues.get(name):
+        return []
+    message = f"unable to find job queue: {name!r}; usable queues are: {_usable(queues)}"
+    return [FieldError(path, message, name, "NotFound")]
+
+
+def unusable_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
+    """An error unless new workloads may enter this queue."""
+    queue = queues.get(name) if name else None
+    if queue is None:
+        return unknown_queue(path, name, queues)
+    if name == names.ROOT_QUEUE:
+        message = f"can not submit job to root queue; usable queues are: {_usable(queues)}"
+        return [FieldError(path, message, name)]
+    if not queue.open:
+        message = (
+            f"can only submit job to queue with state `Open`, queue `{name}` status is `{queue.status.state}`; "
+            f"usable queues are: {_usable(queues)}"
+        )
+        return [FieldError(path, message, name)]
+    children = queues.children(name)
+    if children:
+        message = f"can only submit job to leaf queue; `{name}` has queues below it: {', '.join(children)}"
+        return [FieldError(path, message, name)]
+    return []
+
+
+def _usable(queues: Queues) -> str:
+    return ", ".join(queues.names()) or "none yet"

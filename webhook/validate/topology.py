@@ -1,0 +1,13 @@
+"""Network topology: the highest tier is given by number or by name, not both."""
+
+from collections.abc import Iterator
+
+from muster.api.scheduling import NetworkTopology
+from muster.runtime.fields import FieldError
+
+
+def check_topology(topology: NetworkTopology | None, path: str) -> Iterator[FieldError]:
+    """An error where both are given."""
+    if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name is not None:
+        message = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
+        yield FieldError(f"{path}.highestTierName", message, topology.highest_tier_name)
