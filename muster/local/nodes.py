@@ -1,5 +1,6 @@
 """The simulated nodes of a plane, in racks and blocks of consecutive nodes."""
 
+from ipaddress import IPv4Address
 from typing import Any
 
 from muster.api.names import DOMAIN, HOSTNAME
@@ -9,6 +10,7 @@ RACK = f"{DOMAIN}/rack"
 BLOCK = f"{DOMAIN}/block"
 GPU = "nvidia.com/gpu"
 _PODS = "110"
+_FIRST_ADDRESS = IPv4Address("10.64.0.1")
 
 
 def nodes(options: Options) -> list[dict[str, Any]]:
@@ -38,7 +40,15 @@ def _node(index: int, options: Options) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}},
-        "status": {"capacity": amounts, "allocatable": amounts, "nodeInfo": _NODE_INFO},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "addresses": [
+                {"type": "Hostname", "address": name},
+                {"type": "InternalIP", "address": str(_FIRST_ADDRESS + index)},
+            ],
+            "nodeInfo": _NODE_INFO,
+        },
     }
 
 

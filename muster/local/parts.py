@@ -206,6 +206,7 @@ def _kwok(site: Site) -> list[str]:
         f"--kubeconfig={site.kubeconfig(KWOK)}",
         f"--config={Path(__file__).with_name('stages.yaml')}",
         "--manage-all-nodes=true",
+        "--cidr=10.128.0.0/9",  # addresses of pods: enough for every pod of a big plane
         "--v=WARN",
         "--node-lease-duration-seconds=40",
         f"--server-address={LOOPBACK}:{site.ports['kwok']}",

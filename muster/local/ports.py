@@ -17,7 +17,8 @@ _LAST = 65_535
 
 def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
     """That many different ports on which nobody listens now, none of them in `taken`."""
-    candidates = [port for port in range(_FIRST, _LAST + 1) if port not in _ephemeral()]
+    ephemeral = _ephemeral()
+    candidates = [port for port in range(_FIRST, _LAST + 1) if port not in ephemeral]
     avoided = set(taken)
     found: list[int] = []
     for port in random.sample(candidates, len(candidates)):

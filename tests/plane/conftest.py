@@ -5,6 +5,7 @@ planes of chosen parts for tests that restart, kill or reconfigure something. `k
 talk and wait with. A failing test reports the tail of every part's log.
 """
 
+import contextlib
 import json
 import time
 import uuid
@@ -85,12 +86,28 @@ def plane(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
 @pytest.fixture
 def fresh_plane(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[Callable[..., Plane]]:
     """Makes planes of chosen parts, started unless told otherwise, and ends them after the test."""
+    with _maker(tmp_path, pytestconfig) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def module_plane(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Callable[..., Plane]]:
+    """Like `fresh_plane`, for planes that all tests of a module share."""
+    with _maker(tmp_path_factory.mktemp("module"), pytestconfig) as make:
+        yield make
+
+
+@contextlib.contextmanager
+def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]]:
+    """`make(parts, start=True, **options)`; every plane that it made is stopped in the end."""
     made: list[Plane] = []
 
     def make(wanted: Collection[str] = PARTS, *, start: bool = True, **options: Any) -> Plane:
-        one = Plane(tmp_path / f"plane-{len(made)}", wanted, Options(**options), bound=True)
+        one = Plane(folder / f"plane-{len(made)}", wanted, Options(**options), bound=True)
         made.append(one)
-        pytestconfig.stash[_PLANES].append(one)
+        config.stash[_PLANES].append(one)
         if start:
             one.start()
         return one
@@ -99,7 +116,7 @@ def fresh_plane(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[Callabl
         yield make
     finally:
         for one in made:
-            pytestconfig.stash[_PLANES].remove(one)
+            config.stash[_PLANES].remove(one)
             one.stop()
 
 

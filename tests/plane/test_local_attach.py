@@ -1,0 +1,120 @@
+"""Attach mode: Muster on a control plane that exists already."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from muster.api.core import LEASES, NAMESPACES
+from muster.kube.errors import NotFound
+from muster.local.plane import Plane
+from muster.local.state import folder_of
+
+pytestmark = pytest.mark.plane
+
+MUSTER = Path(sys.executable).with_name("muster")
+CLUSTER = ("etcd", "kube-apiserver")
+
+
+@pytest.fixture(scope="module")
+def somebodys(module_plane: Callable[..., Plane]) -> Plane:
+    """Somebody's API server."""
+    return module_plane(CLUSTER)
+
+
+@pytest.fixture
+def cluster(somebodys: Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plane:
+    """Somebody's API server, and a home of our own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    return somebodys
+
+
+def attach(cluster: Plane, *arguments: str) -> subprocess.Popen[str]:
+    """Starts `muster up --foreground` for the cluster."""
+    command = [MUSTER, "up", f"--kubeconfig={cluster.kubeconfig}", "--foreground", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def read_until_ready(process: subprocess.Popen[str]) -> None:
+    """Reads what `up` prints until it says that everything is ready."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line == "ready\n":
+            return
+    pytest.fail("".join(lines))
+
+
+def holder(cluster: Plane) -> str:
+    """Who holds the lease of Muster's scheduler."""
+    try:
+        lease = cluster.client().get(LEASES, "muster-scheduler", "muster-system")
+    except NotFound:
+        return ""
+    return lease.spec.holder_identity or ""
+
+
+def parts_alive(folder: Path) -> list[str]:
+    """The parts of the attached plane that live."""
+    return [status.name for status in Plane(folder).status() if status.pid]
+
+
+def test_printed_scheduler_configuration_is_accepted(cluster: Plane, tmp_path: Path, wait_for: Any) -> None:
+    """A kube-scheduler of one's own runs with what `muster config scheduler` prints, under Muster's lease."""
+    command = [MUSTER, "config", "scheduler", "--extender-url", "http://127.0.0.1:9/", "--kubeconfig"]
+    printed = subprocess.run([*command, cluster.kubeconfig], capture_output=True, text=True, check=True).stdout
+    content = yaml.safe_load(printed)
+    assert {profile["schedulerName"] for profile in content["profiles"]} == {"muster", "volcano"}
+    assert {entry["urlPrefix"] for entry in content["extenders"]} == {"http://127.0.0.1:9"}
+    (tmp_path / "config.yaml").write_text(printed)
+    cluster.client().apply(NAMESPACES, {"metadata": {"name": "muster-system"}})
+    program = cluster.site.binaries()["kubectl"].with_name("kube-scheduler")
+    with (tmp_path / "log").open("w") as log:
+        arguments = [program, f"--config={tmp_path / 'config.yaml'}", "--secure-port=0"]
+        process = subprocess.Popen(arguments, stdout=log, stderr=log)
+    try:
+        wait_for(lambda: holder(cluster), what=(tmp_path / "log").read_text())
+    finally:
+        process.terminate()  # gives the lease back
+        process.wait()
+
+
+def test_foreground_stops_everything_on_sigterm(cluster: Plane, wait_for: Any) -> None:
+    """The attached plane installs Muster, serves where it was told, restarts what dies, and leaves nothing running."""
+    before = {status.name: status.pid for status in cluster.status()}
+    process = attach(cluster)
+    read_until_ready(process)
+    folder = folder_of("default")
+    assert "etcd" not in Plane(folder).parts
+    assert "muster-scheduler" in parts_alive(folder)
+    cluster.client().get(NAMESPACES, "muster-system")
+    wait_for(lambda: holder(cluster))
+    scheduler = Plane(folder).part("muster-scheduler")
+    pid = scheduler.pid
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: scheduler.pid not in {None, pid}, what="the killed scheduler is started again")
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 0, output
+    assert "muster-scheduler ended by SIGKILL. The end of" in output
+    assert not parts_alive(folder)
+    assert {status.name: status.pid for status in cluster.status()} == before
+
+
+def test_killed_foreground_leaves_no_process(cluster: Plane, wait_for: Any) -> None:
+    """Even SIGKILL of `muster up --foreground` ends what it started."""
+    process = attach(cluster, "--name", "brief")
+    read_until_ready(process)
+    folder = folder_of("brief")
+    assert parts_alive(folder)
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not parts_alive(folder), what="the guard ends the parts")

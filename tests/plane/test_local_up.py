@@ -1,0 +1,136 @@
+"""`muster up`, `status`, `kubectl` and `down`: a plane from the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster.local.process import PLANE_VARIABLE
+
+pytestmark = pytest.mark.plane
+
+MUSTER = Path(sys.executable).with_name("muster")
+Muster = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the planes of these tests keep their state."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def muster(home: Path) -> Iterator[Muster]:
+    """Runs the command line with a home of its own, and ends the planes that it left there."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "XDG_STATE_HOME": str(home)}
+        return subprocess.run([MUSTER, *arguments], env=environment, capture_output=True, text=True, check=False)
+
+    yield run
+    for folder in home.glob("muster/*/"):
+        run("down", "--name", folder.name)
+
+
+@pytest.fixture(scope="module")
+def up(muster: Muster) -> str:
+    """The name of a plane of two nodes, started."""
+    result = muster("up", "--name", "one", "--nodes", "2", "--gpus", "0")
+    assert result.returncode == 0, result.stderr
+    return "one"
+
+
+def pids(home: Path, name: str) -> dict[str, int]:
+    """The pids in the pid files of a plane."""
+    files = (home / "muster" / name / "run").glob("*.json")
+    return {path.stem: json.loads(path.read_text())["pid"] for path in files}
+
+
+def processes_of(folder: Path) -> list[str]:
+    """The command lines of all living processes that belong to the plane in that folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if f"{PLANE_VARIABLE}={folder}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_text())
+        except OSError:
+            continue  # not a process, or gone meanwhile
+    return found
+
+
+def test_up_twice_is_harmless(muster: Muster, home: Path, up: str) -> None:
+    """A second `up` leaves every process alone; kubectl talks to the plane and passes its options on."""
+    before = pids(home, up)
+    assert muster("up", "--name", up).returncode == 0
+    assert pids(home, up) == before
+    nodes = muster("kubectl", "--name", up, "get", "nodes", "-o", "name")
+    assert nodes.stdout.split() == ["node/node-0000", "node/node-0001"]
+    missing = muster("kubectl", "--name", up, "get", "-n", "default", "pod", "nothing")
+    assert (missing.returncode, "NotFound" in missing.stderr) == (1, True)
+
+
+def test_other_options_are_refused(muster: Muster, up: str) -> None:
+    """A plane is not quietly something else than what was asked for."""
+    result = muster("up", "--name", up, "--nodes", "5")
+    assert result.returncode == 1
+    assert result.stderr == f"Error: plane {up} exists with nodes 2; `muster down --name {up}` ends it\n"
+
+
+def test_dead_part_is_reported_and_started_again(muster: Muster, home: Path, up: str) -> None:
+    """`status` fails and shows the end of the dead part's log; `up` starts that part and no other."""
+    before = pids(home, up)
+    assert muster("status", "--name", up).returncode == 0
+    os.kill(before["kube-scheduler"], signal.SIGKILL)
+    status = muster("status", "--name", up)
+    assert status.returncode == 1
+    assert "kube-scheduler ended. The end of " in status.stdout
+    assert muster("up", "--name", up).returncode == 0
+    after = pids(home, up)
+    assert after.pop("kube-scheduler") != before.pop("kube-scheduler")
+    assert after == before
+
+
+def test_second_plane_stands_beside_the_first_and_goes_without_a_trace(muster: Muster, home: Path, up: str) -> None:
+    """Two planes share nothing; `down` of one leaves no process, no file, and the other one running."""
+    result = muster("up", "--name", "two", "--nodes", "1")
+    assert result.returncode == 0, result.stderr
+    assert muster("kubectl", "--name", "two", "get", "nodes", "-o", "name").stdout.split() == ["node/node-0000"]
+    assert not pids(home, "two").items() & pids(home, up).items()
+    folder = home / "muster" / "two"
+    assert len(processes_of(folder)) >= len(pids(home, "two"))
+    assert muster("down", "--name", "two").returncode == 0
+    assert not processes_of(folder)
+    assert not folder.exists()
+    assert muster("status", "--name", up).returncode == 0
+
+
+def test_unknown_plane_is_named(muster: Muster, up: str) -> None:
+    """Commands that need a plane say which ones there are."""
+    for command in (["status"], ["down"], ["kubectl", "get", "pods"]):
+        result = muster(*command)
+        assert result.returncode == 1
+        assert result.stderr == f"Error: there is no plane 'default'; there is {up}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--provider", "kind"], "--provider kind is not available yet"),
+        (["--cpu", "lots"], "Invalid value for '--cpu'"),
+        (["--no-scheduler"], "--no-scheduler goes with --kubeconfig"),
+        (["--name", "No Good"], "a plane cannot be called 'No Good'"),
+        (["--kubeconfig", "/nonexistent"], "Invalid value for '--kubeconfig'"),
+    ],
+)
+def test_bad_options_are_refused(muster: Muster, home: Path, arguments: list[str], message: str) -> None:
+    """Every refusal says which option is wrong, and nothing is started."""
+    result: Any = muster("up", *arguments)
+    assert result.returncode != 0
+    assert message in result.stderr
+    assert not (home / "muster" / "default").exists()
