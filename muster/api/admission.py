@@ -71,7 +71,7 @@ class AdmissionResponse(Wire, omit_defaults=False):
     warnings: list[str] | None = None
 
 
-class AdmissionReview(Wire):
+class AdmissionReview(Wire, omit_defaults=False):
     """The envelope in both directions."""
 
     api_version: str = "admission.k8s.io/v1"
