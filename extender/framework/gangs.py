@@ -86,6 +86,8 @@ class GangView:
     pod_sets: list[PodSetView]
     pods: list[PodRecord]
     placement: Placement | None
+    arrival: int
+    """Number in the order in which gangs were seen; decides between those created in the same second."""
     _seats: dict[str, list[int]] | None = None
 
     @property

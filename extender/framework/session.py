@@ -62,7 +62,7 @@ class Session:
     # -- questions that actions ask ---------------------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
-        """Gangs in the order in which they are tried: queue order, then job order, then age, then UID."""
+        """Gangs in the order in which they are tried: queue order, then job order, then who came first."""
         return sorted(gangs, key=cmp_to_key(self._compare))
 
     def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
@@ -111,7 +111,7 @@ class Session:
         order = order or self.ask("job_order", left, right)
         if order:
             return int(order)
-        return -1 if (left.created, left.uid) < (right.created, right.uid) else 1
+        return -1 if (left.created, left.arrival) < (right.created, right.arrival) else 1
 
 
 def per_node(fn: Callable[[PodClass, Any], str], session: Session) -> Callable[[PodClass], Codes]:

@@ -6,6 +6,7 @@ arrives later is ignored. The caller holds the lock; nothing here blocks.
 """
 
 from dataclasses import replace
+from itertools import count
 
 import msgspec
 
@@ -43,6 +44,8 @@ class State:
         self._held: dict[str, Placement] = {}
         self._assumed: dict[str, str] = {}
         self._group_of_job: dict[str, str] = {}
+        self._arrivals: dict[str, int] = {}
+        self._counter = count()
 
     # -- objects ----------------------------------------------------------------------------------------------------
 
@@ -78,6 +81,7 @@ class State:
             known = self.groups.get(old.metadata.key) if old else None
             if old is not None and known is not None and known.metadata.uid == old.metadata.uid:
                 del self.groups[old.metadata.key]
+                self._arrivals.pop(old.metadata.uid, None)
                 owner = old.metadata.controller
                 if owner is not None:
                     self._group_of_job.pop(owner.uid, None)
@@ -88,6 +92,7 @@ class State:
         if known and known.metadata.uid == new.metadata.uid and _older(new, known):
             return
         self.groups[new.metadata.key] = new
+        self._arrivals.setdefault(new.metadata.uid, next(self._counter))
         owner = new.metadata.controller
         if owner is not None:
             self._group_of_job[owner.uid] = new.metadata.key
@@ -183,7 +188,8 @@ class State:
         if placement and placement.spec.pod_group_uid != group.metadata.uid:
             placement = None
         priority = self.priorities.get(group.spec.priority_class_name, 0)
-        return GangView(key, group, priority, list(pod_sets.values()), pods, placement)
+        arrival = self._arrivals[group.metadata.uid]
+        return GangView(key, group, priority, list(pod_sets.values()), pods, placement, arrival)
 
     def _job_sets(self, group: PodGroup, job: Job) -> dict[str, PodSetView]:
         sets = {}

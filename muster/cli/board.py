@@ -23,7 +23,8 @@ class Row:
     phase: str
     minimum: int
     bound: int
-    running: int
+    active: int
+    """Pods that are bound and have not finished."""
     pods: int
     placement: str
     reason: str
@@ -54,7 +55,7 @@ class Board:
                 phase=group.status.phase,
                 minimum=group.spec.min_member,
                 bound=sum(bool(pod.spec.node_name) for pod in members),
-                running=group.status.running,
+                active=sum(bool(pod.spec.node_name) and not pod.finished for pod in members),
                 pods=len(members),
                 placement=f"{placement.status.phase} (epoch {placement.spec.epoch})" if placement else "-",
                 reason=_reason(group),

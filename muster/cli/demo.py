@@ -49,7 +49,7 @@ class Story:
             if sentence not in self.seen and (proof := check(rows)):
                 self.seen[sentence] = proof
         first, second = rows.get(FIRST), rows.get(SECOND)
-        if second and second.bound and first and first.phase == "Running":
+        if second and second.bound and first and first.active:
             self.broken = f"{second.bound} pods of {SECOND} were bound while {FIRST} ran"
 
     @property
@@ -63,7 +63,7 @@ class Story:
 
 def _whole(rows: dict[str, Row], name: str) -> str:
     row = rows.get(name)
-    return f"{row.bound} of {row.minimum} pods bound" if row and row.running >= row.minimum > 0 else ""
+    return f"{row.bound} of {row.minimum} pods bound" if row and row.active >= row.minimum > 0 else ""
 
 
 def _phase(rows: dict[str, Row], name: str, phase: str) -> str:
