@@ -30,6 +30,8 @@ MERGE_PATCH = "application/merge-patch+json"
 
 # A quiet stream still carries a bookmark about every minute; longer silence means that the peer is gone.
 _SILENCE_S = 150.0
+# Longer than the API server tries an eviction by itself.
+_EVICT_S = 15.0
 
 
 class Client:
@@ -238,14 +240,19 @@ class Client:
         self._send("bind", PODS, "POST", PODS.path(namespace, name, "binding"), binding, timeout_s=timeout_s)
 
     def evict(self, namespace: str, name: str, uid: str, *, timeout_s: float | None = None) -> None:
-        """Evicts the pod with this UID; raises `TooManyRequests` while a disruption budget forbids it."""
+        """Evicts the pod with this UID; raises `TooManyRequests` while a disruption budget forbids it.
+
+        The API server tries for ten seconds before it says that the UID is another (`Conflict`).
+        """
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
-        self._send("evict", PODS, "POST", PODS.path(namespace, name, "eviction"), eviction, timeout_s=timeout_s)
+        self._send(
+            "evict", PODS, "POST", PODS.path(namespace, name, "eviction"), eviction, timeout_s=timeout_s or _EVICT_S
+        )
 
     def request(
         self,
