@@ -18,6 +18,7 @@ from kubernetes.config import ConfigException, load_incluster_config, load_kube_
 
 from muster.kube.errors import ConfigurationError
 
+_DEFAULT = "~/.kube/config"
 _TOKEN_FRESH_S = 10.0
 
 
@@ -46,12 +47,13 @@ def load_config(kubeconfig: Path | str | None = None) -> Config:
     configuration = Configuration()
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
     in_cluster = kubeconfig == "" or (kubeconfig is None and in_pod)
-    where = "the pod's service account" if in_cluster else f"kubeconfig {kubeconfig or '(default)'}"
+    file = str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
+    where = "the pod's service account" if in_cluster else f"kubeconfig {file}"
     try:
         if in_cluster:
             load_incluster_config(client_configuration=configuration)
         else:
-            load_kube_config(str(kubeconfig) if kubeconfig else None, client_configuration=configuration)
+            load_kube_config(file, client_configuration=configuration)
         return _config(configuration)
     except (ConfigException, OSError, ValueError) as error:
         raise ConfigurationError(

@@ -79,9 +79,13 @@ class Transport:
     def stream(
         self, path: str, *, resource: str, query: Mapping[str, str], timeout_s: float, silence_s: float
     ) -> urllib3.BaseHTTPResponse:
-        """Opens a watch; reading raises after `silence_s` without a byte, so that a dead peer is noticed."""
-        timeout = urllib3.Timeout(connect=min(timeout_s, _CONNECT_TIMEOUT_S), read=silence_s)
-        return self._open("GET", path, verb="watch", resource=resource, query=query, timeout=timeout, stream=True)
+        """Opens a watch within `timeout_s`; reading raises after `silence_s` without a byte: a dead peer is noticed."""
+        timeout = urllib3.Timeout(connect=min(timeout_s, _CONNECT_TIMEOUT_S), total=timeout_s)
+        answer = self._open("GET", path, verb="watch", resource=resource, query=query, timeout=timeout, stream=True)
+        sock = getattr(answer.connection, "sock", None)
+        if sock is not None:
+            sock.settimeout(silence_s)
+        return answer
 
     def close(self) -> None:
         """Closes idle connections."""

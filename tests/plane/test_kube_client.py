@@ -1,20 +1,34 @@
 """Every verb of the client does on a real API server what it says."""
 
-from collections.abc import Callable, Iterator
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from prometheus_client import REGISTRY
 
 from muster.api.base import Resource
 from muster.api.core import CONFIG_MAPS, NAMESPACES, PODS
 from muster.api.meta import Object, ObjectMeta
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, ServerError, TooManyRequests, Unreachable
+from muster.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
 from muster.local.plane import Plane
 
 pytestmark = pytest.mark.plane
 
-WaitFor = Callable[..., Any]
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Object)
 
 
@@ -174,3 +188,38 @@ def test_raw_requests_carry_the_same_errors(client: Client) -> None:
         client.request("GET", "/apis/nothing.example/v1")
     with pytest.raises(ServerError):
         client.watch(CONFIG_MAPS, resource_version="no number")
+
+
+def test_a_bearer_token_says_who_we_are(client: Client, plane: Plane, namespace: str, tmp_path: Path) -> None:
+    """The token of a service account, which may do nothing here."""
+    account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    client.request("POST", account, body=b'{"metadata":{"name":"nobody"}}')
+    token = json.loads(client.request("POST", f"{account}/nobody/token", body=b'{"spec":{}}'))["status"]["token"]
+    kubeconfig = yaml.safe_load(plane.kubeconfig.read_text())
+    kubeconfig["users"][0]["user"] = {"token": token}
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(kubeconfig))
+    with contextlib.closing(Client.load(file)) as nobody:
+        review = json.loads(nobody.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=b"{}"))
+        assert review["status"]["userInfo"]["username"] == f"system:serviceaccount:{namespace}:nobody"
+        with pytest.raises(Forbidden, match="nobody"):
+            nobody.list(CONFIG_MAPS, namespace)
+    kubeconfig["users"][0]["user"] = {"token": "wrong"}
+    file.write_text(yaml.safe_dump(kubeconfig))
+    with contextlib.closing(Client.load(file)) as stranger, pytest.raises(Unauthorized):
+        stranger.list(CONFIG_MAPS, namespace)
+
+
+def test_requests_are_counted(client: Client, namespace: str) -> None:
+    """By verb, kind and code, and never by name."""
+
+    def count(code: str) -> float:
+        labels = {"verb": "get", "resource": "configmaps", "code": code}
+        return REGISTRY.get_sample_value("muster_kube_requests_total", labels) or 0
+
+    found, missing = count("200"), count("404")
+    client.create(CONFIG_MAPS, config_map("a"), namespace)
+    client.get(CONFIG_MAPS, "a", namespace)
+    with pytest.raises(NotFound):
+        client.get(CONFIG_MAPS, "b", namespace)
+    assert (count("200"), count("404")) == (found + 1, missing + 1)

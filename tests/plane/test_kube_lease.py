@@ -18,7 +18,7 @@ from muster.local.plane import Plane
 pytestmark = pytest.mark.plane
 
 WaitFor = Callable[..., Any]
-TIMES = {"lease_duration_s": 3.0, "renew_deadline_s": 2.0, "retry_period_s": 0.3}
+TIMES: dict[str, Any] = {"lease_duration_s": 3.0, "renew_deadline_s": 2.0, "retry_period_s": 0.3}
 
 CANDIDATE = f"""
 import sys
@@ -52,7 +52,7 @@ def elector(client: Client, namespace: str) -> Iterator[Callable[..., Elector]]:
     made: list[Elector] = []
 
     def make(identity: str, **options: Any) -> Elector:
-        made.append(Elector(client, namespace, "lease", identity, **TIMES, **options))
+        made.append(Elector(client, namespace, "lease", identity, **TIMES | options))
         made[-1].start()
         return made[-1]
 

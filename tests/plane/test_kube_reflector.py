@@ -2,6 +2,7 @@
 
 import base64
 import json
+import random
 import select
 import socket
 import threading
@@ -16,6 +17,7 @@ import pytest
 
 from muster.api.core import CONFIG_MAPS, NAMESPACES
 from muster.api.meta import Object
+from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.config import load_config
 from muster.kube.errors import AlreadyExists, APIError
@@ -45,7 +47,7 @@ def client(own_plane: Plane) -> Iterator[Client]:
 @pytest.fixture
 def home(client: Client, request: pytest.FixtureRequest) -> str:
     """A namespace for this test."""
-    name = request.node.name.replace("_", "-")[:60].rstrip("-")
+    name: str = request.node.name.replace("_", "-")[:60].rstrip("-")
     client.create(NAMESPACES, {"metadata": {"name": name}})
     return name
 
@@ -237,7 +239,12 @@ def test_goes_on_where_a_broken_stream_ended(
 
 
 def test_lists_again_when_its_version_was_compacted(
-    client: Client, home: str, relay: Relay, own_plane: Plane, wait_for: WaitFor
+    client: Client,
+    home: str,
+    relay: Relay,
+    own_plane: Plane,
+    wait_for: WaitFor,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The watch answers 410; only the differences are told, an object that was replaced as two changes."""
     for name in ("stays", "changes", "goes", "replaced"):
@@ -249,6 +256,7 @@ def test_lists_again_when_its_version_was_compacted(
     reflector.add_handler(story)
     reflector.start()
     assert reflector.wait_synced(10)
+    reflector._backoff = Backoff(0.1, 0.5, random.random)  # soon there again after the restart
     told = len(story.told)
     relay.connected = False
     client.merge_patch(CONFIG_MAPS, "changes", {"data": {"x": "1"}}, home)
@@ -266,6 +274,7 @@ def test_lists_again_when_its_version_was_compacted(
     assert sorted(story.told[told:]) == [
         ("changes", "changed"), ("comes", "added"), ("goes", "deleted"), ("replaced", "added"), ("replaced", "deleted"),
     ]  # fmt: skip
+    assert "410" in capsys.readouterr().out
     create(client, home, "later")
     wait_for(lambda: ("later", "added") in story.told)
     reflector.stop()

@@ -1,0 +1,93 @@
+"""Where the API server is and who we are, as kubeconfig files say it."""
+
+import json
+import ssl
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster.kube.config import Config, load_config
+from muster.kube.errors import ConfigurationError
+
+
+def kubeconfig(folder: Path, user: dict[str, Any], **cluster: Any) -> Path:
+    """A kubeconfig file (JSON is YAML)."""
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+        "clusters": [{"name": "here", "cluster": {"server": "https://127.0.0.1:6443/prefix/", **cluster}}],
+        "users": [{"name": "me", "user": user}],
+    }
+    file = folder / "kubeconfig"
+    file.write_text(json.dumps(content))
+    return file
+
+
+def test_a_token_becomes_a_header(tmp_path: Path) -> None:
+    """For every request."""
+    config = load_config(kubeconfig(tmp_path, {"token": "secret"}))
+    assert config.server == "https://127.0.0.1:6443/prefix"
+    assert config.authorization() == "Bearer secret"
+    assert config.authorization() == "Bearer secret"
+
+
+def test_the_environment_names_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside of a pod; a missing file is an error that says what to do."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {"token": "secret"})))
+    assert load_config().authorization() == "Bearer secret"
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
+    with pytest.raises(ConfigurationError, match=r"kubeconfig .*/missing: "):
+        load_config()
+
+
+def test_an_exec_plugin_gives_a_token(tmp_path: Path) -> None:
+    """As cloud providers' kubeconfigs do."""
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "from-plugin"},
+    }
+    plugin = {
+        "apiVersion": credential["apiVersion"],
+        "command": sys.executable,
+        "args": ["-c", f"print({json.dumps(credential)!r})"],
+        "interactiveMode": "Never",
+    }
+    assert load_config(kubeconfig(tmp_path, {"exec": plugin})).authorization() == "Bearer from-plugin"
+
+
+def test_without_a_token_there_is_no_header(tmp_path: Path) -> None:
+    """A client certificate says who we are."""
+    assert load_config(kubeconfig(tmp_path, {})).authorization() is None
+
+
+def test_tls_verifies_unless_told_otherwise(tmp_path: Path) -> None:
+    """And under the name that the kubeconfig gives."""
+    config = load_config(kubeconfig(tmp_path, {}, **{"tls-server-name": "api.example"}))
+    assert config.tls is not None
+    assert (config.tls.verify_mode, config.tls.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert config.server_name == "api.example"
+    config = load_config(kubeconfig(tmp_path, {}, **{"insecure-skip-tls-verify": True}))
+    assert config.tls is not None
+    assert (config.tls.verify_mode, config.tls.check_hostname) == (ssl.CERT_NONE, False)
+
+
+def test_a_proxy_is_used_where_the_cluster_names_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the server is exempt."""
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    file = kubeconfig(tmp_path, {}, **{"proxy-url": "http://proxy.example:3128"})
+    assert load_config(file).proxy == "http://proxy.example:3128"
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    assert load_config(file).proxy is None
+
+
+def test_defaults_are_harmless() -> None:
+    """A plain address without anything else."""
+    config = Config(server="http://127.0.0.1:1")
+    assert (config.tls, config.proxy, config.authorization()) == (None, None, None)
