@@ -4,12 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from extender.framework.feed import FEED, Fed
 from extender.framework.state import State
-from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS, PRIORITY_CLASSES
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 
@@ -21,15 +17,7 @@ class Cluster:
         self.lock = threading.RLock()
         self.state = State()
         self._wake = wake
-        self._reflectors = [
-            self._watch(client, NODES, self.state.on_node),
-            self._watch(client, PRIORITY_CLASSES, self.state.on_priority_class),
-            self._watch(client, QUEUES, self.state.on_queue),
-            self._watch(client, JOBS, self.state.on_job),
-            self._watch(client, POD_GROUPS, self.state.on_pod_group),
-            self._watch(client, PLACEMENTS, self.state.on_placement),
-            self._watch(client, PODS, self.state.on_pod),
-        ]
+        self._reflectors = [self._watch(client, fed) for fed in FEED]
 
     @property
     def synced(self) -> bool:
@@ -50,12 +38,12 @@ class Cluster:
         for reflector in self._reflectors:
             reflector.stop()
 
-    def _watch(self, client: Client, resource: Resource[Any], fn: Callable[[Any, Any], bool | None]) -> Reflector[Any]:
-        reflector = Reflector(client, resource)
+    def _watch(self, client: Client, fed: Fed) -> Reflector[Any]:
+        reflector = Reflector(client, fed.resource)
 
         def changed(old: Any, new: Any) -> None:
             with self.lock:
-                matters = fn(old, new)
+                matters = fed.tell(self.state, old, new)
             if matters is not False:
                 self._wake()
 

@@ -11,7 +11,7 @@ from extender.cluster import Cluster
 from extender.commit import Committer
 from extender.framework.decisions import Unschedulable
 from extender.framework.hooks import Causes
-from extender.framework.registry import Action, Plugin
+from extender.framework.registry import Action, Plugin, run
 from extender.framework.session import Session
 from extender.framework.snapshot import take
 
@@ -100,12 +100,7 @@ class Planner:
         now = self._clock()
         session = Session(snapshot, now=now, causes=self._causes)
         session.avoided = self._still_avoided(now)
-        for plugin in self._plugins:
-            plugin.on_session_open(session)
-        for action in self._actions:
-            action.execute(session)
-        for plugin in self._plugins:
-            plugin.on_session_close(session)
+        run(session, self._actions, self._plugins)
         self._remember_avoided(session, now)
         WAITING.set(sum(isinstance(decision, Unschedulable) for decision in session.decisions))
         CYCLE.labels("plan").observe(self._monotonic() - started)
