@@ -88,6 +88,7 @@ class Process:
         )
         health = Health()
         health.add_check("caches", self._controller.not_ready)
+        health.add_check("queues", self._controller.queue_controller.not_ready)
         self._status = StatusServer(options.status_port, health, host=options.status_host)
 
     def run(self) -> int:

@@ -32,6 +32,12 @@ class Queues:
         if queue:
             self.worker.queue.add(queue.metadata.name)
 
+    def not_ready(self) -> str | None:
+        """Which of the queues that always exist cannot be used yet; None when all can."""
+        known = {name: self._queues.get(name) for name in STANDING}
+        missing = [name for name, queue in known.items() if queue is None or not queue.status.state]
+        return f"not open yet: {', '.join(missing)}" if missing else None
+
     def replay(self) -> None:
         """Looks after every queue, also those that should exist."""
         for name in (*STANDING, *self._queues.keys()):

@@ -12,6 +12,8 @@ from muster.kube.workqueue import WorkQueue
 
 log = structlog.get_logger(__name__)
 
+_LONGEST_DELAY_S = 30.0
+
 
 class Retry(Exception):  # noqa: N818 - not an error of ours: something outside has to change first
     """The pass did not get everything done; the message says why. It is tried again, later each time."""
@@ -22,7 +24,7 @@ class Worker:
 
     def __init__(self, name: str, process: Callable[[str], None], *, queue: str = "") -> None:
         self.name = name
-        self.queue: WorkQueue[str] = WorkQueue(name=queue)
+        self.queue: WorkQueue[str] = WorkQueue(name=queue, max_delay_s=_LONGEST_DELAY_S)
         self._process = process
         self._thread = threading.Thread(target=self._run, name=queue or name, daemon=True)
 

@@ -1,0 +1,131 @@
+"""Manifests of Volcano Jobs with policies, and the story of a Job as a watch tells it."""
+
+import threading
+from typing import Any, Self
+
+from muster.api.batch import JOBS, Job, JobStatus
+from muster.api.core import EVENTS, PODS, Pod
+from muster.kube.client import Client
+from muster.kube.reflector import Reflector
+
+
+def task(name: str, replicas: int, *, run_s: float | None = None, exit_code: int = 0, **more: Any) -> dict[str, Any]:
+    """A task whose pods end with `exit_code` after `run_s`, or never."""
+    annotations = {} if run_s is None else {"kwok.muster.dev/run-seconds": str(run_s)}
+    if exit_code:
+        annotations["kwok.muster.dev/exit-code"] = str(exit_code)
+    annotations |= more.pop("annotations", {})
+    containers = [
+        {"name": name, "image": "none", "resources": {"requests": {"cpu": more.get("cpu", "100m")}}}
+        for name in more.pop("containers", ["main"])
+    ]
+    more.pop("cpu", None)
+    spec = {"restartPolicy": "Never", "containers": containers}
+    return {
+        "name": name,
+        "replicas": replicas,
+        "template": {"metadata": {"annotations": annotations}, "spec": spec},
+        **more,
+    }
+
+
+def job(name: str, namespace: str, *tasks: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """A Volcano Job that starts as a whole unless `minAvailable` says otherwise."""
+    least = sum(one.get("minAvailable", one["replicas"]) for one in tasks)
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"schedulerName": "volcano", "minAvailable": least, "tasks": list(tasks), **spec},
+    }
+
+
+def policy(action: str, *events: str, **more: Any) -> dict[str, Any]:
+    """A policy."""
+    return {"action": action, **({"events": list(events)} if events else {}), **more}
+
+
+def command(action: str, target: Job, *, uid: str = "") -> dict[str, Any]:
+    """A Command to a Job (`uid`: as if to another one of its name)."""
+    return {
+        "apiVersion": "bus.volcano.sh/v1alpha1",
+        "kind": "Command",
+        "metadata": {"generateName": f"{target.metadata.name}-", "namespace": target.metadata.namespace},
+        "action": action,
+        "target": {
+            "apiVersion": JOBS.api_version,
+            "kind": "Job",
+            "name": target.metadata.name,
+            "uid": uid or target.metadata.uid,
+        },
+    }
+
+
+class Story:
+    """Every status that the Jobs of a namespace had, and every pod that there was."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client = client
+        self.namespace = namespace
+        self.statuses: dict[str, list[JobStatus]] = {}
+        self.pods: dict[str, list[str]] = {}  # name → UIDs, in order
+        self._lock = threading.Lock()
+        self._jobs = Reflector(client, JOBS, namespace=namespace)
+        self._jobs.add_handler(self._job_changed)
+        self._pods = Reflector(client, PODS, namespace=namespace)
+        self._pods.add_handler(self._pod_changed)
+
+    def __enter__(self) -> Self:
+        for reflector in (self._jobs, self._pods):
+            reflector.start()
+            assert reflector.wait_synced(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._jobs.stop()
+        self._pods.stop()
+
+    def create(self, manifest: dict[str, Any]) -> Job:
+        """Submits a Job."""
+        return self.client.create(JOBS, manifest, self.namespace)
+
+    def job(self, name: str) -> Job:
+        """The Job as it is."""
+        return self.client.get(JOBS, name, self.namespace)
+
+    def phase(self, name: str) -> str:
+        """Its phase."""
+        return self.job(name).status.state.phase
+
+    def phases(self, name: str) -> list[str]:
+        """The phases that it had, in order."""
+        with self._lock:
+            found = [status.state.phase for status in self.statuses.get(name, [])]
+        return [phase for i, phase in enumerate(found) if i == 0 or phase != found[i - 1]]
+
+    def most_terminating(self, name: str, phase: str) -> int:
+        """The most pods that were shown as terminating in that phase."""
+        with self._lock:
+            return max((s.terminating for s in self.statuses.get(name, []) if s.state.phase == phase), default=0)
+
+    def alive(self) -> list[Pod]:
+        """The pods that are there and not on their way out."""
+        return [pod for pod in self._pods.store.list() if not pod.metadata.deletion_timestamp]
+
+    def events(self, reason: str) -> list[str]:
+        """The messages of the events with this reason."""
+        return [event.message for event in self.client.list(EVENTS, self.namespace) if event.reason == reason]
+
+    def _job_changed(self, old: Job | None, new: Job | None) -> None:
+        del old
+        if new:
+            with self._lock:
+                self.statuses.setdefault(new.metadata.name, []).append(new.status)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        assert pod is not None
+        with self._lock:
+            uids = self.pods.setdefault(pod.metadata.name, [])
+            if pod.metadata.uid not in uids:
+                uids.append(pod.metadata.uid)
