@@ -4,12 +4,14 @@ Recording never blocks and never fails the caller: events wait in a bounded queu
 event that repeats is one object whose count grows.
 """
 
+import random
 import secrets
 import socket
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -17,8 +19,9 @@ import structlog
 
 from muster.api.core import EVENTS
 from muster.api.meta import Object, format_time
+from muster.kube.backoff import Backoff
 from muster.kube.client import Client
-from muster.kube.errors import APIError, NotFound
+from muster.kube.errors import AlreadyExists, APIError, NotFound, ServerError, TooManyRequests, Unreachable
 from muster.kube.metrics import EVENTS_DROPPED
 
 log = structlog.get_logger(__name__)
@@ -28,6 +31,9 @@ _MOST_REMEMBERED = 4096
 _LONGEST_MESSAGE_CHARS = 1024
 _LONGEST_NAME_CHARS = 230
 _STOP_FLUSH_S = 2.0
+_FIRST_DELAY_S = 0.2
+_LONGEST_DELAY_S = 10.0
+_MOST_TRIES = 8
 
 
 class _Key(NamedTuple):
@@ -106,6 +112,8 @@ class Recorder:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join(_STOP_FLUSH_S)
 
     def _run(self) -> None:
         while True:
@@ -116,35 +124,52 @@ class Recorder:
                 key, pending = self._pending.popitem(last=False)
                 self._writing = True
             try:
-                self._write(key, pending)
-            except APIError as error:
-                EVENTS_DROPPED.labels("refused").inc()
-                log.warning("event not recorded", about=f"{key.kind} {key.namespace}/{key.name}", why=str(error))
+                self._deliver(key, pending)
             finally:
                 with self._changed:
                     self._writing = False
                     self._changed.notify_all()
 
-    def _write(self, key: _Key, pending: _Pending) -> None:
+    def _deliver(self, key: _Key, pending: _Pending) -> None:
+        """Writes an event; a server that is away for a moment is asked again."""
+        backoff = Backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, random.random)
+        name = f"{key.name[:_LONGEST_NAME_CHARS]}.{secrets.token_hex(8)}"
+        for _ in range(_MOST_TRIES):
+            try:
+                self._write(key, pending, name)
+            except (Unreachable, ServerError, TooManyRequests) as error:
+                why = str(error)
+                with self._changed:
+                    if self._changed.wait_for(lambda: self._stopping, backoff.next()):
+                        break
+            except APIError as error:
+                why = str(error)
+                break
+            else:
+                return
+        EVENTS_DROPPED.labels("not written").inc()
+        log.warning("event not recorded", about=f"{key.kind} {key.namespace}/{key.name}", reason=key.reason, why=why)
+
+    def _write(self, key: _Key, pending: _Pending, name: str) -> None:
         written = self._written.get(key)
         if written:
-            written.count += pending.times
-            patch = {"count": written.count, "lastTimestamp": format_time(pending.last_s)}
+            count = written.count + pending.times
+            patch = {"count": count, "lastTimestamp": format_time(pending.last_s)}
             try:
                 self._client.merge_patch(EVENTS, written.name, patch, key.namespace or "default")
             except NotFound:
                 del self._written[key]  # events expire
             else:
+                written.count = count
                 self._written.move_to_end(key)
                 return
-        event = self._object(key, pending)
-        self._client.create(EVENTS, event)
-        self._written[key] = _Written(event["metadata"]["name"], pending.times)
+        with suppress(AlreadyExists):  # an earlier try came through, only its answer did not
+            self._client.create(EVENTS, self._object(key, pending, name))
+        self._written[key] = _Written(name, pending.times)
         if len(self._written) > _MOST_REMEMBERED:
             self._written.popitem(last=False)
 
-    def _object(self, key: _Key, pending: _Pending) -> dict[str, Any]:
-        name = f"{key.name[:_LONGEST_NAME_CHARS]}.{secrets.token_hex(8)}"
+    def _object(self, key: _Key, pending: _Pending, name: str) -> dict[str, Any]:
         involved = {
             "apiVersion": pending.api_version,
             "kind": key.kind,

@@ -12,6 +12,9 @@ from muster.api.core import LEASES, Lease
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 
+# The leader renews every two seconds: after an outage we should see it about as soon as it is back.
+_LONGEST_DELAY_S = 2.0
+
 
 class LeaseFollower:
     """`active` while the lease's holder begins with `identity_prefix` and renews in time, as seen on our own clock.
@@ -32,7 +35,13 @@ class LeaseFollower:
         self._clock = clock
         self._lock = threading.Lock()
         self._active_until = float("-inf")
-        self._reflector = Reflector(client, LEASES, namespace=namespace, field_selector=f"metadata.name={name}")
+        self._reflector = Reflector(
+            client,
+            LEASES,
+            namespace=namespace,
+            field_selector=f"metadata.name={name}",
+            longest_delay_s=_LONGEST_DELAY_S,
+        )
         self._reflector.add_handler(self.observe)
 
     @property

@@ -32,7 +32,6 @@ T = TypeVar("T", bound=Object)
 log = structlog.get_logger(__name__)
 
 _FIRST_DELAY_S = 0.2
-_LONGEST_DELAY_S = 30.0
 _HEALTHY_S = 5.0
 _PAGE_OBJECTS = 500
 _LIST_TIMEOUT_S = 60.0
@@ -48,7 +47,8 @@ class Reflector(Generic[T]):
     after the store has changed, and should only note what is to do: while they work, nothing else arrives. If one
     raises, that is logged and counted, and the others are still called.
 
-    `relists` and `restarts` count the lists and watches after the first.
+    `relists` and `restarts` count the lists and watches after the first; `longest_delay_s` bounds the pause between two
+    tries while the API server does not answer.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Reflector(Generic[T]):
         field_selector: str = "",
         clock: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = _random.random,
+        longest_delay_s: float = 30.0,
     ) -> None:
         self.store: Store[T] = Store() if store is None else store
         self.relists = 0
@@ -72,7 +73,7 @@ class Reflector(Generic[T]):
         self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
         self._clock = clock
         self._random = random
-        self._backoff = Backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, random)
+        self._backoff = Backoff(_FIRST_DELAY_S, longest_delay_s, random)
         self._page_objects = _PAGE_OBJECTS
         self._version = ""
         self._listed = self._watched = False
