@@ -16,7 +16,8 @@ from msgspec import field
 from muster.api.base import Resource, Wire
 from muster.api.core import NAMESPACES, NODES
 from muster.api.meta import Object
-from muster.api.names import SYSTEM_NAMESPACE
+from muster.api.names import DEFAULT_QUEUE, SYSTEM_NAMESPACE
+from muster.api.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.local.errors import LocalError
@@ -70,6 +71,8 @@ def namespace(client: Client) -> None:
 def crds(client: Client) -> None:
     """Muster's CRDs; returns when the API server serves all of them."""
     documents = [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
+    if not documents:
+        raise LocalError(f"there are no CRDs in {CRDS}; `make generate` writes them")
     waiting = {document["metadata"]["name"]: client.apply(_DEFINITIONS, document) for document in documents}
     deadline = time.monotonic() + _ESTABLISHED_TIMEOUT_S
     while waiting := {name: crd for name, crd in waiting.items() if not crd.established}:
@@ -82,6 +85,14 @@ def crds(client: Client) -> None:
             raise LocalError(f"the API server does not serve {', '.join(why or waiting)}")
         time.sleep(_POLL_S)
         waiting = {name: client.get(_DEFINITIONS, name) for name in waiting}
+
+
+def has_open_queue(client: Client) -> bool:
+    """Whether the default queue takes gangs; the controller creates and opens it."""
+    try:
+        return client.get(QUEUES, DEFAULT_QUEUE).status.state == "Open"
+    except NotFound:
+        return False
 
 
 def nodes(client: Client, objects: Sequence[dict[str, Any]]) -> None:

@@ -1,10 +1,10 @@
 """A plane: the parts of one control plane, their folder, and starting and stopping them together."""
 
 import contextlib
-import importlib
-import importlib.util
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
@@ -15,15 +15,18 @@ from typing import Any, Self
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from muster.local import binaries, guard, install, nodes, parts, state
-from muster.local.errors import LocalError
+from muster.local.errors import LocalError, PartError
 from muster.local.locks import locked
 from muster.local.pki import ADMIN, Pki
 from muster.local.process import Part, kill_leftovers
 from muster.local.ready import wait_ready
+from muster.local.site import Site
 from muster.local.state import Options
+from webhook import registration
 
 _START_TIMEOUT_S = 60.0
 _REMOVE_TIMEOUT_S = 3.0
+_POLL_S = 0.05
 Report = Callable[[str], None]
 
 
@@ -62,7 +65,7 @@ class Plane:
         names = tuple(name for name in parts.PARTS if name in wanted and parts.runnable(name))
         self.state = state.load(self.root) or state.create(self.root, options or Options(), names)
         self._pki = Pki(self.root)
-        self.site = parts.Site(
+        self.site = Site(
             folder=self.root,
             ports=self.state.ports,
             pki=self._pki,
@@ -130,14 +133,19 @@ class Plane:
                 with contextlib.closing(self.client()) as client:
                     install.webhooks(client, self._webhook_configurations())
             self._start(parts.PARTS, report)
+            if parts.CONTROLLER in self.parts:
+                self._await_queues(report)
 
     def stop(self, report: Report = lambda _: None) -> None:
-        """Ends every part, those first that were started last; an attached plane takes its webhooks along."""
+        """Ends every part, those together that need the API server; an attached plane takes its webhooks along."""
         if self.attached and parts.WEBHOOK in self.parts and self.parts[parts.WEBHOOK].started:
             self._remove_webhooks(report)
-        for name in reversed(parts.PARTS):
-            if name in self.parts:
-                self.parts[name].stop()
+        for group in parts.STOP_GROUPS:
+            ending = [self.parts[name] for name in reversed(parts.PARTS) if name in group and name in self.parts]
+            for part in ending:
+                part.signal(signal.SIGTERM)
+            for part in ending:
+                part.finish()
         kill_leftovers(self.root)
         if self._guard is not None:
             self._guard.communicate()
@@ -182,15 +190,24 @@ class Plane:
                 report("nodes")
                 install.nodes(client, nodes.nodes(self.state.options))
 
+    def _await_queues(self, report: Report) -> None:
+        """Returns when jobs can be submitted: without an open queue the webhook refuses them."""
+        report("queues")
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        with contextlib.closing(self.client()) as client:
+            while not install.has_open_queue(client):
+                controller = self.part(parts.CONTROLLER)
+                if not controller.alive:
+                    raise controller.death()
+                if time.monotonic() > deadline:
+                    raise PartError(f"the controller did not open the default queue:\n{controller.log_tail()}")
+                time.sleep(_POLL_S)
+
     def _webhook_configurations(self) -> list[dict[str, Any]]:
         """The webhook configurations that point to this plane's webhook."""
-        if importlib.util.find_spec("webhook.registration") is None:
-            return []
-        registration = importlib.import_module("webhook.registration")
-        configurations: list[dict[str, Any]] = registration.configurations(
-            url=self.site.url("webhook", scheme="https"), service=None, ca_bundle=self._pki.ca_file.read_bytes()
+        return registration.configurations(
+            url=self.site.url("webhook", scheme="https"), ca_bundle=self._pki.ca_file.read_bytes()
         )
-        return configurations
 
     def _remove_webhooks(self, report: Report) -> None:
         """Takes the webhook configurations out of somebody else's cluster, if that still answers."""

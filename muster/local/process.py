@@ -23,6 +23,7 @@ PLANE_VARIABLE: Final = "MUSTER_PART_OF"
 """Environment variable of every part and all its descendants: the folder of the plane."""
 PART_VARIABLE: Final = "MUSTER_PART"
 """Environment variable of every part and all its descendants: the part's name."""
+_SECOND_GRACE_S: Final = 2.0
 _KILL_PATIENCE_S: Final = 10.0
 
 
@@ -101,9 +102,15 @@ class Part:
 
     def stop(self) -> None:
         """Ends it: SIGTERM, a second one after the grace period, then SIGKILL for all that is left of its group."""
-        for signum, patience_s in ((signal.SIGTERM, self._grace_s), (signal.SIGTERM, 2.0)):
-            if not self.signal(signum) or self._wait_end(patience_s):
-                break
+        self.signal(signal.SIGTERM)
+        self.finish()
+
+    def finish(self) -> None:
+        """The rest of `stop` after the first SIGTERM, so that several parts can end at the same time."""
+        self.signal(signal.SIGCONT)  # a stopped process would not see the SIGTERM
+        if not self._wait_end(self._grace_s):
+            self.signal(signal.SIGTERM)
+            self._wait_end(_SECOND_GRACE_S)
         self.kill()
         self._pid_file.unlink(missing_ok=True)
 

@@ -109,6 +109,16 @@ def test_deaf_part_is_killed_after_the_grace_period(tmp_path: Path) -> None:
     assert not one.alive
 
 
+def test_frozen_part_is_stopped_gently(tmp_path: Path) -> None:
+    """A part that a test froze with SIGSTOP still gets its chance to end by itself."""
+    one = part(tmp_path, "sleep", "60")
+    one.start()
+    one.signal(signal.SIGSTOP)
+    one.stop()
+    assert one._child is not None
+    assert one._child.returncode == -signal.SIGTERM
+
+
 def test_killing_takes_descendants_along(tmp_path: Path) -> None:
     """What a part started itself ends with it, even if the part died on its own."""
     one = part(tmp_path, sys.executable, "-c", PARENT)
