@@ -6,10 +6,12 @@ from collections.abc import Hashable
 import numpy as np
 
 from extender.framework import decisions
+from extender.framework.counting import shortage
 from extender.framework.gangs import GangView, PodSetView
 from extender.framework.nodes import Amounts
 from extender.framework.podclass import PodClass
 from extender.framework.session import Session
+from extender.framework.shortage import Shortage
 from extender.framework.statement import Operation, Statement
 from muster.api.placement import PodSetPlacement, runs_of
 
@@ -25,7 +27,7 @@ class Allocate:
 
     def __init__(self) -> None:
         self._order: dict[str, int] = {}
-        self._failures: dict[Hashable, str] = {}
+        self._failures: dict[Hashable, Shortage] = {}
         """Shape of a gang that did not fit → why. Within a cycle room only shrinks, so its like need not be tried."""
         self._version = -1
 
@@ -46,7 +48,7 @@ class Allocate:
 
     def _ordered(self, session: Session) -> list[GangView]:
         """The gangs to try; sorting begins with the last cycle's order, which is nearly right."""
-        gangs = [gang for gang in session.snapshot.gangs if _wants_nodes(session, gang)]
+        gangs = [gang for gang in session.snapshot.gangs if wants_nodes(session, gang)]
         gangs.sort(key=lambda gang: self._order.get(gang.key, len(self._order)))
         ordered = session.ordered_gangs(gangs)
         self._order = {gang.key: position for position, gang in enumerate(ordered)}
@@ -56,14 +58,14 @@ class Allocate:
         """Place one gang; the number of seats placed."""
         shape = _shape(session, gang)
         if shape in self._failures:
-            session.decide(decisions.Unschedulable(gang, "NotEnoughResources", self._failures[shape]))
+            session.decide(_waits(gang, self._failures[shape]))
             return 0
         statement = Statement(session)
         failed = _place_minimum(session, statement, gang)
         if failed is not None:
             statement.discard()
-            message = self._failures[shape] = _why(session, gang, *failed)
-            session.decide(decisions.Unschedulable(gang, "NotEnoughResources", message))
+            self._failures[shape] = failed
+            session.decide(_waits(gang, failed))
             return 0
         _place_rest(session, statement, gang)
         operations = statement.commit()
@@ -84,7 +86,8 @@ def _shape(session: Session, gang: GangView) -> Hashable:
     return sets, frozenset(session.avoided.get(gang.key, ()))
 
 
-def _wants_nodes(session: Session, gang: GangView) -> bool:
+def wants_nodes(session: Session, gang: GangView) -> bool:
+    """Whether this action tries the gang: it was let in, and something is missing that no placement holds yet."""
     let_in = gang.key in session.enqueued or gang.group.status.phase not in {"", "Pending", "Completed"}
     return let_in and not gang.active and (gang.started is False or any(gang.open_seats().values()))
 
@@ -113,24 +116,31 @@ def minimum_wanted(gang: GangView) -> dict[str, int]:
     return wanted
 
 
-def _place_minimum(session: Session, statement: Statement, gang: GangView) -> tuple[PodSetView, int, int] | None:
-    """Fill the seats the gang needs to start; None on success, else (pod set, wanted, placed) of the set that fails."""
+def _place_minimum(session: Session, statement: Statement, gang: GangView) -> Shortage | None:
+    """Fill the seats the gang needs to start; None on success, else what the first pod set that fails is short of."""
     wanted = minimum_wanted(gang)
     seats = gang.open_seats()
-    failed = None
+    first: Shortage | None = None
     for order in _orders(session, gang):
-        checkpoint = statement.checkpoint()
-        failed = None
+        start = statement.checkpoint()
+        failed = False
         for pod_set in order:
             ranks = seats[pod_set.name][: wanted[pod_set.name]]
+            before = statement.checkpoint()
             placed = fill(session, statement, gang, pod_set, ranks)
             if placed < len(ranks):
-                failed = failed or (pod_set, len(ranks), placed)
+                failed = True
+                statement.rollback(before)  # the causes are counted with the gang's other pod sets in their places
+                first = first or shortage(session, gang, pod_set, len(ranks), placed)
                 break
-        if failed is None:
+        if not failed:
             return None
-        statement.rollback(checkpoint)
-    return failed
+        statement.rollback(start)
+    return first
+
+
+def _waits(gang: GangView, lacks: Shortage) -> decisions.Unschedulable:
+    return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
 
 
 def _place_rest(session: Session, statement: Statement, gang: GangView) -> None:
@@ -197,23 +207,9 @@ def _runs(session: Session, gang: GangView, operations: list[Operation]) -> list
     ]
 
 
-def _why(session: Session, gang: GangView, pod_set: PodSetView, wanted: int, placed: int) -> str:
-    """One sentence: what is needed, what there is, and which causes cost how many nodes."""
-    if pod_set.cls is None:
-        return f"{pod_set.name}: there is neither a pod nor a template that says what its pods need"
-    codes = session.codes(pod_set.cls, gang)
-    scarce = session.scarce(pod_set.cls)
-    order = session.snapshot.order
-    causes = Counter(session.causes.words[code] for code in np.where(codes == 0, scarce, codes)[order] if code)
-    listed = ", ".join(f"{count} {words}" for words, count in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
-    text = f"{pod_set.name}: {wanted} more pods must start together and {placed} of them find a place"
-    return f"{text}; of {len(order)} nodes: {listed}" if listed else text
-
-
 def _say_why_extras_wait(session: Session, gang: GangView) -> None:
     for pod_set in gang.pod_sets:
         ranks = gang.open_seats()[pod_set.name]
         if ranks:
-            message = _why(session, gang, pod_set, len(ranks), 0)
-            session.decide(decisions.Unschedulable(gang, "NotEnoughResources", message))
+            session.decide(_waits(gang, shortage(session, gang, pod_set, len(ranks), 0, kind="extra")))
             return

@@ -1,10 +1,14 @@
 """Let gangs in: their pods may be created once the queue is open and the gang could run at all."""
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from extender.framework import decisions
-from extender.framework.gangs import GangView
+from extender.framework.counting import shortage
+from extender.framework.gangs import GangView, PodSetView
 from extender.framework.session import Session
+from extender.framework.shortage import Shortage
 from muster.api.names import ROOT_QUEUE
 
 
@@ -13,18 +17,48 @@ class Enqueue:
 
     name = "enqueue"
 
+    def __init__(self) -> None:
+        self._hopeless: dict[Hashable, Shortage | None] = {}
+        """Shape and number of pods → what the empty cluster lacks for them."""
+        self._version = -1
+
     def execute(self, session: Session) -> None:
         """Decide Enqueue, or Unschedulable with the reason."""
+        if self._version != session.snapshot.version:
+            self._hopeless.clear()
+            self._version = session.snapshot.version
         waiting = [gang for gang in session.snapshot.gangs if gang.group.status.phase in {"", "Pending"}]
         for gang in session.ordered_gangs(waiting):
             if gang.started:
                 continue
-            reason, message = _closed(session, gang) or _hopeless(session, gang) or ("", "")
-            if reason:
-                session.decide(decisions.Unschedulable(gang, reason, message))
-            else:
+            closed, lacks = _closed(session, gang), None
+            if closed is None and (lacks := self._lacks(session, gang)) is None:
                 session.enqueued.add(gang.key)
                 session.decide(decisions.Enqueue(gang))
+                continue
+            reason, message = closed or ("NotEnoughResources", lacks.message if lacks else "")
+            session.decide(decisions.Unschedulable(gang, reason, message, lacks))
+
+    def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
+        """A pod set whose minimum would not fit even if nothing else ran keeps the gang out."""
+        for pod_set in gang.pod_sets:
+            need = min(pod_set.minimum or (gang.min_member if len(gang.pod_sets) == 1 else 0), pod_set.replicas)
+            if pod_set.cls is None or not need:
+                continue
+            shape = (pod_set.name, pod_set.cls.key, need)
+            if shape not in self._hopeless:
+                self._hopeless[shape] = _hopeless(session, pod_set, need)
+            if lacks := self._hopeless[shape]:
+                return lacks
+        return None
+
+
+def _hopeless(session: Session, pod_set: PodSetView, need: int) -> Shortage | None:
+    if pod_set.cls is None:
+        return None
+    room = session.room(pod_set.cls, session.snapshot.allocatable)
+    most = int(np.minimum(np.where(session.codes(pod_set.cls) == 0, room, 0), need).sum())
+    return shortage(session, None, pod_set, need, most, kind="ever") if most < need else None
 
 
 def _closed(session: Session, gang: GangView) -> tuple[str, str] | None:
@@ -36,20 +70,4 @@ def _closed(session: Session, gang: GangView) -> tuple[str, str] | None:
         return "QueueNotOpen", "queue 'root' holds other queues and takes no gangs"
     if not queue.open:
         return "QueueNotOpen", f"queue {gang.queue!r} is {queue.status.state}"
-    return None
-
-
-def _hopeless(session: Session, gang: GangView) -> tuple[str, str] | None:
-    """A pod set whose minimum would not fit even if nothing else ran keeps the gang out."""
-    for pod_set in gang.pod_sets:
-        need = min(pod_set.minimum or (gang.min_member if len(gang.pod_sets) == 1 else 0), pod_set.replicas)
-        if pod_set.cls is None or not need:
-            continue
-        room = session.room(pod_set.cls, session.snapshot.allocatable)
-        most = int(np.minimum(np.where(session.codes(pod_set.cls) == 0, room, 0), need).sum())
-        if most < need:
-            return (
-                "NotEnoughResources",
-                f"{pod_set.name}: {need} pods start together, but even an empty cluster has room for {most} of them",
-            )
     return None

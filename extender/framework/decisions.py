@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from extender.framework.gangs import GangView, PodRecord
+from extender.framework.shortage import Shortage
 from muster.api.placement import PlacementPhase, PodSetPlacement
 
 
@@ -40,6 +41,8 @@ class Unschedulable:
     gang: GangView
     reason: str
     message: str
+    shortage: Shortage | None = None
+    """The counts behind the message, where it is about room."""
 
 
 @dataclass(frozen=True, slots=True)

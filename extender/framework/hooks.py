@@ -150,3 +150,8 @@ class Causes:
 
 
 Codes = NDArray[np.int16]
+
+
+def scarcity(resource: str) -> str:
+    """The words for a node that has too little of this resource."""
+    return "too many pods" if resource == "pods" else f"too little {resource}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from extender.framework.decisions import Decision
 from extender.framework.gangs import GangView
-from extender.framework.hooks import AGGREGATES, HOOKS, Causes, Codes, Hook, Rule
+from extender.framework.hooks import AGGREGATES, HOOKS, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.nodes import Amounts
 from extender.framework.podclass import PodClass
 from extender.framework.snapshot import Snapshot
@@ -94,11 +94,11 @@ class Session:
         free = self.snapshot.free if free is None else free
         codes = np.zeros(free.shape[1], dtype=np.int16)
         for name in self.snapshot.unknown_resources(cls):
-            codes[:] = self.causes.code(f"too little {name}")
+            codes[:] = self.causes.code(scarcity(name))
         for resource, amount in cls.requests.items():
             position = self.snapshot.table.axis.get(resource)
             if amount and position is not None and position < free.shape[0]:
-                code = self.causes.code("too many pods" if resource == "pods" else f"too little {resource}")
+                code = self.causes.code(scarcity(resource))
                 codes = np.where((codes == 0) & (free[position] < amount), code, codes)
         return codes
 

@@ -32,7 +32,8 @@ def test_of_two_gangs_that_need_all_nodes_only_the_older_is_placed_and_the_other
     [waits] = of(session, decisions.Unschedulable)
     assert waits.gang.key == "ns/b"
     assert waits.message == (
-        "worker: 4 more pods must start together and 0 of them find a place; of 4 nodes: 4 too little nvidia.com/gpu"
+        "worker: 4 more pods must start together and 0 of them find a place; of 4 nodes: 4 too little nvidia.com/gpu; "
+        "4 more nodes with 8 free nvidia.com/gpu are needed"
     )
 
 
@@ -116,7 +117,10 @@ def test_a_gang_that_could_never_run_stays_out_and_says_so() -> None:
     world.nodes(2)
     world.gang("a", {"worker": (3, GPU8)}, phase="Pending")
     [waits] = of(world.plan(), decisions.Unschedulable)
-    assert waits.message == "worker: 3 pods start together, but even an empty cluster has room for 2 of them"
+    assert waits.message == (
+        "worker: 3 pods must start together, but even an empty cluster has room for 2 of them; "
+        "1 more node with 8 free nvidia.com/gpu is needed"
+    )
 
 
 def test_a_gang_is_let_in_and_placed_in_one_cycle() -> None:

@@ -1,0 +1,31 @@
+"""Amounts of resources as people say them: short, rounded, with the resource's name. `quantity` writes them exactly."""
+
+from collections.abc import Mapping
+
+from muster.resources.vector import CPU, PODS
+
+_BYTES = ("memory", "ephemeral-storage", "storage", "hugepages-", "attachable-")
+_SUFFIXES = (("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
+_MILLI = 1000
+
+
+def amount_words(resource: str, amount: int) -> str:
+    """One amount without the resource's name: `1.5`, `16Gi`, `8`."""
+    if resource == CPU:
+        return _short(amount / _MILLI)
+    if resource.startswith(_BYTES):
+        for suffix, bits in _SUFFIXES:
+            if abs(amount) >= 1 << bits:
+                return f"{_short(amount / (1 << bits))}{suffix}"
+    return str(amount)
+
+
+def vector_words(vector: Mapping[str, int]) -> str:
+    """What one pod asks for: `4 cpu, 16Gi memory, 8 nvidia.com/gpu`; the one of `pods` goes without saying."""
+    parts = [f"{amount_words(name, amount)} {name}" for name, amount in vector.items() if amount and name != PODS]
+    return ", ".join(parts) or "nothing"
+
+
+def _short(number: float) -> str:
+    """Three digits are enough for people; whole numbers stay whole."""
+    return str(round(number)) if number == round(number) or abs(number) >= _MILLI else f"{number:.3g}"
