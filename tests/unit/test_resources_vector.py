@@ -11,7 +11,12 @@ vectors = st.dictionaries(st.sampled_from(["cpu", "memory", "pods", "nvidia.com/
 
 def test_counts_cpu_in_milli_and_the_rest_in_base_units() -> None:
     """The unit follows from the name."""
-    quantities: dict[str, str | int | float] = {"cpu": "1.5", "memory": "1Gi", "nvidia.com/gpu": 8, "ephemeral-storage": "10M"}
+    quantities: dict[str, str | int | float] = {
+        "cpu": "1.5",
+        "memory": "1Gi",
+        "nvidia.com/gpu": 8,
+        "ephemeral-storage": "10M",
+    }
     assert vector(quantities) == {"cpu": 1500, "memory": 2**30, "nvidia.com/gpu": 8, "ephemeral-storage": 10**7}
 
 
