@@ -69,6 +69,7 @@ class Story:
         self.namespace = namespace
         self.statuses: dict[str, list[JobStatus]] = {}
         self.pods: dict[str, list[str]] = {}  # name → UIDs, in order
+        self.ran: dict[str, set[str]] = {}  # the same, of those that had a node
         self._lock = threading.Lock()
         self._jobs = Reflector(client, JOBS, namespace=namespace)
         self._jobs.add_handler(self._job_changed)
@@ -129,3 +130,5 @@ class Story:
             uids = self.pods.setdefault(pod.metadata.name, [])
             if pod.metadata.uid not in uids:
                 uids.append(pod.metadata.uid)
+            if pod.spec.node_name:
+                self.ran.setdefault(pod.metadata.name, set()).add(pod.metadata.uid)
