@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from rich.console import Group
 from rich.table import Table
 
+from muster.api.batch import JOBS
 from muster.api.core import NODES, PODS, Pod
 from muster.api.gang import gang_of
 from muster.api.placement import PLACEMENTS
@@ -20,6 +21,7 @@ class Row:
     """One gang."""
 
     name: str
+    gang: str
     phase: str
     minimum: int
     bound: int
@@ -42,6 +44,7 @@ class Board:
     def rows(self) -> dict[str, Row]:
         """Every gang of the namespace by the name of its workload; one that is gone keeps its last row."""
         self._pods = self._client.list(PODS, self._namespace)
+        jobs = {job.metadata.name: job.status.state.phase for job in self._client.list(JOBS, self._namespace)}
         placements = {
             placement.metadata.name: placement for placement in self._client.list(PLACEMENTS, self._namespace)
         }
@@ -52,14 +55,19 @@ class Board:
             name = owner.name if owner else group.metadata.name
             self._rows[name] = Row(
                 name=name,
-                phase=group.status.phase,
+                gang=group.metadata.name,
+                phase=jobs.get(name) or group.status.phase,
                 minimum=group.spec.min_member,
                 bound=sum(bool(pod.spec.node_name) for pod in members),
-                active=sum(bool(pod.spec.node_name) and not pod.finished for pod in members),
+                active=0,
                 pods=len(members),
                 placement=f"{placement.status.phase} (epoch {placement.spec.epoch})" if placement else "-",
                 reason=_reason(group),
             )
+        for name, row in self._rows.items():
+            # A Job that has ended has no PodGroup any more, so its row is brought up to date from what is left.
+            row.phase = jobs.get(name) or row.phase
+            row.active = sum(_active(pod) for pod in self._pods if gang_of(pod.metadata) == row.gang)
         return self._rows
 
     def table(self, rows: dict[str, Row]) -> Group:
@@ -95,6 +103,10 @@ def _gangs(rows: dict[str, Row]) -> Table:
     for row in rows.values():
         table.add_row(row.name, row.phase, f"{row.bound}/{row.minimum}", str(row.pods), row.placement, row.reason)
     return table
+
+
+def _active(pod: Pod) -> bool:
+    return bool(pod.spec.node_name) and not pod.finished
 
 
 def _reason(group: PodGroup) -> str:

@@ -38,7 +38,7 @@ class Story:
             f"{SECOND} waits with no pod bound and says why": _second_waits,
             f"{INDEXED} (two labels, plain kubectl) runs whole": lambda rows: _whole(rows, INDEXED),
             f"{FIRST} completes": lambda rows: _phase(rows, FIRST, "Completed"),
-            f"{SECOND} starts whole after that": self._second_follows,
+            f"{SECOND} starts whole once there is room": self._second_follows,
             f"{SECOND} completes": lambda rows: _phase(rows, SECOND, "Completed"),
         }
         self.broken = ""
@@ -49,7 +49,7 @@ class Story:
             if sentence not in self.seen and (proof := check(rows)):
                 self.seen[sentence] = proof
         first, second = rows.get(FIRST), rows.get(SECOND)
-        if second and second.bound and first and first.active:
+        if second and second.bound and first and first.active == first.minimum:
             self.broken = f"{second.bound} pods of {SECOND} were bound while {FIRST} ran"
 
     @property
@@ -58,7 +58,7 @@ class Story:
         return [sentence for sentence in self._wanted if sentence not in self.seen]
 
     def _second_follows(self, rows: dict[str, Row]) -> str:
-        return _whole(rows, SECOND) if f"{FIRST} completes" in self.seen else ""
+        return _whole(rows, SECOND) if f"{FIRST} runs whole" in self.seen else ""
 
 
 def _whole(rows: dict[str, Row], name: str) -> str:
@@ -75,7 +75,7 @@ def _second_waits(rows: dict[str, Row]) -> str:
     first, second = rows.get(FIRST), rows.get(SECOND)
     if not first or not second or first.bound < first.minimum:
         return ""
-    return second.reason if second.bound == 0 and second.phase == "Inqueue" and second.reason else ""
+    return second.reason if second.bound == 0 else ""
 
 
 @click.command()

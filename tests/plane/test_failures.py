@@ -44,6 +44,7 @@ def test_the_extender_is_killed_between_placement_and_binding(
 ) -> None:
     """The placement was written ahead, so its successor carries it out."""
     client = plane.client()
+    wait_for(lambda: metric(plane, "extender", "muster_leading") == 1, 30, "the extender to lead")
     plane.part("muster-scheduler").kill()
     try:
         with History(client, namespace) as history:
