@@ -1,16 +1,17 @@
 """Defaults of a Volcano Job, so that every reader finds the same values written down."""
 
-from msgspec.json import Decoder
+from typing import Any
+
+import msgspec
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job, TaskSpec
 from webhook.patch import Operation, Patch
-from webhook.review import MalformedError, Verdict, decode, generic
+from webhook.review import MalformedError, Verdict, generic
 
 DEFAULT_MAX_RETRY = 3
 NEEDS_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
-_JOB = Decoder(Job)
 
 
 def review(request: AdmissionRequest) -> Verdict:
@@ -20,13 +21,27 @@ def review(request: AdmissionRequest) -> Verdict:
     schema next and names every wrong field, which is more than we could.
     """
     try:
-        job = decode(request.object, _JOB)
-    except MalformedError:
+        document = generic(request.object)
+        job = msgspec.convert(_with_names(document), Job)
+    except (MalformedError, msgspec.ValidationError):
         return Verdict()
-    return Verdict(patch=defaults(job, generic(request.object)))
+    return Verdict(patch=defaults(job, document))
 
 
-def defaults(job: Job, document: dict[str, object]) -> list[Operation]:
+def _with_names(document: dict[str, Any]) -> dict[str, Any]:
+    """The document without empty task names: the schema knows no such name, but they are ours to fill in."""
+    spec = document.get("spec")
+    tasks = spec.get("tasks") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(tasks, list):
+        return document
+    named = [
+        {key: value for key, value in task.items() if (key, value) != ("name", "")} if isinstance(task, dict) else task
+        for task in tasks
+    ]
+    return {**document, "spec": {**spec, "tasks": named}}
+
+
+def defaults(job: Job, document: dict[str, Any]) -> list[Operation]:
     """Operations that write down what is missing; none when nothing is."""
     patch = Patch(document)
     spec = job.spec
@@ -38,8 +53,9 @@ def defaults(job: Job, document: dict[str, object]) -> list[Operation]:
         patch.set("spec", "maxRetry", value=DEFAULT_MAX_RETRY)
     for index, task in enumerate(spec.tasks):
         _default_task(patch, index, task)
-    if not spec.min_available and spec.tasks:
-        patch.set("spec", "minAvailable", value=sum(minimum(task) for task in spec.tasks))
+    total = sum(minimum(task) for task in spec.tasks)
+    if not spec.min_available and total:
+        patch.set("spec", "minAvailable", value=total)
     for plugin, arguments in _implied_plugins(spec.plugins).items():
         patch.set("spec", "plugins", plugin, value=arguments)
     return patch.operations

@@ -1,0 +1,166 @@
+"""Over HTTP every input gets a clean answer: reviews a verdict, everything else a status and a sentence."""
+
+import json
+from base64 import b64decode
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import REGISTRY
+from webhook_world import DownWorld, OwnerWorld, QueueWorld, indexed_job, pod_of, task, vcjob
+
+from muster.api.admission import AdmissionRequest
+from muster.runtime import registry
+from webhook.app import create_app, routes
+from webhook.review import MAX_BODY_BYTES, Verdict
+
+
+def client(queues: Any = None, owners: Any = None) -> FlaskClient:
+    """The app without a server."""
+    return create_app(routes(queues or QueueWorld(), owners or OwnerWorld(), registry.framework())).test_client()
+
+
+def review(obj: Any, operation: str = "CREATE", **fields: Any) -> dict[str, Any]:
+    """An AdmissionReview."""
+    request = {"uid": "u-1", "operation": operation, "namespace": "team", "object": obj, **fields}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def test_patch_is_base64_json() -> None:
+    """A mutation is answered with the request's uid and a JSON patch in base64."""
+    response = client().post("/mutate/job", json=review(vcjob())).get_json()
+    assert (response["apiVersion"], response["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    assert response["response"]["uid"] == "u-1"
+    assert response["response"]["allowed"] is True
+    assert response["response"]["patchType"] == "JSONPatch"
+    operations = json.loads(b64decode(response["response"]["patch"]))
+    assert {"op": "add", "path": "/spec/minAvailable", "value": 2} in operations
+
+
+def test_nothing_to_say() -> None:
+    """An object that is fine is allowed, without patch and without warnings."""
+    job = vcjob(task(minAvailable=2), minAvailable=2, schedulerName="volcano")
+    response = client().post("/validate/job", json=review(job)).get_json()["response"]
+    assert response["allowed"] is True
+    assert response["patch"] is response["status"] is response["warnings"] is None
+
+
+def test_refusal_lists_all_errors() -> None:
+    """All errors come at once: joined in the message, and one by one as causes with field paths."""
+    job = vcjob(task(minAvailable=3), task(), plugins={"sv": []}, queue="nowhere", minAvailable=9)
+    review_ = review(job, kind={"group": "batch.volcano.sh", "version": "v1alpha1", "kind": "Job"}, name="train")
+    response = client().post("/validate/job", json=review_).get_json()["response"]
+    assert response["allowed"] is False
+    status = response["status"]
+    assert (status["code"], status["reason"]) == (422, "Invalid")
+    assert (status["details"]["kind"], status["details"]["name"]) == ("Job", "train")
+    causes = {cause["field"]: cause for cause in status["details"]["causes"]}
+    assert list(causes) == [
+        "spec.tasks[0].minAvailable",
+        "spec.minAvailable",
+        "spec.tasks[1].name",
+        "spec.plugins[sv]",
+        "spec.queue",
+    ]
+    assert causes["spec.tasks[1].name"]["reason"] == "FieldValueDuplicate"
+    assert all(f"{field}: {cause['message']}" in status["message"] for field, cause in causes.items())
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "code", "words"),
+    [
+        (b"{}", "text/plain", 415, "application/json"),
+        (b"{}", "", 415, "application/json"),
+        (b"", "application/json", 400, "not an AdmissionReview"),
+        (b"{", "application/json", 400, "not an AdmissionReview"),
+        (b"[]", "application/json", 400, "not an AdmissionReview"),
+        (b'{"request": {"uid": 7}}', "application/json", 400, "request.uid"),
+        (b"[" * 200_000, "application/json", 400, "not an AdmissionReview"),
+        (b'{"request":{"uid":"\xff"}}', "application/json", 400, "not an AdmissionReview"),
+        (
+            b'{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{"uid":"u"}}',
+            "application/json",
+            400,
+            "v1beta1",
+        ),
+        (b'{"apiVersion":"v1","kind":"Pod"}', "application/json", 400, "expected admission.k8s.io/v1"),
+        (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "application/json", 400, "no request"),
+    ],
+)
+def test_what_is_no_review(body: bytes, content_type: str, code: int, words: str) -> None:
+    """Wrong types and malformed bodies are refused with a status and a sentence, never a stack trace."""
+    response = client().post("/mutate/pod", data=body, content_type=content_type)
+    assert response.status_code == code
+    assert words in response.text
+    assert "Traceback" not in response.text
+
+
+def test_too_large() -> None:
+    """A body over the limit is refused unread."""
+    response = client().post("/mutate/pod", data=b" " * (MAX_BODY_BYTES + 1), content_type="application/json")
+    assert response.status_code == 413
+
+
+@pytest.mark.parametrize("route", list(routes(QueueWorld(), OwnerWorld(), registry.framework())))
+@pytest.mark.parametrize(
+    "obj",
+    [None, 7, "x", [], {}, {"metadata": None, "spec": None}, {"metadata": 3}, {"metadata": {"labels": [1]}, "spec": 2}],
+)
+def test_any_object_gets_a_verdict(route: str, obj: Any) -> None:
+    """An object of any shape gets an answer with HTTP 200 that a client can read."""
+    response = client().post(route, json=review(obj))
+    assert response.status_code == 200
+    assert response.get_json()["response"]["uid"] == "u-1"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "a", "muster.dev/queue", "Job"]),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["metadata", "spec", "labels", "template", "containers", "env", "name", "tasks"]),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=20,
+    )
+)
+def test_odd_objects_get_a_verdict(obj: Any) -> None:
+    """No object makes a handler fail without an answer."""
+    app = client()
+    for route in ("/mutate/job", "/validate/job", "/mutate/batch-job", "/validate/batch-job", "/mutate/pod"):
+        assert app.post(route, json=review(obj)).status_code == 200
+
+
+def test_failing_handler_refuses() -> None:
+    """When a handler fails, the object is refused with a message that names the review, not the failure."""
+
+    def handler(_request: AdmissionRequest) -> Verdict:
+        raise RuntimeError("secret details")
+
+    before = REGISTRY.get_sample_value("muster_webhook_reviews_total", {"route": "/x", "outcome": "error"}) or 0
+    response = create_app({"/x": handler}).test_client().post("/x", json=review({}))
+    assert response.status_code == 200
+    answer = response.get_json()["response"]
+    assert answer["allowed"] is False
+    assert answer["status"]["code"] == 500
+    assert "u-1" in answer["status"]["message"]
+    assert "secret" not in response.text
+    after = REGISTRY.get_sample_value("muster_webhook_reviews_total", {"route": "/x", "outcome": "error"})
+    assert after == before + 1
+
+
+@pytest.mark.parametrize(
+    ("route", "obj"),
+    [("/validate/job", vcjob()), ("/mutate/pod", pod_of(indexed_job()))],
+)
+def test_look_up_without_answer_refuses(route: str, obj: dict[str, Any]) -> None:
+    """While the API server does not answer a look-up, objects are refused as unavailable, so clients try again."""
+    answer = client(DownWorld(), DownWorld()).post(route, json=review(obj)).get_json()["response"]
+    assert answer["allowed"] is False
+    assert answer["status"]["code"] == 503
+    assert "try again" in answer["status"]["message"]

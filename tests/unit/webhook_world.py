@@ -1,0 +1,157 @@
+"""Builders and look-ups for the webhook's tests: plain objects, no API server."""
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import jsonpatch
+import msgspec
+
+from muster.api.admission import AdmissionRequest, GroupVersionKind
+from muster.api.core import IndexedJob
+from muster.api.meta import ObjectMeta, OwnerReference
+from muster.api.scheduling import Queue, QueueSpec, QueueStatus
+from muster.kube.errors import Unreachable
+from webhook.patch import Operation
+
+JSON = dict[str, Any]
+
+
+class QueueWorld:
+    """`Queues` of a test: name → (parent, state)."""
+
+    def __init__(self, **queues: tuple[str, str]) -> None:
+        self._queues = {"root": ("", "Open"), "default": ("root", "Open"), **queues}
+
+    def get(self, name: str) -> Queue | None:
+        """See webhook.lookup.Queues."""
+        if name not in self._queues:
+            return None
+        parent, state = self._queues[name]
+        status: Any = QueueStatus(state=state)  # type: ignore[arg-type] # tests also use states that clients write
+        return Queue(metadata=ObjectMeta(name=name), spec=QueueSpec(parent=parent), status=status)
+
+    def children(self, name: str) -> list[str]:
+        """See webhook.lookup.Queues."""
+        return [child for child, (parent, _) in self._queues.items() if parent == name]
+
+    def names(self) -> list[str]:
+        """See webhook.lookup.Queues."""
+        return [name for name, (_, state) in self._queues.items() if name != "root" and state in {"", "Open"}]
+
+
+class OwnerWorld:
+    """`Owners` of a test: Jobs by name."""
+
+    def __init__(self, *jobs: JSON) -> None:
+        self._jobs = {job["metadata"]["name"]: msgspec.convert(job, IndexedJob) for job in jobs}
+
+    def job(self, _namespace: str, owner: OwnerReference) -> IndexedJob | None:
+        """See webhook.lookup.Owners."""
+        job = self._jobs.get(owner.name)
+        return job if job and job.metadata.uid == owner.uid else None
+
+
+class DownWorld:
+    """Look-ups while the API server does not answer."""
+
+    def job(self, _namespace: str, _owner: OwnerReference) -> IndexedJob | None:
+        """See webhook.lookup.Owners."""
+        raise Unreachable("no answer")
+
+    def get(self, _name: str) -> Queue | None:
+        """See webhook.lookup.Queues."""
+        raise Unreachable("no answer")
+
+    def children(self, _name: str) -> list[str]:
+        """See webhook.lookup.Queues."""
+        raise Unreachable("no answer")
+
+    def names(self) -> list[str]:
+        """See webhook.lookup.Queues."""
+        raise Unreachable("no answer")
+
+
+def request(obj: JSON, operation: str = "CREATE", old: JSON | None = None, **fields: Any) -> AdmissionRequest:
+    """A review's request for an object."""
+    return AdmissionRequest(
+        uid="uid-1",
+        kind=GroupVersionKind(kind=obj.get("kind", "")),
+        name=obj.get("metadata", {}).get("name", ""),
+        namespace="team",
+        operation=operation,
+        object=msgspec.Raw(msgspec.json.encode(obj)),
+        old_object=msgspec.Raw(msgspec.json.encode(old)),
+        **fields,
+    )
+
+
+def apply(document: JSON, operations: Iterable[Operation]) -> JSON:
+    """The document after the operations, by an independent library; the argument stays as it is."""
+    result: JSON = jsonpatch.apply_patch(copy.deepcopy(document), list(operations))
+    return result
+
+
+def task(name: str = "worker", replicas: int = 2, **fields: Any) -> JSON:
+    """A task of a Volcano Job."""
+    return {"name": name, "replicas": replicas, "template": {"spec": {"containers": [{"name": "main"}]}}, **fields}
+
+
+def vcjob(*tasks: JSON, name: str = "train", **spec: Any) -> JSON:
+    """A Volcano Job; one task of two pods unless tasks are given."""
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {"queue": "default", "tasks": list(tasks) or [task()], **spec},
+    }
+
+
+def container(name: str = "node", env: list[JSON] | None = None, **resources: Any) -> JSON:
+    """A container with requests (`cpu="2", nvidia_com_gpu=8`: an underscore stands for dots and slashes)."""
+    requests = {key.replace("nvidia_com_gpu", "nvidia.com/gpu"): value for key, value in resources.items()}
+    result: JSON = {"name": name, "image": "image", "resources": {"requests": requests}}
+    if env is not None:
+        result["env"] = env
+    return result
+
+
+def indexed_job(
+    *containers: JSON, size: int = 4, labels: JSON | None = None, annotations: JSON | None = None, **spec: Any
+) -> JSON:
+    """A batch/v1 Indexed Job named `train` whose template has the framework label."""
+    wanted = {"muster.dev/framework": "torch"} if labels is None else labels
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "namespace": "team", "uid": "job-uid", "labels": wanted},
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": size,
+            "parallelism": size,
+            "template": {
+                "metadata": {"labels": wanted, "annotations": annotations or {}},
+                "spec": {"containers": list(containers) or [container()]},
+            },
+            **spec,
+        },
+    }
+
+
+def pod_of(job: JSON, index: int = 0) -> JSON:
+    """A pod as the Job controller submits it."""
+    template = copy.deepcopy(job["spec"]["template"])
+    metadata = template["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": f"train-{index}-",
+            "labels": {**metadata["labels"], "batch.kubernetes.io/job-completion-index": str(index)},
+            "annotations": metadata["annotations"],
+            "ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job-uid", "controller": True}
+            ],
+        },
+        "spec": {"schedulerName": "default-scheduler", "hostname": f"train-{index}", **template["spec"]},
+    }
