@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import msgspec
 import structlog
-from muster.kube.events import Recorder
 from prometheus_client import Counter
 
+from extender.actions.settle import AVOID_S
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.framework import decisions
@@ -28,6 +28,7 @@ from muster.api.placement import PLACEMENTS, Placement
 from muster.api.scheduling import POD_GROUPS, PodGroupStatus
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
+from muster.kube.events import Recorder
 
 log = structlog.get_logger()
 D = TypeVar("D", bound=decisions.Decision)
@@ -58,7 +59,7 @@ class Committer:
 
     def carry_out(self, session: Session) -> None:
         """Write everything this cycle decided; returns when all writes have been answered."""
-        self._each("placement", self._settle, _of(session, decisions.Settle))
+        self._each("placement", lambda settle: self._settle(session, settle), _of(session, decisions.Settle))
         self._each("placement", lambda place: self._place(session, place), _of(session, decisions.Place))
         self._write_statuses(session)
         self._each("release", self._release, _of(session, decisions.Release))
@@ -117,7 +118,7 @@ class Committer:
             self._patch_placement(known, {"spec": spec, "status": status})
         log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
 
-    def _settle(self, settle: decisions.Settle) -> None:
+    def _settle(self, session: Session, settle: decisions.Settle) -> None:
         placement = settle.gang.placement
         if placement is None:
             return
@@ -125,9 +126,8 @@ class Committer:
             self._barrier.cancel(settle.gang.uid)
             log.info("placement abandoned", gang=settle.gang.key, reason=settle.message)
             self._recorder.event(settle.gang.group, "Warning", "PlacementAbandoned", settle.message)
-        patch: dict[str, object] = {
-            "status": {"phase": settle.phase, "bound": settle.gang.taken, "message": settle.message}
-        }
+        status = {"phase": settle.phase, "bound": settle.gang.taken, "message": settle.message}
+        patch: dict[str, object] = {"status": {**status, "avoided": _avoided(session, settle.gang, placement)}}
         if settle.pod_sets is not None:
             patch["spec"] = {"epoch": settle.gang.next_epoch(), "podSets": msgspec.to_builtins(settle.pod_sets)}
         self._patch_placement(placement, patch)
@@ -260,3 +260,10 @@ class Committer:
 
 def _of(session: Session, kind: type[D]) -> list[D]:
     return [decision for decision in session.decisions if isinstance(decision, kind)]
+
+
+def _avoided(session: Session, gang: GangView, placement: Placement) -> list[dict[str, str]]:
+    """The nodes to leave out, for the story that the placement tells; those known already keep their time."""
+    known = {each.node: each.until for each in placement.status.avoided}
+    until = format_time(session.now + AVOID_S)
+    return [{"node": node, "until": known.get(node, until)} for node in sorted(session.avoided.get(gang.key, ()))]

@@ -6,14 +6,15 @@ from collections.abc import Callable
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
-from extender.actions.settle import Settle
+from extender.actions.settle import AVOID_S, Settle
 from extender.cluster import Cluster
 from extender.commit import Committer
 from extender.framework.decisions import Unschedulable
+from extender.framework.gangs import avoided_nodes
 from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Plugin, run
 from extender.framework.session import Session
-from extender.framework.snapshot import take
+from extender.framework.snapshot import Snapshot, take
 
 log = structlog.get_logger()
 CYCLE = Histogram(
@@ -24,7 +25,6 @@ FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ende
 
 DEBOUNCE_S = 0.005
 IDLE_S = 1.0
-AVOID_S = 60.0
 
 
 class Planner:
@@ -99,7 +99,7 @@ class Planner:
             snapshot = take(self._cluster.state)
         now = self._clock()
         session = Session(snapshot, now=now, causes=self._causes)
-        session.avoided = self._still_avoided(now)
+        session.avoided = self._still_avoided(snapshot, now)
         run(session, self._actions, self._plugins)
         self._remember_avoided(session, now)
         WAITING.set(sum(isinstance(decision, Unschedulable) for decision in session.decisions))
@@ -108,9 +108,10 @@ class Planner:
             self._committer.carry_out(session)
             CYCLE.labels("whole").observe(self._monotonic() - started)
 
-    def _still_avoided(self, now: float) -> dict[str, set[str]]:
+    def _still_avoided(self, snapshot: Snapshot, now: float) -> dict[str, set[str]]:
+        """What this process remembers, and what placements say (it may have been an earlier process that was told)."""
         self._avoided = {pair: until for pair, until in self._avoided.items() if until > now}
-        result: dict[str, set[str]] = {}
+        result = avoided_nodes(snapshot.gangs, now)
         for gang, node in self._avoided:
             result.setdefault(gang, set()).add(node)
         return result

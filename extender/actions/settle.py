@@ -14,6 +14,8 @@ from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, n
 
 ORPHAN_AGE_S = 10.0
 """A pinned pod without any placement is deleted after this time, which is longer than a watch can lag."""
+AVOID_S = 60.0
+"""A node that refused a member is left out of the gang's placements for this time."""
 
 
 @dataclass(frozen=True, slots=True)

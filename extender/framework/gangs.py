@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from extender.framework.podclass import PodClass
 from muster.api.gang import Member
+from muster.api.meta import parse_time
 from muster.api.placement import Placement, nodes_of
 from muster.api.scheduling import PodGroup
 
@@ -177,3 +178,14 @@ def seats_of(placement: Placement) -> Iterable[tuple[Seat, str]]:
         for index, node in enumerate(nodes_of(pod_set.runs)):
             if node:
                 yield Seat(placement.spec.pod_group_uid, pod_set.name, index), node
+
+
+def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
+    """Gang key → nodes that refused a member of it lately, as its placement says; `now` is seconds since the epoch."""
+    result: dict[str, set[str]] = {}
+    for gang in gangs:
+        if gang.placement is not None and gang.placement.status.avoided:
+            nodes = {each.node for each in gang.placement.status.avoided if (parse_time(each.until) or 0.0) > now}
+            if nodes:
+                result[gang.key] = nodes
+    return result

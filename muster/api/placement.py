@@ -43,6 +43,15 @@ class PlacementSpec(Wire):
     """The nodes of each pod set."""
 
 
+class AvoidedNode(Wire):
+    """A node that refused a member of the gang lately."""
+
+    node: str = ""
+    """Name of the node."""
+    until: str = ""
+    """Placements of this gang leave the node out until then (RFC 3339)."""
+
+
 class PlacementStatus(Wire):
     """How far it is carried out."""
 
@@ -54,6 +63,8 @@ class PlacementStatus(Wire):
     """Pods that have a node in the plan."""
     message: str = ""
     """Why it was abandoned, or what it waits for."""
+    avoided: list[AvoidedNode] = field(default_factory=list)
+    """Nodes that the next placements leave out for a while."""
 
 
 class Placement(Object):
