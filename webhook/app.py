@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 import flask
+import msgspec
 import structlog
 from prometheus_client import Counter, Histogram
 
@@ -90,7 +91,7 @@ def _decide(route: str, handler: Handler, request: AdmissionRequest) -> tuple[by
     )
     try:
         verdict = handler(request)
-    except MalformedError as error:
+    except (MalformedError, msgspec.ValidationError) as error:
         bound.warning("malformed object", why=str(error))
         return review.failure(request, HTTPStatus.BAD_REQUEST, f"the object can not be read: {error}"), "denied"
     except APIError as error:

@@ -1,0 +1,115 @@
+"""The torch plugin: how many processes, from which resources, and where each value comes from."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from webhook_world import JSON, container, indexed_job
+
+from muster.api.core import IndexedJob, PodSpec
+from muster.runtime import registry
+from muster.runtime.adapters import IndexedJobAdapter
+from muster.runtime.fields import InvalidFieldError
+from muster.runtime.info import Info
+from muster.runtime.plan import Plan
+from muster.runtime.workload import describe
+
+
+def info(one: JSON, nproc: str | None = None, size: int = 2, **spec: Any) -> Info:
+    """A workload whose pods have this container."""
+    job = msgspec.convert(indexed_job(one, size=size, **spec), IndexedJob)
+    pod = msgspec.convert({"containers": [one]}, PodSpec)
+    parameters = {"muster.dev/nproc-per-node": nproc} if nproc else {}
+    return describe("torch", IndexedJobAdapter(job), pod, target=one["name"], path="spec", parameters=parameters)
+
+
+def plan(one: JSON, nproc: str | None = None, size: int = 2) -> Plan:
+    """Its plan."""
+    return registry.framework().plan(info(one, nproc, size))
+
+
+def limited(**limits: Any) -> JSON:
+    """A container with limits only."""
+    return {"name": "node", "resources": {"limits": limits}}
+
+
+@pytest.mark.parametrize(
+    ("nproc", "one", "processes", "slots"),
+    [
+        (None, container(nvidia_com_gpu=8), "auto", 8),
+        ("auto", container(nvidia_com_gpu=8, cpu="64"), "auto", 8),
+        ("gpu", container(nvidia_com_gpu="4"), "gpu", 4),
+        ("cpu", container(nvidia_com_gpu=8, cpu="6"), "6", 6),
+        (None, container(cpu="2500m"), "3", 3),
+        (None, container(cpu="0.7"), "1", 1),
+        (None, container(cpu="3700m"), "4", 4),
+        (None, container(), "1", 1),
+        ("12", container(), "12", 12),
+        ("012", container(), "12", 12),
+        (None, limited(cpu=5), "5", 5),
+        (None, limited(**{"amd.com/gpu": 2}), "auto", 2),
+        (None, {"name": "node", "resources": {"requests": {"cpu": 2}, "limits": {"cpu": 8}}}, "2", 2),
+        (None, container(**{"nvidia.com/mig-1g.5gb": 3, "cpu": "2"}), "2", 2),
+        (None, container(**{"nvidia.com/gpu": 2, "nvidia.com/gpumem": 30000, "nvidia.com/gpucores": 50}), "auto", 2),
+        (None, container(**{"nvidia.com/gpu.shared": 4}), "auto", 4),
+    ],
+)
+def test_processes_per_node(nproc: str | None, one: JSON, processes: str, slots: int) -> None:
+    """auto, cpu, gpu or a number, resolved from merged resources; CPUs are rounded up, and at least 1."""
+    [pod_set] = plan(one, nproc).pod_sets
+    values = {variable.name: variable.value for variable in pod_set.containers[0].env}
+    assert (values["PET_NPROC_PER_NODE"], pod_set.slots) == (processes, slots)
+
+
+@pytest.mark.parametrize("nproc", ["gpu", "many", "0", "-1", "1.5", "٣"])
+def test_processes_that_are_refused(nproc: str) -> None:
+    """Planning stops with the annotation's path."""
+    with pytest.raises(InvalidFieldError) as caught:
+        plan(container(), nproc)
+    assert caught.value.error.path == "metadata.annotations[muster.dev/nproc-per-node]"
+    assert caught.value.error.value == nproc
+
+
+def test_every_variable_tells_where_it_comes_from() -> None:
+    """Provenance: the plugin, and what the value follows from."""
+    [pod_set] = plan(container(cpu="2"), "cpu").pod_sets
+    assert {(variable.name, variable.plugin, variable.source) for variable in pod_set.containers[0].env} == {
+        ("PET_NNODES", "Torch", "number of pods of Job train"),
+        (
+            "PET_NPROC_PER_NODE",
+            "Torch",
+            "annotation muster.dev/nproc-per-node: CPUs of container node, rounded up",
+        ),
+        ("PET_NODE_RANK", "Torch", "index of the pod in Job train"),
+        ("PET_MASTER_ADDR", "Torch", "rank 0 of Job train"),
+        ("PET_MASTER_PORT", "Torch", "torchrun's default port"),
+    }
+
+
+def test_plan_is_the_same_every_time_and_cannot_change() -> None:
+    """Planning is a function of its input, and its result is frozen."""
+    first, second = plan(container(), size=3), plan(container(), size=3)
+    assert first == second
+    with pytest.raises(AttributeError):
+        first.pod_sets[0].count = 7  # type: ignore[misc] # that is the point
+
+
+def test_endpoints_in_rank_order() -> None:
+    """Each rank's host name; thousands cost nothing until they are looked at."""
+    [pod_set] = plan(container(), size=5000).pod_sets
+    assert (pod_set.count, len(pod_set.endpoints)) == (5000, 5000)
+    assert (pod_set.endpoints[0], pod_set.endpoints[-1]) == ("train-0.train", "train-4999.train")
+    assert pod_set.endpoints[1:3] == ["train-1.train", "train-2.train"]
+
+
+def test_empty_job_has_no_rank_0() -> None:
+    """A Job scaled to nothing still has a plan."""
+    [pod_set] = plan(container(), size=0).pod_sets
+    assert {variable.name: variable.value for variable in pod_set.containers[0].env}["PET_MASTER_ADDR"] == ""
+
+
+def test_missing_target_is_an_error() -> None:
+    """A pod without the container that runs the framework is refused, not shaped elsewhere."""
+    job = msgspec.convert(indexed_job(), IndexedJob)
+    with pytest.raises(InvalidFieldError, match=r"spec\.containers.*must hold container 'node'"):
+        describe("torch", IndexedJobAdapter(job), PodSpec(), target="node", path="spec", parameters={})

@@ -1,0 +1,145 @@
+"""A batch/v1 Job with our labels: they reach its pods, and what its pods would be refused for is refused at once."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from webhook_world import JSON, QueueWorld, apply, container, indexed_job, request
+
+from muster.runtime import registry
+from webhook.mutate.batch_job import copy_labels
+from webhook.validate.batch_job import reviewer
+
+TORCH = {"muster.dev/framework": "torch"}
+
+
+def errors(job: JSON) -> dict[str, str]:
+    """Field path → message of each error."""
+    verdict = reviewer(QueueWorld(), registry.framework())(request(job))
+    return {error.path: error.cause for error in verdict.errors}
+
+
+@pytest.mark.parametrize("template", [{}, {"metadata": None}, {"metadata": {}}, {"metadata": {"labels": {"app": "x"}}}])
+def test_labels_are_copied(template: JSON) -> None:
+    """Queue and framework go to the template, whatever is there; nothing else does."""
+    labels = {"muster.dev/queue": "default", "muster.dev/framework": "torch", "team": "a"}
+    job: JSON = {"metadata": {"labels": labels}, "spec": {"template": template}}
+    after = apply(job, copy_labels(job))["spec"]["template"]["metadata"]["labels"]
+    assert {**after, "app": "x"} == {"muster.dev/queue": "default", "muster.dev/framework": "torch", "app": "x"}
+    assert not copy_labels(apply(job, copy_labels(job)))
+
+
+def test_label_of_the_template_wins() -> None:
+    """A queue that stands in the template stays."""
+    labels = {"labels": {"muster.dev/queue": "a"}}
+    job = {"metadata": {"labels": {"muster.dev/queue": "b"}}, "spec": {"template": {"metadata": labels}}}
+    assert not copy_labels(job)
+
+
+def annotated(**annotations: Any) -> JSON:
+    """An Indexed Job with annotations on itself."""
+    job = indexed_job()
+    job["metadata"]["annotations"] = {
+        f"muster.dev/{key.replace('_', '-')}": value for key, value in annotations.items()
+    }
+    return job
+
+
+BAD = {
+    "reserved env": (
+        indexed_job(container(env=[{"name": "PET_NNODES", "value": "4"}])),
+        "spec.template.spec.containers[0].env[0].name",
+        'Invalid value: "PET_NNODES": is set by Muster for framework torch; remove it',
+    ),
+    "no index": (
+        indexed_job(completionMode="NonIndexed"),
+        "spec.completionMode",
+        '"NonIndexed": must be Indexed for muster.dev/framework, because the index of a pod is its rank',
+    ),
+    "fewer pods than ranks": (
+        indexed_job(parallelism=2),
+        "spec.parallelism",
+        "2: must equal completions (4)",
+    ),
+    "no number of pods": (indexed_job(completions=None), "spec.completions", "Required value"),
+    "unknown framework": (
+        indexed_job(labels={"muster.dev/framework": "torhc"}),
+        "metadata.labels[muster.dev/framework]",
+        'Unsupported value: "torhc": must be one of: torch',
+    ),
+    "unknown queue": (
+        indexed_job(labels={"muster.dev/queue": "nowhere"}),
+        "metadata.labels[muster.dev/queue]",
+        "usable queues are: default",
+    ),
+    "processes that are none": (
+        annotated(nproc_per_node="many"),
+        "metadata.annotations[muster.dev/nproc-per-node]",
+        '"many": must be auto, cpu, gpu or a number of processes of at least 1',
+    ),
+    "processes in the template": (
+        indexed_job(annotations={"muster.dev/nproc-per-node": "0"}),
+        "spec.template.metadata.annotations[muster.dev/nproc-per-node]",
+        "must be auto, cpu, gpu or a number",
+    ),
+    "GPUs that were not asked for": (
+        annotated(nproc_per_node="gpu"),
+        "metadata.annotations[muster.dev/nproc-per-node]",
+        "container node asks for no GPU: add one to its resources, or use cpu",
+    ),
+    "minimum above parallelism": (
+        annotated(min_member="5"),
+        "metadata.annotations[muster.dev/min-member]",
+        '"5": must be a number from 1 to 4 (spec.parallelism)',
+    ),
+}
+
+
+@pytest.mark.parametrize(("job", "path", "words"), BAD.values(), ids=BAD.keys())
+def test_each_error_has_its_path(job: JSON, path: str, words: str) -> None:
+    """One thing wrong: one error, at its field, with its value and what would be right."""
+    found = errors(job)
+    assert list(found) == [path]
+    assert words in found[path]
+
+
+def test_all_errors_come_together() -> None:
+    """Mode, env and annotation are refused in one answer."""
+    env = [{"name": name, "value": "1"} for name in ("PET_NNODES", "OK", "PET_NODE_RANK")]
+    job = indexed_job(container(env=env), completionMode="NonIndexed", annotations={"muster.dev/nproc-per-node": "-1"})
+    assert set(errors(job)) == {
+        "spec.completionMode",
+        "spec.template.spec.containers[0].env[0].name",
+        "spec.template.spec.containers[0].env[2].name",
+        "spec.template.metadata.annotations[muster.dev/nproc-per-node]",
+    }
+
+
+def test_a_group_of_jobs_is_refused() -> None:
+    """A Job of a JobSet is only a part of the group; its pods would form a world of their own."""
+    job = indexed_job()
+    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "set", "uid": "u", "controller": True}
+    job["metadata"]["ownerReferences"] = [owner]
+    assert list(errors(job)) == ["metadata.ownerReferences"]
+
+
+def test_variables_that_switch_ours_off_are_warned_of() -> None:
+    """PET_STANDALONE and the like are allowed, but the user is told what they do."""
+    job = indexed_job(container(env=[{"name": "PET_STANDALONE", "value": "1"}]))
+    verdict = reviewer(QueueWorld(), registry.framework())(request(job))
+    assert not verdict.errors
+    assert "makes torchrun ignore" in verdict.warnings[0]
+
+
+def test_a_good_job_passes() -> None:
+    """Also one with only a queue, which need not be indexed."""
+    assert errors(indexed_job(annotations={"muster.dev/nproc-per-node": "2", "muster.dev/min-member": "4"})) == {}
+    assert errors(indexed_job(labels={"muster.dev/queue": "default"}, completionMode="NonIndexed")) == {}
+
+
+def test_the_job_is_not_changed_by_validation() -> None:
+    """Validation reads only."""
+    job = indexed_job()
+    before = msgspec.json.encode(job)
+    errors(job)
+    assert msgspec.json.encode(job) == before
