@@ -1,0 +1,97 @@
+"""The controller as a process: readiness, metrics, orderly end, and one leader at a time."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from muster.api import names
+from muster.api.core import LEASES
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
+Start = Callable[..., tuple[subprocess.Popen[bytes], str]]
+LEASE = "test-controller"
+
+
+@pytest.fixture
+def start(plane: Plane) -> Iterator[Start]:
+    """Starts controllers with a lease of their own; gives the process and the URL of its status port."""
+    running = []
+
+    def one(lease_s: float = 15) -> tuple[subprocess.Popen[bytes], str]:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [
+            sys.executable, "-m", "controller", f"--kubeconfig={plane.kubeconfig}", f"--status-port={port}",
+            f"--lease-name={LEASE}", f"--lease-duration={lease_s}",
+        ]  # fmt: skip
+        running.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+        return running[-1], f"http://127.0.0.1:{port}"
+
+    yield one
+    for process in running:
+        process.send_signal(signal.SIGCONT)
+        process.kill()
+        process.wait()
+
+
+def get(url: str) -> str:
+    """The answer, or "" as long as there is none or it is not OK."""
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310 - a URL of our own
+            return str(answer.read().decode())
+    except (urllib.error.URLError, ConnectionError):
+        return ""
+
+
+def holder(plane: Plane) -> str:
+    """Who holds the lease of the test."""
+    lease = next(
+        (one for one in plane.client().list(LEASES, names.SYSTEM_NAMESPACE) if one.metadata.name == LEASE), None
+    )
+    return (lease and lease.spec.holder_identity) or ""
+
+
+def test_ready_measured_and_ended(plane: Plane, start: Start, wait_for: WaitFor) -> None:
+    """Ready once its caches are; SIGTERM ends it with code 0 and gives the lease up."""
+    process, url = start()
+    wait_for(lambda: get(f"{url}/readyz") == "ok\n")
+    wait_for(lambda: holder(plane))
+    metrics = wait_for(lambda: "muster_controller_reconciles_total" in (text := get(f"{url}/metrics")) and text)
+    assert re.search(r'muster_kube_leading\{lease="test-controller"\} 1', metrics)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert holder(plane) == ""
+
+
+def test_a_standby_takes_over_and_the_frozen_one_ends(plane: Plane, start: Start, wait_for: WaitFor) -> None:
+    """A leader that was frozen for longer than its lease ends with an error instead of going on."""
+    first, _ = start(3)
+    was = wait_for(lambda: holder(plane))
+    second, url = start(3)
+    wait_for(lambda: get(f"{url}/readyz") == "ok\n")
+    assert "muster_controller_reconciles_total{" not in get(f"{url}/metrics"), "a standby does nothing"
+    os.kill(first.pid, signal.SIGSTOP)
+    wait_for(lambda: holder(plane) not in {"", was})
+    os.kill(first.pid, signal.SIGCONT)
+    assert first.wait(10) == 1
+    assert second.poll() is None
+
+
+def test_what_is_wrong_with_the_start_is_said(tmp_path: Any) -> None:
+    """A kubeconfig that is not there ends it with code 2 and a sentence that names the file."""
+    missing = tmp_path / "nowhere"
+    command = [sys.executable, "-m", "controller", f"--kubeconfig={missing}", "--status-port=0"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert result.returncode == 2
+    assert str(missing) in result.stderr

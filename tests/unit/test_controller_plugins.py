@@ -1,0 +1,122 @@
+"""What plugins add to pods and beside them."""
+
+from typing import Any
+
+import pytest
+
+from controller.job.pods import pod
+from controller.job.sync import Seat
+from controller.plugins.base import PluginError, flags
+from controller.plugins.registry import plugins_for
+from controller.plugins.svc import hosts_data
+from muster.api.batch import Job, JobSpec, TaskSpec
+from muster.api.meta import ObjectMeta
+
+
+def job(**plugins: list[str]) -> Job:
+    """Job `n/j` of a master and two workers, and a task with a dash in its name."""
+    template: dict[str, Any] = {"spec": {"containers": [{"name": "main"}], "initContainers": [{"name": "init"}]}}
+    counts = {"master": 1, "worker": 2, "log-sink": 1}
+    tasks = [TaskSpec(name=name, replicas=count, template=template) for name, count in counts.items()]
+    return Job(metadata=ObjectMeta(name="j", namespace="n", uid="u"), spec=JobSpec(tasks=tasks, plugins=plugins))
+
+
+def shaped(of: Job, task: int, index: int) -> dict[str, Any]:
+    """The spec of a pod after all plugins."""
+    seat = Seat(of.spec.tasks[task], index, f"j-{of.spec.tasks[task].name}-{index}")
+    manifest = pod(of, seat)
+    for plugin in plugins_for(of.spec.plugins):
+        plugin.shape(of, seat, manifest)
+    spec: dict[str, Any] = manifest["spec"]
+    return spec
+
+
+def env(container: dict[str, Any]) -> dict[str, Any]:
+    """The variables of a container by name."""
+    return {one["name"]: one.get("value", one.get("valueFrom")) for one in container.get("env", [])}
+
+
+def test_env() -> None:
+    """Every container gets the index under both names; what the user wrote stays."""
+    spec = shaped(job(env=[]), 1, 1)
+    for container in (*spec["containers"], *spec["initContainers"]):
+        assert env(container) == {"VK_TASK_INDEX": "1", "VC_TASK_INDEX": "1"}
+    of = job(env=[])
+    of.spec.tasks[0].template["spec"]["containers"][0]["env"] = [{"name": "VC_TASK_INDEX", "value": "mine"}]
+    assert env(shaped(of, 0, 0)["containers"][0])["VC_TASK_INDEX"] == "mine"
+
+
+def test_svc_hosts() -> None:
+    """Per task a list for files, one for environments, and a number."""
+    assert hosts_data(job()) == {
+        "master.host": "j-master-0.j",
+        "VC_MASTER_HOSTS": "j-master-0.j",
+        "VC_MASTER_NUM": "1",
+        "worker.host": "j-worker-0.j\nj-worker-1.j",
+        "VC_WORKER_HOSTS": "j-worker-0.j,j-worker-1.j",
+        "VC_WORKER_NUM": "2",
+        "log_sink.host": "j-log-sink-0.j",
+        "VC_LOG_SINK_HOSTS": "j-log-sink-0.j",
+        "VC_LOG_SINK_NUM": "1",
+    }
+
+
+def test_svc_objects_and_pods() -> None:
+    """ConfigMap, headless Service and NetworkPolicy; names, mount and variables in the pod."""
+    of = job(svc=["--publish-not-ready-addresses=true"])
+    objects = {owned.resource.kind: owned.manifest for owned in plugins_for(of.spec.plugins)[0].objects(of)}
+    selector = {"volcano.sh/job-name": "j", "volcano.sh/job-namespace": "n"}
+    assert objects["Service"] == {
+        "metadata": {"name": "j"},
+        "spec": {"clusterIP": "None", "selector": selector, "publishNotReadyAddresses": True},
+    }
+    assert objects["NetworkPolicy"]["spec"]["podSelector"] == {"matchLabels": selector}
+    assert objects["ConfigMap"]["metadata"]["name"] == "j-svc"
+    spec = shaped(of, 1, 0)
+    assert (spec["hostname"], spec["subdomain"]) == ("j-worker-0", "j")
+    assert spec["volumes"] == [{"name": "j-svc", "configMap": {"name": "j-svc"}}]
+    for container in (*spec["containers"], *spec["initContainers"]):
+        assert container["volumeMounts"] == [{"name": "j-svc", "mountPath": "/etc/volcano"}]
+        assert env(container)["VC_WORKER_HOSTS"] == {"configMapKeyRef": {"name": "j-svc", "key": "VC_WORKER_HOSTS"}}
+
+
+def test_svc_flags() -> None:
+    """No NetworkPolicy and no host variables when asked so; an unknown flag does not hide those after it."""
+    of = job(svc=["--no-such-flag", "value", "--disable-network-policy", "-inject-hosts-env=false"])
+    kinds = [owned.resource.kind for owned in plugins_for(of.spec.plugins)[0].objects(of)]
+    assert kinds == ["ConfigMap", "Service"]
+    assert set(env(shaped(of, 0, 0)["containers"][0])) == {"VC_MASTER_NUM", "VC_WORKER_NUM", "VC_LOG_SINK_NUM"}
+
+
+@pytest.mark.parametrize(("task", "index", "rank"), [(0, 0, "0"), (1, 0, "1"), (1, 1, "2"), (2, 0, None)])
+def test_pytorch(task: int, index: int, rank: str | None) -> None:
+    """The master is rank 0, workers follow, others have none."""
+    container = shaped(job(pytorch=["--port=1234"]), task, index)["containers"][0]
+    wanted = {"MASTER_ADDR": "j-master-0.j", "MASTER_PORT": "1234", "WORLD_SIZE": "3"}
+    assert env(container) == wanted | ({"RANK": rank} if rank else {})
+    assert container["ports"] == [{"name": "pytorchjob-port", "containerPort": 1234, "protocol": "TCP"}]
+
+
+def test_pytorch_without_a_master_and_with_waiting_workers() -> None:
+    """A Job without that task is left alone; workers can be made to wait."""
+    assert "env" not in shaped(job(pytorch=["--master=chief"]), 1, 0)["containers"][0]
+    of = job(pytorch=["--wait-master-enabled=true"])
+    assert [one["name"] for one in shaped(of, 1, 0)["initContainers"]] == ["init", "wait-for-master"]
+    assert [one["name"] for one in shaped(of, 0, 0)["initContainers"]] == ["init"]
+
+
+def test_order_is_fixed_and_missing_plugins_are_named() -> None:
+    """The order in the Job does not matter; what cannot be had is named, all of it."""
+    order = [type(plugin).__name__ for plugin in plugins_for({"pytorch": [], "svc": [], "env": []})]
+    assert order == ["Env", "Svc", "PyTorch"]
+    with pytest.raises(PluginError, match=r"ssh \(not available in this version\), foo \(unknown\)"):
+        plugins_for({"env": [], "ssh": [], "foo": []})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [(["--n=5"], 5), (["-n", "5"], 5), (["--n", "x"], 1), (["--other", "-n=5"], 5), ([], 1), (["n=5"], 1)],
+)
+def test_flags(arguments: list[str], value: int) -> None:
+    """Both spellings of Go's flags; a value that does not fit leaves the default."""
+    assert flags(arguments, {"n": 1}) == {"n": value}
