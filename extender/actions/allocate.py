@@ -157,14 +157,19 @@ def fill(session: Session, statement: Statement, gang: GangView, pod_set: PodSet
     """Put these ranks on nodes, best nodes first and neighbouring ranks beside each other; the number placed."""
     if not ranks or pod_set.cls is None or session.ask("pre_predicate", gang, pod_set.cls):
         return 0
-    placed = 0
     room = usable_room(session, gang, pod_set.cls)
+    chosen: dict[int, int] = {}
+    left = len(ranks)
     for column in _ranked(session, pod_set.cls, room):
-        count = min(int(room[column]), len(ranks) - placed)
+        chosen[int(column)] = min(int(room[column]), left)
+        left -= chosen[int(column)]
+        if not left:
+            break
+    placed = 0
+    for column in session.snapshot.order[np.isin(session.snapshot.order, list(chosen))]:
+        count = chosen[int(column)]
         statement.allocate(gang, pod_set.name, ranks[placed : placed + count], int(column), pod_set.cls)
         placed += count
-        if placed == len(ranks):
-            break
     return placed
 
 
