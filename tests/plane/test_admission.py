@@ -1,0 +1,198 @@
+"""What kubectl users see of admission: bad input is refused with field paths, good input comes out complete."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.plane
+
+JSON = dict[str, Any]
+IMAGE = "registry.k8s.io/pause"
+
+
+def vcjob(**spec: Any) -> JSON:
+    """A Volcano Job of two small pods."""
+    template = {"spec": {"containers": [{"name": "main", "image": IMAGE}]}}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "train"},
+        "spec": {"tasks": [{"name": "worker", "replicas": 2, "template": template}], **spec},
+    }
+
+
+def changed(job: JSON, *path: str | int, value: Any) -> JSON:
+    """The job with one member set."""
+    result = copy.deepcopy(job)
+    place: Any = result
+    for part in path[:-1]:
+        place = place.setdefault(part, {}) if isinstance(place, dict) else place[part]
+    place[path[-1]] = value
+    return result
+
+
+def batch_job(**labels: str) -> JSON:
+    """A batch/v1 Indexed Job of two pods with labels of Muster's."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "torch", "labels": {f"muster.dev/{key}": value for key, value in labels.items()}},
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": 2,
+            "parallelism": 2,
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [
+                        {
+                            "name": "node",
+                            "image": IMAGE,
+                            "env": [{"name": "MINE", "value": "1"}],
+                            "resources": {"limits": {"cpu": "1500m"}},
+                        }
+                    ],
+                }
+            },
+        },
+    }
+
+
+CONTAINER = ("spec", "template", "spec", "containers", 0)
+TASK = ("spec", "tasks", 0)
+BAD: dict[str, tuple[JSON, list[str]]] = {
+    "minAvailable over replicas": (
+        changed(vcjob(), *TASK, "minAvailable", value=3),
+        ["spec.tasks[0].minAvailable", "at most 2"],
+    ),
+    "job minAvailable over replicas": (vcjob(minAvailable=9), ["spec.minAvailable", "at most 2"]),
+    "duplicate task": (vcjob(tasks=vcjob()["spec"]["tasks"] * 2), ["spec.tasks[1].name", "worker"]),
+    "unknown queue": (vcjob(queue="nowhere"), ["spec.queue", "nowhere", "default"]),
+    "unknown plugin": (vcjob(plugins={"scv": []}), ["spec.plugins[scv]", "pytorch"]),
+    "70 characters": (changed(vcjob(), "metadata", "name", value="x" * 70), ["metadata.name", "63"]),
+    "image misspelt": (
+        changed(vcjob(), *TASK, "template", "spec", "containers", 0, "imgae", value=IMAGE),
+        ["spec.tasks[0].template.spec.containers[0].imgae"],
+    ),
+    "no tasks": (vcjob(tasks=[]), ["spec.tasks"]),
+    "PET_NNODES by the user": (
+        changed(batch_job(framework="torch"), *CONTAINER, "env", 0, value={"name": "PET_NNODES", "value": "2"}),
+        ["spec.template.spec.containers[0].env[0].name", "PET_NNODES", "remove it"],
+    ),
+    "not indexed": (
+        changed(batch_job(framework="torch"), "spec", "completionMode", value="NonIndexed"),
+        ["spec.completionMode", "Indexed"],
+    ),
+    "unknown framework": (batch_job(framework="torhc"), ["metadata.labels[muster.dev/framework]", "torch"]),
+    "unknown queue of a batch Job": (
+        batch_job(queue="nowhere"),
+        ["metadata.labels[muster.dev/queue]", "nowhere", "default"],
+    ),
+    "queue of a bare pod": (
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "one", "labels": {"muster.dev/queue": "nowhere"}},
+            "spec": {"containers": [{"name": "main", "image": IMAGE}]},
+        },
+        ["metadata.labels[muster.dev/queue]", "default"],
+    ),
+    "queue that is its own ancestor": (
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": "loop"},
+            "spec": {"parent": "loop"},
+        },
+        ["spec.parent", "ancestor"],
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _default_queue(kubectl: Any, wait_for: Callable[..., Any]) -> None:
+    """The controller has made the default queue."""
+    wait_for(lambda: "default" in kubectl("get", "queues", "--output=name"), what="queue default")
+
+
+@pytest.mark.parametrize(("obj", "words"), BAD.values(), ids=BAD.keys())
+def test_refused_by_kubectl_create(kubectl: Any, namespace: str, obj: JSON, words: list[str]) -> None:
+    """Bad input is refused when it is created, with the field's path and what would be right."""
+    said = kubectl("create", f"--namespace={namespace}", "--filename=-", stdin=obj, check=False)
+    assert [word for word in words if word not in said] == [], said
+
+
+def test_several_errors_together(kubectl: Any, namespace: str) -> None:
+    """One refusal names all that is wrong."""
+    job = changed(vcjob(minAvailable=9, queue="nowhere", plugins={"scv": []}), *TASK, "minAvailable", value=3)
+    said = kubectl("create", f"--namespace={namespace}", "--filename=-", stdin=job, check=False)
+    for path in ("spec.tasks[0].minAvailable", "spec.minAvailable", "spec.queue", "spec.plugins[scv]"):
+        assert path in said
+
+
+def test_volcano_job_gets_defaults(kubectl: Any, namespace: str) -> None:
+    """A Job of a few lines is stored with all its values written down."""
+    kubectl.create(namespace, changed(vcjob(plugins={"pytorch": []}), *TASK, "name", value=""))
+    spec = kubectl.json("get", "vcjob", "train", f"--namespace={namespace}")["spec"]
+    assert (spec["queue"], spec["schedulerName"], spec["maxRetry"], spec["minAvailable"]) == (
+        "default",
+        "volcano",
+        3,
+        2,
+    )
+    assert spec["plugins"] == {"pytorch": [], "svc": []}
+    [task] = spec["tasks"]
+    assert (task["name"], task["minAvailable"], task["maxRetry"]) == ("default0", 2, 3)
+
+
+def test_only_counts_may_change(kubectl: Any, namespace: str) -> None:
+    """Scaling is allowed, another queue is not."""
+    kubectl.create(namespace, vcjob())
+    where = (f"--namespace={namespace}", "vcjob/train", "--type=json")
+    kubectl("patch", *where, '--patch=[{"op":"replace","path":"/spec/tasks/0/replicas","value":3}]')
+    said = kubectl("patch", *where, '--patch=[{"op":"replace","path":"/spec/queue","value":"other"}]', check=False)
+    assert "spec.queue" in said
+
+
+def test_two_labels_on_an_indexed_job(kubectl: Any, namespace: str, wait_for: Callable[..., Any]) -> None:
+    """Each pod gets the five variables, the port, the subdomain and its gang; the user's env stays in front."""
+    kubectl.create(namespace, batch_job(queue="default", framework="torch"))
+
+    def pods() -> list[JSON]:
+        items: list[JSON] = kubectl.json("get", "pods", f"--namespace={namespace}")["items"]
+        return items if len(items) == 2 else []
+
+    both = wait_for(pods, what="two pods")
+    job = kubectl.json("get", "job", "torch", f"--namespace={namespace}")
+    assert job["spec"]["template"]["metadata"]["labels"]["muster.dev/queue"] == "default"
+    for pod in both:
+        spec = pod["spec"]
+        env = {each["name"]: each for each in spec["containers"][0]["env"]}
+        ours = [name for name in env if name.startswith("PET_")]
+        assert next(iter(env)) == "MINE"
+        assert ours == ["PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"]
+        assert env["PET_NNODES"]["value"] == "2"
+        assert env["PET_NPROC_PER_NODE"]["value"] == "2"
+        assert env["PET_MASTER_ADDR"]["value"] == "torch-0.torch"
+        rank = env["PET_NODE_RANK"]["valueFrom"]["fieldRef"]["fieldPath"]
+        assert rank == "metadata.labels['batch.kubernetes.io/job-completion-index']"
+        assert (spec["schedulerName"], spec["subdomain"]) == ("muster", "torch")
+        assert spec["containers"][0]["ports"] == [{"containerPort": 29500, "protocol": "TCP"}]
+        assert pod["metadata"]["labels"]["muster.dev/gang"] == f"podgroup-{job['metadata']['uid']}"
+
+
+def test_pods_without_labels_are_left_alone(kubectl: Any, namespace: str) -> None:
+    """A pod that does not ask for Muster is stored as it would be without it."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "plain"},
+        "spec": {"containers": [{"name": "main", "image": IMAGE}]},
+    }
+    kubectl.create(namespace, pod)
+    stored = kubectl.json("get", "pod", "plain", f"--namespace={namespace}")
+    assert stored["spec"]["schedulerName"] == "default-scheduler"
+    assert "env" not in stored["spec"]["containers"][0]
+    assert "labels" not in stored["metadata"]
