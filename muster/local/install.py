@@ -95,6 +95,11 @@ def has_open_queue(client: Client) -> bool:
         return False
 
 
+def nodes_are_known(client: Client) -> bool:
+    """Whether every node says if it is Ready."""
+    return all(any(one.type == "Ready" for one in node.status.conditions) for node in client.list(NODES))
+
+
 def nodes(client: Client, objects: Sequence[dict[str, Any]]) -> None:
     """Creates those of the nodes that do not exist."""
     existing = {node.metadata.name for node in client.list(NODES)}

@@ -26,7 +26,7 @@ from webhook import registration
 
 _START_TIMEOUT_S = 60.0
 _REMOVE_TIMEOUT_S = 3.0
-_POLL_S = 0.05
+_POLL_S = 0.1
 Report = Callable[[str], None]
 
 
@@ -50,7 +50,8 @@ class Plane:
     """One control plane in a folder; what an earlier process started in that folder is found again.
 
     `wanted` names the parts; a process of Muster's that cannot be run is left out. Options and parts count when the
-    plane is made: a plane that exists keeps its own. A `bound` plane ends with this process, however that ends.
+    plane is made: a plane that exists keeps its own. A `bound` plane ends with this process, however that ends; one
+    that is used in a `with` statement is bound.
     """
 
     def __init__(
@@ -77,7 +78,12 @@ class Plane:
         self._guard: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        self.start()
+        self._bound = True
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def __exit__(
@@ -133,8 +139,8 @@ class Plane:
                 with contextlib.closing(self.client()) as client:
                     install.webhooks(client, self._webhook_configurations())
             self._start(parts.PARTS, report)
-            if parts.CONTROLLER in self.parts:
-                self._await_queues(report)
+            self._await("nodes are known", install.nodes_are_known, parts.KWOK, report)
+            self._await("the default queue is open", install.has_open_queue, parts.CONTROLLER, report)
 
     def stop(self, report: Report = lambda _: None) -> None:
         """Ends every part, those together that need the API server; an attached plane takes its webhooks along."""
@@ -190,17 +196,21 @@ class Plane:
                 report("nodes")
                 install.nodes(client, nodes.nodes(self.state.options))
 
-    def _await_queues(self, report: Report) -> None:
-        """Returns when jobs can be submitted: without an open queue the webhook refuses them."""
-        report("queues")
+    def _await(self, what: str, condition: Callable[[Client], bool], name: str, report: Report) -> None:
+        """Returns when the condition, which a part brings about, holds in the cluster."""
+        if name not in self.parts:
+            return
+        report(what)
+        part = self.part(name)
         deadline = time.monotonic() + _START_TIMEOUT_S
         with contextlib.closing(self.client()) as client:
-            while not install.has_open_queue(client):
-                controller = self.part(parts.CONTROLLER)
-                if not controller.alive:
-                    raise controller.death()
+            while not condition(client):
+                if not part.alive:
+                    raise part.death()
                 if time.monotonic() > deadline:
-                    raise PartError(f"the controller did not open the default queue:\n{controller.log_tail()}")
+                    raise PartError(
+                        f"{what}: not within {_START_TIMEOUT_S:.0f} s. The end of {part.log_file}:\n{part.log_tail()}"
+                    )
                 time.sleep(_POLL_S)
 
     def _webhook_configurations(self) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import yaml
 from muster.api.core import LEASES, NAMESPACES
 from muster.kube.errors import NotFound
 from muster.local.plane import Plane
+from muster.local.ports import free_ports
 from muster.local.state import folder_of
 
 pytestmark = pytest.mark.plane
@@ -61,6 +62,12 @@ def holder(cluster: Plane) -> str:
     return lease.spec.holder_identity or ""
 
 
+def webhook_url(cluster: Plane) -> str:
+    """Where the API server was told that the webhook is; empty if it was not."""
+    query = "jsonpath={.webhooks[0].clientConfig.url}"
+    return cluster.kubectl("get", "mutatingwebhookconfiguration", "muster", "--output", query).stdout
+
+
 def parts_alive(folder: Path) -> list[str]:
     """The parts of the attached plane that live."""
     return [status.name for status in Plane(folder).status() if status.pid]
@@ -89,9 +96,11 @@ def test_printed_scheduler_configuration_is_accepted(cluster: Plane, tmp_path: P
 def test_foreground_stops_everything_on_sigterm(cluster: Plane, wait_for: Any) -> None:
     """The attached plane installs Muster, serves where it was told, restarts what dies, and leaves nothing running."""
     before = {status.name: status.pid for status in cluster.status()}
-    process = attach(cluster)
+    port, extender_port = free_ports(2)
+    process = attach(cluster, f"--webhook-port={port}", f"--extender-port={extender_port}")
     read_until_ready(process)
     folder = folder_of("default")
+    assert webhook_url(cluster).startswith(f"https://127.0.0.1:{port}/")
     assert "etcd" not in Plane(folder).parts
     assert "muster-scheduler" in parts_alive(folder)
     cluster.client().get(NAMESPACES, "muster-system")
@@ -106,6 +115,7 @@ def test_foreground_stops_everything_on_sigterm(cluster: Plane, wait_for: Any) -
     assert process.returncode == 0, output
     assert "muster-scheduler ended by SIGKILL. The end of" in output
     assert not parts_alive(folder)
+    assert not webhook_url(cluster), "nobody answers there any more"
     assert {status.name: status.pid for status in cluster.status()} == before
 
 
