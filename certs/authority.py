@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _BACKDATE = timedelta(minutes=5)  # clocks of other machines may be a little behind
 _CA_LIFETIME = timedelta(days=3650)
-_LIFETIME = timedelta(days=365)
+_LIFETIME_DAYS = 365
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,12 @@ class KeyPair:
 
     cert_pem: bytes
     key_pem: bytes
+
+    def save(self, folder: Path, name: str = "tls") -> None:
+        """Writes `<name>.key` (readable by the owner only), then `<name>.crt`; a reader never sees half a file."""
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / f"{name}.key", self.key_pem, mode=0o600)
+        _write(folder / f"{name}.crt", self.cert_pem, mode=0o644)
 
 
 class Authority:
@@ -60,10 +66,7 @@ class Authority:
 
     def save(self, folder: Path) -> None:
         """Writes `ca.crt` and `ca.key` (readable by the owner only) into the folder."""
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "ca.key").touch(mode=0o600)
-        (folder / "ca.key").write_bytes(self.pair.key_pem)
-        (folder / "ca.crt").write_bytes(self.pair.cert_pem)
+        self.pair.save(folder, "ca")
 
     def issue(
         self,
@@ -74,6 +77,7 @@ class Authority:
         organizations: Sequence[str] = (),
         client: bool = False,
         server: bool = False,
+        days: int = _LIFETIME_DAYS,
     ) -> KeyPair:
         """A certificate with a new key, for a server (names, addresses), a client (name, groups) or both."""
         key = ec.generate_private_key(ec.SECP256R1())
@@ -81,7 +85,7 @@ class Authority:
         names: list[x509.GeneralName] = [x509.DNSName(name) for name in dns_names]
         names += [x509.IPAddress(ipaddress.ip_address(ip)) for ip in ips]
         builder = (
-            _builder(_name(common_name, organizations), self._certificate.subject, key, _LIFETIME)
+            _builder(_name(common_name, organizations), self._certificate.subject, key, timedelta(days=days))
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(ca=False), critical=True)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
@@ -94,6 +98,15 @@ class Authority:
 
 
 _PURPOSES = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH)
+
+
+def _write(file: Path, content: bytes, *, mode: int) -> None:
+    """Replaces the file in one step; its mode is right from the first moment."""
+    new = file.with_name(f".{file.name}.new")
+    new.unlink(missing_ok=True)
+    new.touch(mode=mode)
+    new.write_bytes(content)
+    new.replace(file)
 
 
 def _builder(

@@ -1,0 +1,59 @@
+"""Certificates of our own authority are accepted by TLS clients, and keys are for their owner only."""
+
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from certs.authority import Authority, KeyPair
+
+
+def parsed(pair: KeyPair) -> x509.Certificate:
+    """The certificate of a pair."""
+    return x509.load_pem_x509_certificate(pair.cert_pem)
+
+
+def test_server_certificate_has_its_names_and_addresses() -> None:
+    """Names and addresses stand in the subject alternative names; it is signed by the authority, on P-256."""
+    authority = Authority.create("ca")
+    certificate = parsed(authority.issue("webhook", dns_names=["a.svc"], ips=["127.0.0.1"], server=True))
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["a.svc"]
+    assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
+    usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usage) == [ExtendedKeyUsageOID.SERVER_AUTH]
+    certificate.verify_directly_issued_by(parsed(authority.pair))
+    key = certificate.public_key()
+    assert isinstance(key, ec.EllipticCurvePublicKey)
+    assert isinstance(key.curve, ec.SECP256R1)
+
+
+def test_client_certificate_names_user_and_groups() -> None:
+    """The API server reads the user from the common name and the groups from the organisations."""
+    certificate = parsed(Authority.create("ca").issue("admin", organizations=["system:masters"], client=True))
+    assert [each.value for each in certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)] == [
+        "system:masters"
+    ]
+    assert certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value == "admin"
+
+
+def test_lifetime_in_days() -> None:
+    """A certificate ends after the days asked for."""
+    left = parsed(Authority.create("ca").issue("x", server=True, days=7)).not_valid_after_utc - datetime.now(UTC)
+    assert timedelta(days=6, hours=23) < left <= timedelta(days=7)
+
+
+def test_saved_authority_signs_on(tmp_path: Path) -> None:
+    """Loaded from its folder it is the same authority; keys are readable by their owner only, also when replaced."""
+    authority = Authority.create("ca")
+    authority.save(tmp_path)
+    authority.save(tmp_path)
+    pair = Authority.load(tmp_path).issue("x", server=True)
+    pair.save(tmp_path)
+    parsed(pair).verify_directly_issued_by(parsed(authority.pair))
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ca.crt", "ca.key", "tls.crt", "tls.key"]
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("ca.key", "tls.key")} == {0o600}
+    assert (tmp_path / "tls.key").read_bytes() == pair.key_pem
