@@ -1,5 +1,8 @@
 """The extender's routes."""
 
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+
 import msgspec
 import structlog
 from flask import Flask, Response, request
@@ -10,47 +13,52 @@ from muster.api.extender import ExtenderBindingResult, ExtenderFilterResult
 log = structlog.get_logger()
 MALFORMED = "Muster could not read the request; see the extender's log"
 INTERNAL = "Muster's extender failed; see its log; trying again"
+Pages = Callable[[], Mapping[str, Callable[[], object]]]
 
 
-def create_app(verbs: Verbs) -> Flask:
-    """The Flask app: three verbs. An answer is always 200, as kube-scheduler reads no other body."""
+def create_app(verbs: Verbs, pages: Pages) -> Flask:
+    """The Flask app: three verbs, and the pages of plugins.
+
+    A verb's answer is always 200, as kube-scheduler reads no other body; what goes wrong is an error in it.
+    """
     app = Flask("extender")
 
     @app.post("/filter")
     def filter_() -> Response:
-        try:
-            return _json(verbs.filter(DECODE_ARGS.decode(request.get_data(cache=False))))
-        except msgspec.DecodeError as error:
-            return _json(ExtenderFilterResult(error=_malformed("filter", error)))
-        except Exception:
-            log.exception("filter failed")
-            return _json(ExtenderFilterResult(error=INTERNAL))
+        return _answer(
+            "filter", lambda body: verbs.filter(DECODE_ARGS.decode(body)), lambda why: ExtenderFilterResult(error=why)
+        )
 
     @app.post("/prioritize")
     def prioritize() -> Response:
-        try:
-            return _json(verbs.prioritize(DECODE_ARGS.decode(request.get_data(cache=False))))
-        except Exception:
-            log.exception("prioritize failed")
-            return _json([])
+        return _answer("prioritize", lambda body: verbs.prioritize(DECODE_ARGS.decode(body)), lambda _: [])
 
     @app.post("/bind")
     def bind() -> Response:
-        try:
-            return _json(verbs.bind(DECODE_BINDING.decode(request.get_data(cache=False))))
-        except msgspec.DecodeError as error:
-            return _json(ExtenderBindingResult(error=_malformed("bind", error)))
-        except Exception:
-            log.exception("bind failed")
-            return _json(ExtenderBindingResult(error=INTERNAL))
+        return _answer(
+            "bind", lambda body: verbs.bind(DECODE_BINDING.decode(body)), lambda why: ExtenderBindingResult(error=why)
+        )
+
+    @app.get("/plugins/<name>")
+    def page(name: str) -> Response:
+        known = pages()
+        if name not in known:
+            return _json({"error": f"there is no page {name!r}", "pages": sorted(known)}, HTTPStatus.NOT_FOUND)
+        return _json(known[name]())
 
     return app
 
 
-def _json(answer: object) -> Response:
-    return Response(msgspec.json.encode(answer), content_type="application/json")
+def _answer(verb: str, decide: Callable[[bytes], object], failure: Callable[[str], object]) -> Response:
+    try:
+        return _json(decide(request.get_data(cache=False)))
+    except msgspec.DecodeError as error:
+        log.warning("malformed request", verb=verb, error=str(error))
+        return _json(failure(MALFORMED))
+    except Exception:
+        log.exception("verb failed", verb=verb)
+        return _json(failure(INTERNAL))
 
 
-def _malformed(verb: str, error: Exception) -> str:
-    log.warning("malformed request", verb=verb, error=str(error))
-    return MALFORMED
+def _json(answer: object, status: HTTPStatus = HTTPStatus.OK) -> Response:
+    return Response(msgspec.json.encode(answer), status, content_type="application/json")

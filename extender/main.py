@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +45,7 @@ class Options:
     identity_prefix: str
     barrier_timeout_s: float
     recovery_timeout_s: float
+    staleness_grace_s: float
     scheduler_config: config.SchedulerConfig
 
 
@@ -70,6 +72,7 @@ class Extender:
             clock=time.time,
             monotonic=time.monotonic,
             recovery_s=options.recovery_timeout_s,
+            staleness_grace_s=options.staleness_grace_s,
         )
         self.verbs = Verbs(
             self._cluster,
@@ -101,6 +104,10 @@ class Extender:
         self._recorder.stop()
         self._status.stop()
 
+    def pages(self) -> Mapping[str, Callable[[], object]]:
+        """What plugins show over HTTP."""
+        return self._planner.pages
+
     def _active(self) -> bool:
         return self._follower.active
 
@@ -120,6 +127,13 @@ class Extender:
 @click.option(
     "--recovery-timeout", type=float, default=30.0, show_default=True, help="Seconds a gang may stay partial."
 )
+@click.option(
+    "--staleness-grace",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="Seconds a started gang may lack members before the rest is evicted; negative: for ever.",
+)
 @click.option("--config", "config_file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--log-level", default="info", show_default=True)
 def main(
@@ -133,6 +147,7 @@ def main(
     identity_prefix: str,
     barrier_timeout: float,
     recovery_timeout: float,
+    staleness_grace: float,
     config_file: Path | None,
     log_level: str,
 ) -> None:
@@ -151,11 +166,12 @@ def main(
         identity_prefix=identity_prefix or f"{os.uname().nodename}_",
         barrier_timeout_s=barrier_timeout,
         recovery_timeout_s=recovery_timeout,
+        staleness_grace_s=staleness_grace,
         scheduler_config=scheduler_config,
     )
     extender = Extender(options)
     serve(
-        create_app(extender.verbs),
+        create_app(extender.verbs, extender.pages),
         host=host,
         port=port,
         threads=THREADS,

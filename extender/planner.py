@@ -41,11 +41,15 @@ class Planner:
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         recovery_s: float = 30.0,
+        staleness_grace_s: float = 60.0,
     ) -> None:
         self._cluster = cluster
         self._committer = committer
         self._actions: list[Action] = [Settle({}, recovery_s), *actions]
         self._plugins = plugins
+        self._staleness_grace_s = staleness_grace_s
+        self.pages: dict[str, Callable[[], object]] = {}
+        """What plugins show over HTTP, by name; as of the last cycle."""
         self._active = active
         self._clock = clock
         self._monotonic = monotonic
@@ -100,7 +104,9 @@ class Planner:
         now = self._clock()
         session = Session(snapshot, now=now, causes=self._causes)
         session.avoided = self._still_avoided(snapshot, now)
+        session.staleness_grace_s = self._staleness_grace_s
         run(session, self._actions, self._plugins)
+        self.pages = session.ask("http_handler")
         self._remember_avoided(session, now)
         WAITING.set(sum(isinstance(decision, Unschedulable) for decision in session.decisions))
         CYCLE.labels("plan").observe(self._monotonic() - started)

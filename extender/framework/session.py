@@ -24,12 +24,13 @@ LARGE = np.iinfo(np.int64).max
 class Session:
     """What plugins and actions see during one cycle."""
 
-    def __init__(self, snapshot: Snapshot, *, now: float, causes: Causes | None = None, settings: Any = None) -> None:
+    def __init__(self, snapshot: Snapshot, *, now: float, causes: Causes | None = None) -> None:
         self.snapshot = snapshot
         self.now = now
         """Seconds since the epoch; the only clock there is in here."""
         self.causes = causes or Causes()
-        self.settings = settings
+        self.staleness_grace_s = 60.0
+        """How long a gang that lost members may wait for them before the rest is evicted; negative means for ever."""
         self.committed: list[Operation] = []
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()

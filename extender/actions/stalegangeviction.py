@@ -1,0 +1,47 @@
+"""Evict what is left of a gang that lost members and could not be completed in time.
+
+After KAI-Scheduler's action of the same name, with two differences: members that failed count as present (whether a
+failure ends a job is its owner's decision), and members that finished protect the others (its issue 1968).
+"""
+
+from extender.framework import decisions
+from extender.framework.gangs import GangView
+from extender.framework.session import Session
+
+
+class StaleGangEviction:
+    """Looks at gangs that were whole once. The grace period is the session's `staleness_grace_s`; negative: never."""
+
+    name = "stalegangeviction"
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def execute(self, session: Session) -> None:
+        """Decide Evict for every member of a gang whose grace period is over."""
+        grace_s = session.staleness_grace_s
+        stale = {gang.uid: gang for gang in session.snapshot.gangs if is_stale(gang)}
+        self._since = {uid: self._since.get(uid, session.now) for uid in stale}
+        if grace_s < 0:
+            return
+        for uid, gang in stale.items():
+            if session.now - self._since[uid] >= grace_s:
+                self._evict(session, gang)
+
+    @staticmethod
+    def _evict(session: Session, gang: GangView) -> None:
+        reason = f"the gang has {gang.taken} of the {gang.min_member} members it needs and was not completed in time"
+        for pod in gang.pods:
+            if pod.node and not pod.terminating and pod.phase in {"Pending", "Running"}:
+                session.decide(decisions.Evict(gang, pod, reason, started=True))
+
+
+def is_stale(gang: GangView) -> bool:
+    """Started once, some members run, none has finished, and too few are left."""
+    if not gang.started or any(pod.phase == "Succeeded" for pod in gang.pods):
+        return False
+    counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
+    for pod in gang.pods:
+        if pod.phase == "Failed" and pod.member is not None and pod.member.pod_set in counts:
+            counts[pod.member.pod_set] += 1
+    return any(pod_set.taken for pod_set in gang.pod_sets) and not gang.satisfied(counts)
