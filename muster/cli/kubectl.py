@@ -1,13 +1,11 @@
 """`muster kubectl …`: kubectl against a plane."""
 
 import os
-import shutil
 
 import click
 
 from muster.cli.options import existing
 from muster.local import state
-from muster.local.errors import LocalError
 
 _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
 
@@ -20,7 +18,4 @@ def kubectl(arguments: tuple[str, ...]) -> None:
     if arguments[:1] == ("--name",) and len(arguments) > 1:
         name, arguments = arguments[1], arguments[2:]
     plane = existing(name)
-    program = shutil.which("kubectl") if plane.attached else str(plane.site.binaries()["kubectl"])
-    if program is None:
-        raise LocalError("kubectl is not on the PATH")
-    os.execv(program, ["kubectl", f"--kubeconfig={plane.kubeconfig}", *arguments])  # noqa: S606 # becomes kubectl
+    os.execv(plane.kubectl_program(), ["kubectl", f"--kubeconfig={plane.kubeconfig}", *arguments])  # noqa: S606 # becomes kubectl

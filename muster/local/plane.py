@@ -110,9 +110,18 @@ class Plane:
         """A new API client with the administrator's rights."""
         return Client.load(self.kubeconfig)
 
+    def kubectl_program(self) -> Path:
+        """The kubectl that belongs to the plane; for somebody else's cluster the one on the PATH."""
+        if not self.attached:
+            return self.site.binaries()["kubectl"]
+        found = shutil.which("kubectl")
+        if found is None:
+            raise LocalError(f"kubectl is not on the PATH; the cluster's kubeconfig is {self.kubeconfig}")
+        return Path(found)
+
     def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Runs kubectl with the administrator's rights; the caller looks at the exit code."""
-        command = [str(self.site.binaries()["kubectl"]), f"--kubeconfig={self.kubeconfig}", *arguments]
+        command = [str(self.kubectl_program()), f"--kubeconfig={self.kubeconfig}", *arguments]
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
     def part(self, name: str) -> Part:

@@ -128,3 +128,19 @@ def test_killed_foreground_leaves_no_process(cluster: Plane, wait_for: Any) -> N
     process.kill()
     process.communicate()
     wait_for(lambda: not parts_alive(folder), what="the guard ends the parts")
+
+
+def test_no_scheduler_needs_no_binaries(cluster: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where somebody else schedules, only Muster's processes run, the printed configuration leads to the extender."""
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/nonexistent")
+    (port,) = free_ports(1)
+    arguments = ["up", f"--kubeconfig={cluster.kubeconfig}", "--no-scheduler", f"--extender-port={port}"]
+    up = subprocess.run([MUSTER, *arguments], capture_output=True, text=True, check=False)
+    assert up.returncode == 0, up.stderr
+    assert set(parts_alive(folder_of("default"))) <= {"webhook", "extender", "controller"}
+    printed = subprocess.run([MUSTER, "config", "scheduler"], capture_output=True, text=True, check=True).stdout
+    assert {entry["urlPrefix"] for entry in yaml.safe_load(printed)["extenders"]} == {f"http://127.0.0.1:{port}"}
+    assert subprocess.run([MUSTER, "down"], check=False).returncode == 0
+    assert not webhook_url(cluster)
+    assert not folder_of("default").exists()
