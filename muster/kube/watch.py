@@ -9,6 +9,7 @@ import msgspec
 import urllib3
 
 from muster.api.base import Resource
+from muster.api.meta import Object
 from muster.kube.codec import decoder, leave_out
 from muster.kube.errors import Unreachable, error_of
 
@@ -78,6 +79,10 @@ class Watch(Generic[T]):
         event = _decode_event(line)
         if event.type == "ERROR":
             raise error_of(0, bytes(event.object), where=self._where)
+        if event.type == "BOOKMARK":  # only its version counts; the rest may not even be valid ("containers": null)
+            metadata = decoder(Object).decode(event.object).metadata
+            yield event.type, self._resource.type(metadata=metadata)  # type: ignore[call-arg]  # every kind has it
+            return
         try:
             yield event.type, self._decode(event.object)
         except msgspec.ValidationError as error:

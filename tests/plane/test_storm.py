@@ -1,0 +1,203 @@
+"""A randomised storm: gangs come and go, nodes too, processes are killed; in the end everything that can run has run.
+
+The short one runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED repeats a run.
+"""
+
+import os
+import random
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Self
+
+import pytest
+from gangs import History, Life, job
+
+from muster.api.batch import JOBS
+from muster.api.core import NODES, PODS
+from muster.api.placement import PLACEMENTS, nodes_of
+from muster.kube.client import Client
+from muster.kube.errors import APIError, NotFound
+from muster.kube.reflector import Reflector
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+GPUS = 8
+HALF_PLACED_LIMIT_S = 10.0 + 30.0 + 5.0  # one barrier, one recovery deadline, and the time of an eviction
+
+
+class Storm:
+    """Acts at random on one plane, and knows what must come of it."""
+
+    def __init__(self, plane: Plane, namespace: str, chance: random.Random) -> None:
+        self.plane = plane
+        self.client: Client = plane.client()
+        self.namespace = namespace
+        self.chance = chance
+        self.sizes: dict[str, int] = {}
+        self.deleted: set[str] = set()
+        self.node_names = [node.metadata.name for node in self.client.list(NODES)]
+
+    def submit(self, number: int) -> None:
+        """One more gang; sizes are such that each fits an empty cluster of the nodes that never go."""
+        name = f"g{number}"
+        size = min(self.chance.choice([1, 2, 3, 5, 8, 13, 21, 34, 64]), len(self.node_names) * GPUS // 2)
+        run_s = round(self.chance.uniform(0.2, 3.0), 1)
+        manifest = job(name, self.namespace, replicas=size, gpus=1, run_s=run_s, cpu="100m")
+        self.attempt(lambda: self.client.create(JOBS, manifest, self.namespace))
+        self.sizes[name] = size
+
+    def foreign_pod(self, number: int) -> None:
+        """A pod of the cluster's own scheduler takes most of a node's CPU for a moment."""
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"foreign-{number}", "annotations": {"kwok.muster.dev/run-seconds": "2"}},
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "20"}}}],
+            },
+        }
+        self.attempt(lambda: self.client.create(PODS, pod, self.namespace))
+
+    def delete_a_job(self) -> None:
+        """A user changes their mind."""
+        alive = sorted(self.sizes.keys() - self.deleted)
+        if alive:
+            name = self.chance.choice(alive)
+            self.deleted.add(name)
+            self.attempt(lambda: self.client.delete(JOBS, name, self.namespace))
+
+    def cordon(self, *, on: bool) -> None:
+        """Cordon a node of the second half, or uncordon all."""
+        half = self.node_names[len(self.node_names) // 2 :]
+        for name in [self.chance.choice(half)] if on else half:
+            self.attempt(lambda name=name: self.client.merge_patch(NODES, name, {"spec": {"unschedulable": on}}))
+
+    def attempt(self, fn: Callable[[], object]) -> None:
+        """Do it until the API server and the webhook take it; they may be on their way up."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                fn()
+            except NotFound:
+                return
+            except APIError as error:
+                if error.status == 409:
+                    return
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+
+class Overcommit:
+    """Watches that no node ever gives more GPUs than it has."""
+
+    def __init__(self, client: Client) -> None:
+        self.worst = 0
+        self._use: dict[str, tuple[str, int]] = {}
+        self._pods = Reflector(client, PODS)
+        self._pods.add_handler(self._changed)
+
+    def __enter__(self) -> Self:
+        self._pods.start()
+        assert self._pods.wait_synced(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pods.stop()
+
+    def _changed(self, old: Any, new: Any) -> None:
+        pod = new or old
+        gpus = sum(int(c.resources.limits.get("nvidia.com/gpu", 0)) for c in pod.spec.containers)
+        if new is None or new.finished or not new.spec.node_name:
+            self._use.pop(pod.metadata.uid, None)
+            return
+        self._use[pod.metadata.uid] = (new.spec.node_name, gpus)
+        on_node = sum(count for node, count in self._use.values() if node == new.spec.node_name)
+        self.worst = max(self.worst, on_node)
+
+
+def run_storm(plane: Plane, namespace: str, *, gangs: int, kills: int, seed: int) -> None:
+    """The storm itself, and what must hold of it."""
+    sys.stderr.write(f"\nstorm seed {seed}\n")
+    chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
+    storm = Storm(plane, namespace, chance)
+    victims = iter([chance.choice(["extender", "muster-scheduler"]) for _ in range(kills)])
+    with History(storm.client, namespace) as history, Overcommit(storm.client) as overcommit:
+        kill_at = set(chance.sample(range(gangs), min(kills, gangs)))
+        for number in range(gangs):
+            storm.submit(number)
+            if chance.random() < 0.15:
+                storm.foreign_pod(number)
+            if chance.random() < 0.05:
+                storm.delete_a_job()
+            if chance.random() < 0.1:
+                storm.cordon(on=chance.random() < 0.6)
+            if number in kill_at:
+                part = plane.part(next(victims))
+                part.kill()
+                part.start()
+            time.sleep(chance.uniform(0.0, 0.2))
+        storm.cordon(on=False)
+        plane.start()
+        wait_for_the_end(storm, timeout_s=180 + 20 * kills)
+        check(storm, history, overcommit)
+
+
+def wait_for_the_end(storm: Storm, timeout_s: float) -> None:
+    """Every Job that was not deleted completes."""
+    deadline = time.monotonic() + timeout_s
+    wanted = storm.sizes.keys() - storm.deleted
+    while True:
+        phases = {job.metadata.name: job.status.state.phase for job in storm.client.list(JOBS, storm.namespace)}
+        left = {name: phases.get(name, "missing") for name in wanted if phases.get(name) != "Completed"}
+        if not left:
+            return
+        assert time.monotonic() < deadline, f"not completed: {left}"
+        time.sleep(0.2)
+
+
+def check(storm: Storm, history: History, overcommit: Overcommit) -> None:
+    """The invariants over the whole watch history."""
+    assert overcommit.worst <= GPUS, f"{overcommit.worst} GPUs of one node were in use"
+    for name, size in storm.sizes.items():
+        lives = history.of(f"{name}-")
+        assert all(len(life.nodes) <= 1 for life in lives), f"a pod of {name} was bound twice"
+        half_s = history.half_placed_s(f"{name}-", size) if name not in storm.deleted else 0.0
+        assert half_s < HALF_PLACED_LIMIT_S, f"{name} was half placed for {half_s:.1f} s"
+        if name not in storm.deleted:
+            assert_on_their_places(storm, name, lives)
+
+
+def assert_on_their_places(storm: Storm, name: str, lives: list[Life]) -> None:
+    """Members that ended are where the placement says; of each seat one did."""
+    done = [life for life in lives if "Succeeded" in life.phases]
+    assert sorted(life.member.index for life in done if life.member) == list(range(storm.sizes[name]))
+    for placement in storm.client.list(PLACEMENTS, storm.namespace):
+        if placement.metadata.name.startswith(f"{name}-"):
+            nodes = [node for pod_set in placement.spec.pod_sets for node in nodes_of(pod_set.runs)]
+            assert all(nodes[life.member.index] == life.node for life in done if life.member)
+
+
+@pytest.fixture
+def seed() -> int:
+    """A new seed, or the one of MUSTER_SEED."""
+    return int(os.environ.get("MUSTER_SEED") or random.SystemRandom().randrange(2**32))
+
+
+def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:
+    """Twenty gangs, two kills."""
+    try:
+        run_storm(plane, namespace, gangs=20, kills=2, seed=seed)
+    finally:
+        plane.start()
+
+
+@pytest.mark.storm
+@pytest.mark.timeout(3600)
+def test_a_long_storm(fresh_plane: Callable[..., Plane], seed: int) -> None:
+    """Two hundred gangs, twenty kills, a plane of its own."""
+    run_storm(fresh_plane(nodes=16), "default", gangs=200, kills=20, seed=seed)

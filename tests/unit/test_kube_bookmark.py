@@ -1,0 +1,19 @@
+"""Bookmarks carry a version and nothing else that could be relied on."""
+
+import io
+
+import urllib3
+
+from muster.api.core import PODS
+from muster.kube.watch import Watch
+
+
+def test_a_bookmark_of_a_pod_without_containers_is_read() -> None:
+    """The API server sends an empty object, whose required lists are null."""
+    line = (
+        b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"42",'
+        b'"creationTimestamp":null},"spec":{"containers":null},"status":{}}}\n'
+    )
+    answer = urllib3.HTTPResponse(body=io.BytesIO(line), preload_content=False)
+    [(kind, pod)] = list(Watch(answer, PODS))
+    assert ("BOOKMARK", "42") == (kind, pod.metadata.resource_version)
