@@ -16,4 +16,4 @@ def test_a_bookmark_of_a_pod_without_containers_is_read() -> None:
     )
     answer = urllib3.HTTPResponse(body=io.BytesIO(line), preload_content=False)
     [(kind, pod)] = list(Watch(answer, PODS))
-    assert ("BOOKMARK", "42") == (kind, pod.metadata.resource_version)
+    assert (kind, pod.metadata.resource_version) == ("BOOKMARK", "42")
