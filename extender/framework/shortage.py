@@ -4,8 +4,9 @@
 sentence changes only when one of its numbers does, so that it can stand in a condition.
 """
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from muster.resources.vector import PODS, Vector
 from muster.resources.words import amount_words
@@ -16,8 +17,7 @@ CORDONED = "cordoned"
 """The one cause that an operator takes away with one command."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True, rename="camel"):
     """Nodes that are lost to one cause; every node counts once, for the first cause that it meets."""
 
     words: str
@@ -28,16 +28,14 @@ class Cause:
     """The first of them, in natural order of their names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True, rename="camel"):
     """So many nodes have this much free of the scarce resource."""
 
     free: int
     nodes: int
 
 
-@dataclass(frozen=True, slots=True)
-class NearestMiss:
+class NearestMiss(Struct, frozen=True, rename="camel"):
     """What is missing, in terms of the resource that is scarcest."""
 
     pods: int
@@ -52,8 +50,7 @@ class NearestMiss:
     """Nodes that come nearest: too little free, but not nothing; most first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
+class Shortage(Struct, frozen=True, rename="camel"):
     """One pod set that does not fit."""
 
     pod_set: str

@@ -1,0 +1,107 @@
+"""Finds what the user named, or says what there is instead."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from extender.explain.gang import GangExplainer
+from extender.explain.pod import explain_pod
+from extender.explain.report import GangReport, PodReport, QueueReport, UnknownNameError
+from extender.explain.scene import Scene
+from muster.api.batch import FINISHED, JOBS, Job
+from muster.api.core import PODS
+from muster.api.meta import Object, ObjectMeta
+from muster.api.names import DEFAULT_QUEUE
+from muster.api.scheduling import POD_GROUPS, PodGroup
+
+NEAR = 5
+CUTOFF = 0.5
+
+
+def explain(scene: Scene, kind: str, name: str, namespace: str) -> GangReport | PodReport:
+    """The report of a `job`, `gang` or `pod`. Raises UnknownNameError."""
+    if kind == "pod":
+        pod = scene.picture.pod(namespace, name)
+        if pod is None:
+            pods = scene.picture.of(PODS)
+            raise _unknown("pod", name, namespace, pods)
+        return explain_pod(scene, pod)
+    group = _by_workload(scene, name, namespace) if kind == "job" else _by_name(scene, name, namespace)
+    if group is not None:
+        view = scene.state.gang(group.metadata.key)
+        if view is not None:
+            return GangExplainer(scene).explain(view)
+    if kind == "gang":
+        groups = scene.picture.of(POD_GROUPS)
+        raise _unknown("gang (PodGroup)", name, namespace, groups)
+    jobs = scene.picture.of(JOBS)
+    job = next((each for each in jobs if (each.metadata.name, each.metadata.namespace) == (name, namespace)), None)
+    if job is None:
+        raise _unknown("job with a gang", name, namespace, [*jobs, *_workloads(scene)])
+    return _without_group(job)
+
+
+def _by_workload(scene: Scene, name: str, namespace: str) -> PodGroup | None:
+    """The PodGroup that a workload of this name owns; the youngest if there are several."""
+    owned = [
+        group
+        for group in scene.picture.of(POD_GROUPS)
+        if group.metadata.namespace == namespace
+        and any(owner.name == name for owner in group.metadata.owner_references)
+    ]
+    return max(owned, key=lambda group: group.metadata.creation_timestamp or "", default=None)
+
+
+def _by_name(scene: Scene, name: str, namespace: str) -> PodGroup | None:
+    """The PodGroup of this name; the workload's name will do, as PodGroups have UIDs in theirs."""
+    return scene.state.groups.get(f"{namespace}/{name}") or _by_workload(scene, name, namespace)
+
+
+def _workloads(scene: Scene) -> list[Object]:
+    """Owners of PodGroups, as far as their PodGroups name them."""
+    return [
+        Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))
+        for group in scene.picture.of(POD_GROUPS)
+        for owner in group.metadata.owner_references
+    ]
+
+
+def _without_group(job: Job) -> GangReport:
+    """A Volcano Job whose PodGroup is not there."""
+    state = job.status.state
+    ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
+    words = ": ".join(word for word in (state.reason, state.message) if word)
+    why = f"the Job is {state.phase or 'new'}" + (f" ({words})" if words else "")
+    more = (
+        "" if ended else "; the controller makes its PodGroup: if this stays so, look whether Muster's controller runs"
+    )
+    return GangReport(
+        gang="",
+        workload=f"Job {job.metadata.name}",
+        phase="",
+        job_phase=state.phase,
+        cause="finished" if state.phase in FINISHED else "no-pod-group",
+        reason=state.reason,
+        summary=f"it has no gang: {why}{more}",
+        since=state.last_transition_time or job.metadata.creation_timestamp or "",
+        min_member=job.spec.min_available,
+        members=0,
+        queue=QueueReport(job.spec.queue or DEFAULT_QUEUE, "", 0, 0, 0, 0, ()),
+        pod_sets=[],
+    )
+
+
+def _unknown(what: str, name: str, namespace: str, known: Iterable[Object]) -> UnknownNameError:
+    known = list(known)
+    here = sorted({item.metadata.name for item in known if item.metadata.namespace == namespace})
+    elsewhere = sorted({item.metadata.namespace for item in known if item.metadata.name == name})
+    text = f"there is no {what} {name!r} in namespace {namespace!r}"
+    if elsewhere:
+        return UnknownNameError(f"{text}; there is one in namespace {', '.join(elsewhere)} (-n)")
+    near = (
+        get_close_matches(name, here, n=NEAR, cutoff=CUTOFF) or [each for each in here if each.startswith(name)][:NEAR]
+    )
+    if near:
+        return UnknownNameError(f"{text}; near names: {', '.join(near)}")
+    if here:
+        return UnknownNameError(f"{text}; there are: {', '.join(here[:NEAR])}{' …' if len(here) > NEAR else ''}")
+    return UnknownNameError(f"{text}; there is none at all in that namespace")

@@ -1,0 +1,187 @@
+"""Why a gang is where it is."""
+
+from dataclasses import dataclass
+
+from extender.actions.allocate import wants_nodes
+from extender.explain.relief import Reliever
+from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
+from extender.explain.scene import Scene
+from extender.explain.seats import pod_set_report, progress, where
+from extender.framework import decisions
+from extender.framework.gangs import GangView
+from extender.framework.session import Session
+from extender.framework.shortage import Shortage
+from muster.api.meta import parse_time
+from muster.api.placement import AvoidedNode
+
+AHEAD = 3
+QUEUE_CAUSES: dict[str, GangCause] = {"QueueNotFound": "queue-missing", "QueueNotOpen": "queue-closed"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What the cycle's decisions say about the gang."""
+
+    cause: GangCause
+    summary: str
+    reason: str = ""
+    shortage: Shortage | None = None
+    details: tuple[str, ...] = ()
+
+
+class GangExplainer:
+    """Answers from one cycle of a scene."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._session = scene.cycle()
+        self._waiting = scene.waiting(self._session)
+
+    def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
+        """Everything about one gang. Finding relief runs further cycles, so it can be left out."""
+        verdict = _verdict(self._scene, self._session, gang)
+        owner = gang.group.metadata.controller
+        job = self._scene.state.jobs.get(owner.uid) if owner else None
+        report = GangReport(
+            gang=gang.key,
+            workload=f"{owner.kind} {owner.name}" if owner else "",
+            phase=gang.group.status.phase,
+            job_phase=job.status.state.phase if job else "",
+            cause=verdict.cause,
+            reason=verdict.reason,
+            summary=verdict.summary,
+            since=_since(gang, verdict.cause),
+            min_member=gang.min_member,
+            members=gang.taken,
+            queue=self._queue(gang),
+            pod_sets=[pod_set_report(gang, pod_set) for pod_set in gang.pod_sets],
+            placement=self._placement(gang),
+            shortage=verdict.shortage,
+            avoided=self._avoided(gang),
+            nodes=where(gang),
+            details=list(verdict.details),
+        )
+        if relief:
+            report.relief.extend(Reliever(self._scene, self._session, gang).find(report))
+        return report
+
+    def _queue(self, gang: GangView) -> QueueReport:
+        queue = self._session.snapshot.queues.get(gang.queue)
+        siblings = [other for other in self._waiting if other.queue == gang.queue]
+        place = _place(siblings, gang)
+        overall = _place(self._waiting, gang)
+        ahead = [other.key for other in self._waiting[: max(0, overall - 1)]]
+        return QueueReport(
+            name=gang.queue,
+            state=queue.status.state or "Open" if queue else "",
+            place=place,
+            waiting=len(siblings),
+            overall_place=overall,
+            overall_waiting=len(self._waiting),
+            ahead=tuple(ahead[-AHEAD:]),
+        )
+
+    def _placement(self, gang: GangView) -> PlacementReport | None:
+        placement = gang.placement
+        if placement is None:
+            return None
+        deadline = parse_time(placement.spec.deadline)
+        return PlacementReport(
+            epoch=placement.spec.epoch,
+            phase=placement.status.phase,
+            deadline=placement.spec.deadline,
+            left_s=round(deadline - self._scene.now, 1) if deadline is not None else 0.0,
+            message=placement.status.message,
+            pod_sets={pod_set.name: pod_set.runs for pod_set in placement.spec.pod_sets},
+        )
+
+    def _avoided(self, gang: GangView) -> list[AvoidedNode]:
+        """Those that placements told of, and those that this cycle met."""
+        told = {each.node: each for each in (gang.placement.status.avoided if gang.placement else [])}
+        nodes = sorted(self._session.avoided.get(gang.key, ()))
+        return [told.get(node) or AvoidedNode(node=node) for node in nodes]
+
+
+def _place(gangs: list[GangView], gang: GangView) -> int:
+    return next((place for place, other in enumerate(gangs, 1) if other.key == gang.key), 0)
+
+
+def _since(gang: GangView, cause: GangCause) -> str:
+    kind = "Scheduled" if cause in {"running", "running-extras-wait", "finished"} else "Unschedulable"
+    told = (each for each in gang.group.status.conditions if each.type == kind and each.status == "True")
+    return next((each.last_transition_time or "" for each in told), gang.created)
+
+
+def _verdict(scene: Scene, session: Session, gang: GangView) -> _Verdict:
+    mine = [decision for decision in session.decisions if decision.gang.key == gang.key]
+    waits = next((decision for decision in mine if isinstance(decision, decisions.Unschedulable)), None)
+    if gang.group.status.phase == "Completed":
+        return _Verdict("finished", _ended(gang))
+    if gang.active:
+        return _starting(scene, gang, mine)
+    if gang.incomplete:
+        return _half_placed(gang, waits)
+    if gang.started:
+        return _running(gang, waits)
+    return _waits(waits) if waits else _may_start(session, gang, mine)
+
+
+def _ended(gang: GangView) -> str:
+    status = gang.group.status
+    parts = [f"{status.succeeded} succeeded"] if status.succeeded else []
+    parts += [f"{status.failed} failed"] if status.failed else []
+    return "it has finished" + (f": {', '.join(parts)}" if parts else "")
+
+
+def _running(gang: GangView, waits: decisions.Unschedulable | None) -> _Verdict:
+    running = sum(pod.phase == "Running" and not pod.terminating for pod in gang.pods)
+    text = f"it runs: {gang.taken} members have a node, {running} of them run"
+    if waits is None:
+        return _Verdict("running", text)
+    return _Verdict("running-extras-wait", f"{text}; {waits.message}", waits.reason, waits.shortage)
+
+
+def _half_placed(gang: GangView, waits: decisions.Unschedulable | None) -> _Verdict:
+    text = (
+        f"only {gang.taken} of the {gang.min_member} pods that start together have a node; if the others get none "
+        f"soon, the planner takes the {gang.taken} back and the gang waits as a whole"
+    )
+    return _Verdict("half-placed", text, waits.reason if waits else "", waits.shortage if waits else None)
+
+
+def _starting(scene: Scene, gang: GangView, mine: list[decisions.Decision]) -> _Verdict:
+    failed = next((each for each in mine if isinstance(each, decisions.Settle) and each.phase == "Abandoned"), None)
+    given_up = next((each for each in mine if isinstance(each, decisions.Settle) and each.pod_sets is not None), None)
+    trouble = failed or given_up
+    steps = tuple(progress(scene, gang))
+    if trouble:
+        what = "the gang is planned again" if failed else "the members that have a node go on"
+        return _Verdict(
+            "placement-failed", f"its placement cannot be carried out: {trouble.message}; {what}", "", None, steps
+        )
+    epoch = gang.placement.spec.epoch if gang.placement else 0
+    text = f"it starts: placement {epoch} is being carried out, {gang.taken} members have their node"
+    return _Verdict("starting", text, "", None, steps)
+
+
+def _waits(waits: decisions.Unschedulable) -> _Verdict:
+    cause = QUEUE_CAUSES.get(waits.reason)
+    if cause is None:
+        cause = "too-few-pods" if waits.reason == "NotEnoughPods" else "no-room"
+        if waits.shortage and waits.shortage.kind == "ever":
+            cause = "never-fits"
+    return _Verdict(cause, f"it waits: {waits.message}", waits.reason, waits.shortage)
+
+
+def _may_start(session: Session, gang: GangView, mine: list[decisions.Decision]) -> _Verdict:
+    place = next((decision for decision in mine if isinstance(decision, decisions.Place)), None)
+    if place:
+        text = f"it can start: the planner's next cycle gives it {'; '.join(where(gang, place.pod_sets))}"
+        hint = "if this stays so, look whether Muster's extender runs and leads"
+        return _Verdict("about-to-start", text, details=(hint,))
+    placed = sum(each.new_seats for each in session.decisions if isinstance(each, decisions.Place))
+    in_flight = session.snapshot.in_flight + placed
+    if in_flight and wants_nodes(session, gang):
+        text = f"it waits until fewer pods are on their way: {in_flight} seats of other gangs are starting now"
+        return _Verdict("in-flight-limit", text, "InFlightLimit")
+    return _Verdict("not-considered", "no action of the planner's configuration has looked at it")

@@ -1,0 +1,88 @@
+"""Who holds the room that a gang lacks: running and starting gangs, and pods without a gang by their owner."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.explain.scene import Scene
+from extender.framework.gangs import GangView, seats_of
+from extender.framework.nodes import Amounts
+from extender.framework.podclass import PodClass
+from extender.framework.session import Session
+from muster.api.core import PODS, Pod
+from muster.api.meta import ObjectMeta
+
+
+@dataclass(slots=True)
+class Holder:
+    """One gang (`name` is its key) or one owner of other pods."""
+
+    name: str
+    gang: bool
+    use: dict[int, Amounts] = field(default_factory=dict)
+    """Node's column → what it takes there."""
+    pods: list[Pod] = field(default_factory=list)
+    size: int = 0
+    """Pods and held seats."""
+    room: int = 0
+    """Pods of the waiting class that its end would make room for."""
+    since: str = ""
+
+    @property
+    def words(self) -> str:
+        """The holder with its size, e.g. `ns/first (8 pods on 8 nodes, since 10:00:00)`."""
+        pods = "1 pod" if self.size == 1 else f"{self.size} pods"
+        nodes = "1 node" if len(self.use) == 1 else f"{len(self.use)} nodes"
+        since = f", since {self.since}" if self.since else ""
+        return f"{self.name} ({pods} on {nodes}{since})"
+
+    def take(self, column: int, row: Amounts) -> None:
+        """Count one pod or seat."""
+        self.use[column] = self.use[column] + row if column in self.use else row
+        self.size += 1
+
+
+def holders(scene: Scene, session: Session, cls: PodClass, gang: GangView) -> list[Holder]:
+    """Holders whose end would make room for a pod of this class on nodes that take it."""
+    found: dict[str, Holder] = {}
+    for pod in scene.picture.of(PODS):
+        record = scene.state.pods.get(pod.metadata.uid)
+        column = session.snapshot.table.index.get(record.node) if record else None
+        if record is None or column is None or record.gang == gang.key or pod.finished:
+            continue
+        known_gang = record.gang in scene.state.groups
+        name = record.gang if record.gang and known_gang else _owner(pod.metadata)
+        holder = found.setdefault(name, Holder(name, known_gang))
+        holder.take(column, session.snapshot.row_of(record.cls))
+        holder.pods.append(pod)
+        holder.since = min(filter(None, (holder.since, pod.status.start_time)), default="")
+    for other in session.snapshot.gangs:
+        if other.key != gang.key and other.active:
+            _held_seats(session, other, found.setdefault(other.key, Holder(other.key, gang=True)))
+    fits = session.codes(cls, gang) == 0
+    for holder in found.values():
+        holder.room = _gain(session, cls, holder, fits)
+    return [holder for holder in found.values() if holder.room > 0]
+
+
+def _held_seats(session: Session, gang: GangView, holder: Holder) -> None:
+    sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
+    for seat, node in seats_of(gang.placement) if gang.placement else ():
+        pod_set, column = sets.get(seat.pod_set), session.snapshot.table.index.get(node)
+        if pod_set and pod_set.cls and column is not None and seat.index not in pod_set.taken:
+            holder.take(column, session.snapshot.row_of(pod_set.cls))
+
+
+def _gain(session: Session, cls: PodClass, holder: Holder, fits: NDArray[np.bool_]) -> int:
+    columns = np.array([column for column in holder.use if fits[column]], dtype=np.int64)
+    if not len(columns):
+        return 0
+    free = session.snapshot.free[:, columns]
+    given = np.stack([holder.use[int(column)] for column in columns], axis=1)
+    return int((session.room(cls, free + given) - session.room(cls, free)).sum())
+
+
+def _owner(meta: ObjectMeta) -> str:
+    owner = meta.controller
+    return f"{owner.kind} {meta.namespace}/{owner.name}" if owner else f"Pod {meta.namespace}/{meta.name}"

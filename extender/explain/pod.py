@@ -1,0 +1,129 @@
+"""Why a pod is where it is: its seat, its gate or pin, and what kube-scheduler says."""
+
+from extender.explain.gang import GangExplainer
+from extender.explain.report import GangReport, PodCause, PodReport
+from extender.explain.scene import Scene
+from extender.framework.counting import shortage
+from extender.framework.gangs import GangView, PodRecord, PodSetView
+from extender.framework.shortage import Shortage
+from muster.api.core import Pod, PodCondition
+from muster.api.names import GATE, SCHEDULERS
+from muster.api.placement import node_of
+
+
+def explain_pod(scene: Scene, pod: Pod) -> PodReport:
+    """Everything about one pod, with its gang."""
+    record = scene.state.pods[pod.metadata.uid]
+    gang = scene.state.gang(record.gang) if record.gang else None  # looking at the gang gives the pod its seat
+    record = scene.state.pods[pod.metadata.uid]
+    report = GangExplainer(scene).explain(gang, relief=not record.node) if gang else None
+    lacks = _lacks(scene, record) if not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS else None
+    cause, summary = _why(pod, record, gang, report, lacks)
+    scheduled = _scheduled(pod)
+    return PodReport(
+        pod=pod.metadata.key,
+        cause=cause,
+        summary=summary,
+        scheduler=pod.spec.scheduler_name,
+        node=record.node,
+        seat=f"{record.member.pod_set} {record.member.index}" if record.member else "",
+        gates=[gate.name for gate in pod.spec.scheduling_gates],
+        pin=record.pin,
+        epoch=record.epoch,
+        scheduler_says=scheduled.message if scheduled and scheduled.status == "False" else "",
+        since=pod.status.start_time or pod.metadata.creation_timestamp or "",
+        shortage=lacks,
+        gang=report,
+    )
+
+
+def _scheduled(pod: Pod) -> PodCondition | None:
+    return next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
+
+
+def _why(
+    pod: Pod, record: PodRecord, gang: GangView | None, report: GangReport | None, lacks: Shortage | None
+) -> tuple[PodCause, str]:
+    settled = _settled(pod, record)
+    if settled:
+        return settled
+    if record.other_gates and not record.gated:
+        return "other-gates", f"it is held by scheduling gates that are not Muster's: {', '.join(record.other_gates)}"
+    if pod.spec.scheduler_name not in SCHEDULERS:
+        return "other-scheduler", f"it belongs to the scheduler {pod.spec.scheduler_name!r}; Muster does not place it"
+    if record.gang is None:
+        return "no-gang", f"it belongs to no gang and is placed by itself; {_alone(pod, lacks)}"
+    if gang is None or report is None:
+        return "gang-missing", f"its PodGroup {record.gang} does not exist (yet)"
+    return _gated(record, report) if record.gated else _pinned(pod, record, gang)
+
+
+def _gated(record: PodRecord, report: GangReport) -> tuple[PodCause, str]:
+    more = f"; then it is still held by {', '.join(record.other_gates)}" if record.other_gates else ""
+    return "gated", f"it waits behind the gate {GATE} until its gang has a placement{more}. The gang: {report.summary}"
+
+
+def _settled(pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
+    """A pod about which there is nothing to decide any more."""
+    if pod.finished:
+        return "finished", f"it has ended: {pod.status.phase}" + (f" on {record.node}" if record.node else "")
+    if record.terminating:
+        return "terminating", "it is being deleted" + (f" from {record.node}" if record.node else "")
+    if record.node and record.phase == "Running":
+        return "running", f"it runs on {record.node}"
+    if record.node:
+        return "bound", f"it is bound to {record.node}, and its containers are not running yet"
+    return None
+
+
+def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]:
+    """A member without a gate: how its pin agrees with the placement."""
+    if record.epoch is None and not record.pin:
+        return "not-tried", "it has neither gate nor pin: the planner tells it its node when the gang has a placement"
+    stale = _stale(record, gang)
+    if stale:
+        cause, why = stale
+        return cause, f"it is pinned to {record.pin} by placement {record.epoch}, {why}"
+    placement = gang.placement
+    where = f"{record.pin or 'its node'} by placement {record.epoch}"
+    if record.refused:
+        scheduled = _scheduled(pod)
+        says = scheduled.message if scheduled else ""
+        return (
+            "refused",
+            f"kube-scheduler refused it on {where}: {says or 'without a reason'}; the gang is planned again",
+        )
+    waits = "kube-scheduler has not answered yet, or it is held until enough members have come"
+    deadline = f"; the placement is given up at {placement.spec.deadline}" if placement else ""
+    return "not-tried", f"it is pinned to {where}; {waits} ({gang.taken} have their node){deadline}"
+
+
+def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
+    """How the pin disagrees with the placement as it is now."""
+    over = "the planner deletes it (it never ran), and its owner makes it again"
+    placement, epoch = gang.placement, record.epoch or 0
+    if placement is None or epoch > placement.spec.epoch:
+        return "newer-epoch", f"which is not there (yet); if it does not come, {over}"
+    if epoch < placement.spec.epoch or not gang.active:
+        return "old-epoch", f"but the placement is now {placement.spec.epoch} ({placement.status.phase}); {over}"
+    seat = node_of(placement, record.member.pod_set, record.member.index) if record.member else None
+    if record.pin and seat != record.pin:
+        return "wrong-pin", f"which gives its seat {seat or 'no node'}; {over}"
+    return None
+
+
+def _alone(pod: Pod, lacks: Shortage | None) -> str:
+    scheduled = _scheduled(pod)
+    says = f"; kube-scheduler says: {scheduled.message}" if scheduled and scheduled.message else ""
+    if lacks is None:
+        return f"kube-scheduler decides{says}"
+    if lacks.roomy:
+        return f"{lacks.roomy} of {lacks.nodes} nodes have room for it{says}"
+    causes = ", ".join(f"{cause.nodes} {cause.words}" for cause in lacks.causes)
+    return f"of {lacks.nodes} nodes: {causes}; {lacks.nearest}{says}"
+
+
+def _lacks(scene: Scene, record: PodRecord) -> Shortage:
+    """The pod's own counts."""
+    session = scene.cycle()
+    return shortage(session, None, PodSetView("pod", record.cls, 1, 1), 1, 0)

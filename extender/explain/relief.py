@@ -1,0 +1,192 @@
+"""What would let a waiting gang start: every suggestion is tried on the planner's own cycle before it is made."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from math import ceil
+
+import numpy as np
+from msgspec.structs import replace
+
+from extender.explain.holders import Holder, holders
+from extender.explain.report import GangReport, Relief
+from extender.explain.scene import Scene
+from extender.framework import decisions
+from extender.framework.gangs import GangView
+from extender.framework.podclass import PodClass
+from extender.framework.session import Session
+from extender.framework.shortage import CORDONED, Shortage
+from muster.api.core import Node
+
+MOST_SINGLES = 3
+MOST_TRIES = 12
+MOST_TOGETHER = 24
+NAMED = 6
+Trial = Callable[[], AbstractContextManager[None]]
+
+
+class Reliever:
+    """Tries what could help one gang. `session` is the cycle in which it was seen to wait."""
+
+    def __init__(self, scene: Scene, session: Session, gang: GangView) -> None:
+        self._scene = scene
+        self._session = session
+        self._gang = gang
+
+    def find(self, report: GangReport) -> Iterator[Relief]:
+        """Suggestions, the least drastic first."""
+        match report.cause:
+            case "queue-closed" | "queue-missing":
+                yield self._queue(report.queue.name, missing=report.cause == "queue-missing")
+            case "too-few-pods":
+                missing = self._gang.min_member - self._gang.taken - self._existing()
+                yield Relief("pods", f"{missing} more {_pods(missing)} of this gang are created", tried=False)
+            case "in-flight-limit":
+                yield Relief("wait", "nothing has to be done: it is tried as soon as they have started", tried=False)
+            case "no-room" | "never-fits" | "half-placed":
+                yield from self._room(report.shortage)
+
+    def _existing(self) -> int:
+        return sum(len(seats) for seats in self._gang.open_seats().values())
+
+    def _queue(self, name: str, *, missing: bool) -> Relief:
+        open_queues = sorted(queue for queue, known in self._session.snapshot.queues.items() if known.open)
+        others = ", ".join(queue for queue in open_queues if queue != "root") or "none"
+        verb = "is created" if missing else "is opened"
+        return Relief("queue", f"queue {name!r} {verb} (open queues: {others})", (name,), tried=False)
+
+    def _room(self, lacks: Shortage | None) -> Iterator[Relief]:
+        """More room for the pod set that is short of it."""
+        cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
+        if lacks is None or lacks.miss is None or cls is None:
+            return
+        yield from self._uncordon(cls, lacks)
+        yield from self._tolerate(cls, lacks)
+        if lacks.kind != "ever":
+            yield from self._ends(cls, lacks.miss.pods)
+        yield from self._add_nodes(cls, lacks.miss.pods)
+
+    # -- nodes that are there ---------------------------------------------------------------------------------------
+
+    def _uncordon(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
+        if not any(cause.words == CORDONED for cause in lacks.causes):
+            return
+        nodes = self._behind(cls, CORDONED)
+        opened = [replace(node, spec=replace(node.spec, unschedulable=False)) for node in nodes]
+        enough = self._fewest(opened)
+        if enough:
+            names = [node.metadata.name for node in enough]
+            yield Relief("uncordon", f"{_listed(names)} {_are(names)} uncordoned", tuple(names))
+
+    def _tolerate(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
+        for cause in lacks.causes:
+            if not cause.roomy or not cause.words.startswith("has the taint"):
+                continue
+            nodes = self._behind(cls, cause.words)
+            bare = [replace(node, spec=replace(node.spec, taints=[])) for node in nodes]
+            taint = cause.words.removeprefix("has the taint ")
+            if self._fits(lambda bare=bare: self._scene.tried_nodes(bare)):  # type: ignore[misc]  # mypy: default of a lambda
+                yield Relief("tolerate", f"its pods tolerate the taint {taint} ({len(nodes)} nodes)", (taint,))
+
+    def _behind(self, cls: PodClass, words: str) -> list[Node]:
+        """Nodes that would have room were it not for this cause, most room first."""
+        snapshot = self._session.snapshot
+        code = self._session.causes.code(words)
+        order = snapshot.order
+        room = self._session.room(cls)
+        columns = order[(self._session.codes(cls, self._gang)[order] == code) & (room[order] > 0)]
+        columns = columns[np.argsort(-room[columns], kind="stable")]
+        return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
+
+    def _fewest(self, nodes: list[Node]) -> list[Node]:
+        """The smallest number of these nodes, in their order, with which the gang starts; none if all do not help."""
+        if not nodes or not self._fits(lambda: self._scene.tried_nodes(nodes)):
+            return []
+        low, high = 1, len(nodes)
+        while low < high:
+            middle = (low + high) // 2
+            if self._fits(lambda middle=middle: self._scene.tried_nodes(nodes[:middle])):  # type: ignore[misc]  # as above
+                high = middle
+            else:
+                low = middle + 1
+        return nodes[:high]
+
+    # -- what is in the way -----------------------------------------------------------------------------------------
+
+    def _ends(self, cls: PodClass, missing: int) -> Iterator[Relief]:
+        found = holders(self._scene, self._session, cls, self._gang)
+        singles = 0
+        for holder in sorted((each for each in found if each.room >= missing), key=lambda each: each.size)[:MOST_TRIES]:
+            if singles < MOST_SINGLES and self._fits_without([holder]):
+                singles += 1
+                yield Relief("ends", f"{holder.words} ends", (holder.name,))
+        if singles:
+            return
+        together = self._together(sorted(found, key=lambda each: (-each.room, each.size))[:MOST_TOGETHER], missing)
+        if together:
+            names = [holder.name for holder in together]
+            yield Relief("ends", f"{_listed([holder.words for holder in together])} end", tuple(names))
+
+    def _together(self, found: list[Holder], missing: int) -> list[Holder]:
+        """A small set: the largest holders until the gang fits, then without those that are not needed."""
+        chosen: list[Holder] = []
+        for holder in found:
+            chosen.append(holder)
+            if sum(each.room for each in chosen) >= missing and self._fits_without(chosen):
+                break
+        else:
+            return []
+        for holder in list(chosen):
+            rest = [each for each in chosen if each is not holder]
+            if self._fits_without(rest):
+                chosen = rest
+        return chosen
+
+    # -- nodes that are not there -----------------------------------------------------------------------------------
+
+    def _add_nodes(self, cls: PodClass, missing: int) -> Iterator[Relief]:
+        """Copies of the node that would hold most of these pods, were it empty."""
+        snapshot = self._session.snapshot
+        fit = np.where(self._session.codes(cls) == 0, self._session.room(cls, snapshot.allocatable), 0)[snapshot.order]
+        if not fit.any():
+            return
+        like = snapshot.nodes[int(snapshot.order[int(fit.argmax())])]
+        number = ceil(missing / int(fit.max()))
+        if like is not None and self._fits(lambda: self._scene.tried_nodes(copies(like, number))):
+            name = like.metadata.name
+            yield Relief("add-nodes", f"{number} more {'nodes' if number > 1 else 'node'} like {name} join", (name,))
+
+    # -- trying -----------------------------------------------------------------------------------------------------
+
+    def _fits_without(self, chosen: list[Holder]) -> bool:
+        gangs = [holder.name for holder in chosen if holder.gang]
+        pods = [pod for holder in chosen if not holder.gang for pod in holder.pods]
+        return self._fits(lambda: self._scene.tried_without(gangs, pods))
+
+    def _fits(self, trial: Trial) -> bool:
+        """Whether the planner would place the gang then."""
+        with trial():
+            session = self._scene.cycle()
+        return any(isinstance(each, decisions.Place) and each.gang.key == self._gang.key for each in session.decisions)
+
+
+def copies(node: Node, number: int) -> list[Node]:
+    """New empty nodes of the same kind."""
+    made = []
+    for index in range(1, number + 1):
+        name = f"{node.metadata.name}-new-{index}"
+        labels = node.metadata.labels | ({"kubernetes.io/hostname": name} if node.metadata.labels else {})
+        made.append(replace(node, metadata=replace(node.metadata, name=name, uid=name, labels=labels)))
+    return made
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _are(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _pods(number: int) -> str:
+    return "pod" if number == 1 else "pods"

@@ -1,0 +1,148 @@
+"""The answers as data; `extender.explain.text` puts them into words for a terminal."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from extender.framework.shortage import Shortage
+from muster.api.placement import AvoidedNode, NodeRun
+
+GangCause = Literal[
+    "finished",
+    "running",
+    "running-extras-wait",
+    "starting",
+    "placement-failed",
+    "half-placed",
+    "about-to-start",
+    "queue-missing",
+    "queue-closed",
+    "never-fits",
+    "too-few-pods",
+    "no-room",
+    "in-flight-limit",
+    "no-pod-group",
+    "not-considered",
+]
+PodCause = Literal[
+    "finished",
+    "running",
+    "bound",
+    "terminating",
+    "other-scheduler",
+    "no-gang",
+    "gang-missing",
+    "gated",
+    "other-gates",
+    "old-epoch",
+    "newer-epoch",
+    "wrong-pin",
+    "refused",
+    "not-tried",
+]
+
+
+class QueueReport(Struct, frozen=True, rename="camel"):
+    """The queue, and the gang's place among those that wait; places count from 1, 0 means that it does not wait."""
+
+    name: str
+    state: str
+    place: int
+    waiting: int
+    overall_place: int
+    overall_waiting: int
+    ahead: tuple[str, ...]
+    """The gangs that are tried just before it, at most three."""
+
+
+class PodSetReport(Struct, frozen=True, rename="camel"):
+    """Seats of one pod set by how far they are."""
+
+    name: str
+    replicas: int
+    minimum: int
+    requests: dict[str, str]
+    each: str
+    """The requests in words."""
+    bound: int
+    done: int
+    held: int
+    """Seats that the placement holds for pods without a node."""
+    gated: int
+    pinned: int
+    missing: int
+    """Seats that the owner may fill, but has made no pod for."""
+
+
+class PlacementReport(Struct, frozen=True, rename="camel"):
+    """The gang's placement."""
+
+    epoch: int
+    phase: str
+    deadline: str
+    left_s: float
+    """Seconds until the deadline; negative afterwards."""
+    message: str
+    pod_sets: dict[str, list[NodeRun]]
+    """Nodes in rank order."""
+
+
+class Relief(Struct, frozen=True, rename="camel"):
+    """Something that would let the gang start. Tried on the planner's own cycle unless `tried` is false."""
+
+    kind: Literal["ends", "uncordon", "tolerate", "add-nodes", "queue", "pods", "wait"]
+    sentence: str
+    names: tuple[str, ...] = ()
+    """The gangs, nodes or taints it is about."""
+    tried: bool = True
+
+
+class GangReport(Struct, frozen=True, rename="camel"):
+    """Everything about one gang."""
+
+    gang: str
+    workload: str
+    phase: str
+    job_phase: str
+    cause: GangCause
+    reason: str
+    """As in the PodGroup's condition; empty if the gang does not wait."""
+    summary: str
+    since: str
+    """When it got to where it is (RFC 3339); empty if unknown."""
+    min_member: int
+    members: int
+    """Members that have a node, or are done."""
+    queue: QueueReport
+    pod_sets: list[PodSetReport]
+    placement: PlacementReport | None = None
+    shortage: Shortage | None = None
+    avoided: list[AvoidedNode] = []
+    nodes: list[str] = []
+    """Where it runs, in words: `worker: node-0 (2), node-1`."""
+    details: list[str] = []
+    relief: list[Relief] = []
+
+
+class PodReport(Struct, frozen=True, rename="camel"):
+    """Everything about one pod."""
+
+    pod: str
+    cause: PodCause
+    summary: str
+    scheduler: str
+    node: str = ""
+    seat: str = ""
+    """Pod set and rank: `worker 3`."""
+    gates: list[str] = []
+    pin: str = ""
+    epoch: int | None = None
+    scheduler_says: str = ""
+    """kube-scheduler's own words, from the pod's condition PodScheduled."""
+    since: str = ""
+    shortage: Shortage | None = None
+    gang: GangReport | None = None
+
+
+class UnknownNameError(Exception):
+    """There is no such object; the message names what there is."""

@@ -1,0 +1,109 @@
+"""How far the seats of a gang are, and where they are."""
+
+from collections.abc import Iterable, Iterator
+
+from extender.explain.report import PodSetReport
+from extender.explain.scene import Scene
+from extender.framework.gangs import GangView, PodRecord, PodSetView
+from muster.api.placement import NodeRun, Placement, PodSetPlacement, nodes_of, runs_of
+from muster.resources.vector import PODS, to_quantities
+from muster.resources.words import vector_words
+
+SHOWN = 12
+
+
+def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
+    """Seats of one pod set, counted."""
+    requests = {name: amount for name, amount in pod_set.cls.requests.items() if name != PODS} if pod_set.cls else {}
+    done = sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
+    pods = pod_set.waiting.values()
+    held = [rank for rank, _ in _held(gang, pod_set)]
+    return PodSetReport(
+        name=pod_set.name,
+        replicas=pod_set.replicas,
+        minimum=_minimum(gang, pod_set),
+        requests=to_quantities(requests),
+        each=vector_words(requests) if pod_set.cls else "",
+        bound=max(0, len(pod_set.taken) - done),
+        done=done,
+        held=len(held),
+        gated=sum(pod.gated for pod in pods),
+        pinned=sum(bool(pod.pin) and not pod.gated for pod in pods),
+        missing=max(0, _wanted(gang, pod_set) - len(pod_set.taken) - len(pod_set.waiting)),
+    )
+
+
+def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:
+    """Nodes in rank order, one line for each pod set; of a placement if it is given, else where the members are."""
+    if placed is not None:
+        return [f"{pod_set.name}: {runs_words(pod_set.runs)}" for pod_set in placed]
+    lines = []
+    for pod_set in gang.pod_sets:
+        nodes = [node for _, node in sorted(pod_set.taken.items()) if node]
+        if nodes:
+            lines.append(f"{pod_set.name}: {runs_words(runs_of(nodes))}")
+    return lines
+
+
+def runs_words(runs: list[NodeRun]) -> str:
+    """`node-0 (2), node-1`; of very many nodes only the first are named."""
+    named = [f"{run.node} ({run.count})" if run.count > 1 else run.node for run in runs if run.node]
+    more = len(named) - SHOWN
+    return ", ".join(named[:SHOWN]) + (f" and {more} more nodes" if more > 0 else "")
+
+
+def progress(scene: Scene, gang: GangView) -> Iterator[str]:
+    """Members of an active placement that are not bound yet, by what they wait for."""
+    if gang.placement is None:
+        return
+    names: dict[str, list[str]] = {}
+    for pod_set in gang.pod_sets:
+        for rank, node in _held(gang, pod_set):
+            stage = _stage(gang.placement, pod_set.waiting.get(rank))
+            names.setdefault(stage, []).append(f"{pod_set.name} {rank} on {node}")
+    for stage, seats in names.items():
+        yield f"{len(seats)} {stage}: {listed(seats)}"
+    if scene.now and names:
+        yield f"placement {gang.placement.spec.epoch} is given up at {gang.placement.spec.deadline}"
+
+
+def listed(names: list[str], shown: int = 4) -> str:
+    """The first of many names, and how many there are more."""
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+
+
+def _stage(placement: Placement, pod: PodRecord | None) -> str:
+    if pod is None:
+        return "not created yet by the owner"
+    if pod.gated:
+        return "behind the gate, released by the planner's next cycle"
+    if pod.epoch is not None and pod.epoch != placement.spec.epoch:
+        return f"pinned by placement {pod.epoch}, which is over; deleted and made again"
+    if pod.refused:
+        return "refused by kube-scheduler"
+    return "waiting for kube-scheduler"
+
+
+def _held(gang: GangView, pod_set: PodSetView) -> Iterator[tuple[int, str]]:
+    """Ranks, with their nodes, that the active placement holds for members without a node."""
+    if gang.placement is None or not gang.active:
+        return
+    for placed in gang.placement.spec.pod_sets:
+        if placed.name == pod_set.name:
+            for rank, node in enumerate(nodes_of(placed.runs)):
+                if node and rank not in pod_set.taken:
+                    yield rank, node
+
+
+def _minimum(gang: GangView, pod_set: PodSetView) -> int:
+    return pod_set.minimum or (gang.min_member if len(gang.pod_sets) == 1 else 0)
+
+
+def _wanted(gang: GangView, pod_set: PodSetView) -> int:
+    """Seats that the owner fills as far as we know: all of a template's, else what the gang starts with."""
+    return pod_set.replicas if pod_set.template else _minimum(gang, pod_set)
+
+
+def _in(pod: PodRecord, pod_set: PodSetView) -> bool:
+    return pod.member is not None and pod.member.pod_set == pod_set.name

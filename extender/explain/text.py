@@ -1,0 +1,143 @@
+"""Reports in words, line by line; whoever prints them chooses colours by tone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from extender.explain.report import GangReport, PlacementReport, PodReport, PodSetReport, QueueReport
+from extender.explain.seats import runs_words
+from extender.framework.shortage import Cause, Shortage
+from muster.api.meta import parse_time
+
+Tone = Literal["title", "good", "bad", "plain", "hint"]
+GOOD = frozenset({"finished", "running", "bound", "starting", "about-to-start"})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: a label (which may be empty) and its text."""
+
+    label: str
+    text: str
+    tone: Tone = "plain"
+
+
+def lines_of(report: GangReport | PodReport, now: float) -> list[Line]:
+    """The whole report; `now` is seconds since the epoch, for ages."""
+    return list(_pod(report, now) if isinstance(report, PodReport) else _gang(report, now))
+
+
+def _pod(report: PodReport, now: float) -> Iterator[Line]:
+    yield Line("", f"pod {report.pod}", "title")
+    yield Line("", report.summary, "good" if report.cause in GOOD else "bad")
+    yield Line("scheduler", report.scheduler)
+    if report.since:
+        yield Line("since", f"{report.since}{_age(report.since, now)}")
+    if report.seat:
+        yield Line("seat", report.seat)
+    if report.node:
+        yield Line("node", report.node)
+    elif report.pin:
+        yield Line("pinned to", f"{report.pin} (placement {report.epoch})")
+    if report.gates:
+        yield Line("gates", ", ".join(report.gates))
+    if report.scheduler_says:
+        yield Line("kube-scheduler", report.scheduler_says)
+    if report.shortage:
+        yield from _nodes(report.shortage)
+    if report.gang:
+        yield Line("", "")
+        yield from _gang(report.gang, now)
+
+
+def _gang(report: GangReport, now: float) -> Iterator[Line]:
+    of = f" of {report.workload}" if report.workload else ""
+    yield Line("", f"gang {report.gang}{of}" if report.gang else report.workload, "title")
+    yield Line("", report.summary, "good" if report.cause in GOOD else "bad")
+    phases = [f"PodGroup {report.phase}"] if report.phase else []
+    phases += [f"Job {report.job_phase}"] if report.job_phase else []
+    since = f", since {report.since}{_age(report.since, now)}" if report.since else ""
+    yield Line("phase", (", ".join(phases) or "none") + since)
+    yield Line("queue", _queue(report.queue))
+    for pod_set in report.pod_sets:
+        yield Line("needs", _needs(pod_set, report.min_member))
+        yield Line("has", _has(pod_set))
+    yield Line("placement", _placement(report.placement) if report.placement else "none")
+    for nodes in report.nodes or _planned(report.placement):
+        yield Line("on", nodes)
+    for detail in report.details:
+        yield Line("members", detail)
+    if report.shortage:
+        yield from _nodes(report.shortage)
+    for each in report.avoided:
+        until = f" until {each.until}" if each.until else ""
+        yield Line("refused", f"{each.node} refused a member and is left out{until}")
+    for relief in report.relief:
+        yield Line("would help", relief.sentence, "hint")
+
+
+def _queue(queue: QueueReport) -> str:
+    text = f"{queue.name} ({queue.state})" if queue.state else queue.name
+    if not queue.place:
+        return text
+    text += f", place {queue.place} of {queue.waiting} in it, {queue.overall_place} of {queue.overall_waiting} overall"
+    return text + (f"; after {', '.join(queue.ahead)}" if queue.ahead else "")
+
+
+def _needs(pod_set: PodSetReport, min_member: int) -> str:
+    minimum = f"{pod_set.minimum} of them start together" if pod_set.minimum else f"{min_member} start together"
+    pods = "1 pod" if pod_set.replicas == 1 else f"{pod_set.replicas} pods"
+    return f"{pod_set.name}: {pods}, {minimum}; each {pod_set.each or 'of unknown size'}"
+
+
+def _has(pod_set: PodSetReport) -> str:
+    counts = (
+        (pod_set.bound, "bound"),
+        (pod_set.done, "done"),
+        (pod_set.held, "held by the placement"),
+        (pod_set.gated, "behind the gate"),
+        (pod_set.pinned, "pinned, not bound"),
+        (pod_set.missing, "not created"),
+    )
+    return f"{pod_set.name}: " + (", ".join(f"{count} {words}" for count, words in counts if count) or "nothing")
+
+
+def _placement(placement: PlacementReport) -> str:
+    text = f"epoch {placement.epoch}, {placement.phase}"
+    if placement.phase in {"Planned", "Binding"}:
+        late = f"{-placement.left_s:.0f} s ago" if placement.left_s < 0 else f"in {placement.left_s:.0f} s"
+        text += f", deadline {placement.deadline} ({late})"
+    return text + (f": {placement.message}" if placement.message else "")
+
+
+def _planned(placement: PlacementReport | None) -> list[str]:
+    if placement is None or placement.phase == "Abandoned":
+        return []
+    return [f"{name}: {runs_words(runs)}" for name, runs in placement.pod_sets.items()]
+
+
+def _nodes(lacks: Shortage) -> Iterator[Line]:
+    have = "has" if lacks.roomy == 1 else "have"
+    empty = " when it is empty" if lacks.kind == "ever" else ""
+    yield Line(
+        "nodes", f"{lacks.nodes} in the cluster{empty}, {lacks.roomy} of them {have} room for a pod of {lacks.pod_set}"
+    )
+    for cause in lacks.causes:
+        yield Line("", _cause(cause))
+    if lacks.nearest:
+        yield Line("nearest miss", lacks.nearest)
+
+
+def _cause(cause: Cause) -> str:
+    more = cause.nodes - len(cause.examples)
+    names = ", ".join(cause.examples) + (f" and {more} more" if more > 0 else "")
+    roomy = f"; {cause.roomy} of them with room" if cause.roomy else ""
+    return f"{cause.nodes} {cause.words} ({names}{roomy})"
+
+
+def _age(moment: str, now: float) -> str:
+    seconds = now - (parse_time(moment) or now)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f" ({int(seconds // size)} {unit} ago)"
+    return f" ({max(0, int(seconds))} s ago)"
