@@ -10,9 +10,10 @@ from typing import Any
 from extender.framework.state import State
 from muster.api.base import Resource
 from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS, PRIORITY_CLASSES
+from muster.api.core import NAMESPACES, NODES, PODS, PRIORITY_CLASSES
 from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,10 @@ class Fed:
 
 FEED = (
     Fed(NODES, State.on_node),
+    Fed(NAMESPACES, State.on_namespace),
+    Fed(STORAGE_CLASSES, State.on_storage_class),
+    Fed(VOLUMES, State.on_volume),
+    Fed(CLAIMS, State.on_claim),
     Fed(PRIORITY_CLASSES, State.on_priority_class),
     Fed(QUEUES, State.on_queue),
     Fed(JOBS, State.on_job),

@@ -27,6 +27,8 @@ class PodRecord:
     """Key (`namespace/name`) of its PodGroup."""
     member: Member | None
     cls: PodClass
+    labels: dict[str, str]
+    """The pod's own; not a copy."""
     node: str
     """Where it is bound (or being bound by us); empty if it is not."""
     phase: str
@@ -66,6 +68,13 @@ class PodSetView:
     waiting: dict[int, PodRecord] = field(default_factory=dict)
     template: bool = False
     """Pods may be made from a template, so a seat needs no pod yet."""
+    mixed: bool = False
+    """Some waiting pods are of another class than the set, e.g. because each has a claim of its own."""
+
+    def class_of(self, rank: int) -> PodClass | None:
+        """What the pod with this rank is, or will be."""
+        pod = self.waiting.get(rank) if self.mixed else None
+        return pod.cls if pod else self.cls
 
     def open_seats(self, *, begun: bool) -> list[int]:
         """Ranks that can be given a node now, in order.

@@ -6,13 +6,16 @@ bound to it, or a seat that a placement holds for a pod that is not bound yet.
 """
 
 import re
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.framework.census import Census
 from extender.framework.podclass import PodClass
+from extender.framework.queries import Mark
 from muster.api.core import Node
 from muster.resources.pods import node_allocatable
 from muster.resources.vector import Vector
@@ -27,6 +30,14 @@ class Charge:
 
     node: str
     cls: PodClass
+    leaving: bool = False
+    """It is a pod that is being deleted."""
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """What it is counted under."""
+        charged = self.cls.charged
+        return tuple(mark for mark in charged if mark[0] != "staying") if self.leaving and charged else charged
 
 
 class NodeTable:
@@ -42,6 +53,9 @@ class NodeTable:
         self.generation = 0
         self.version = 0
         """Grows with every change of any array."""
+        self.census = Census()
+        self.claim_users: Counter[str] = Counter()
+        """Key of a claim → pods that use it."""
         self._free_columns: list[int] = []
         self._charges: dict[Hashable, Charge] = {}
         self._by_node: dict[str, set[Hashable]] = {}
@@ -71,6 +85,8 @@ class NodeTable:
         column = self.index.pop(name, None)
         if column is None:
             return
+        for holder in self._by_node.get(name, ()):
+            self.census.add(self._charges[holder].marks, column, -1)
         self.nodes[column] = None
         self.allocatable[:, column] = 0
         self.used[:, column] = 0
@@ -80,18 +96,16 @@ class NodeTable:
         self._free_columns.append(column)
         self._order = None
 
-    def charge(self, holder: Hashable, node: str, cls: PodClass) -> None:
+    def charge(self, holder: Hashable, node: str, cls: PodClass, *, leaving: bool = False) -> None:
         """Let `holder` use what `cls` requests on `node`, in place of what it used before."""
         known = self._charges.get(holder)
-        if known is not None and known.node == node and known.cls is cls:
+        if known is not None and known.node == node and known.cls is cls and known.leaving == leaving:
             return
         self.discharge(holder)
         self.version += 1
-        self._charges[holder] = Charge(node, cls)
+        charge = self._charges[holder] = Charge(node, cls, leaving)
         self._by_node.setdefault(node, set()).add(holder)
-        if node in self.index:
-            row = self.row_of(cls.requests)  # may add rows, so it comes before the array is looked at
-            self.used[:, self.index[node]] += row
+        self._count(charge, 1)
 
     def discharge(self, holder: Hashable) -> None:
         """Give back what `holder` uses; nothing happens if it uses nothing."""
@@ -103,8 +117,20 @@ class NodeTable:
         holders.discard(holder)
         if not holders:
             del self._by_node[charge.node]
-        if charge.node in self.index:
-            self.used[:, self.index[charge.node]] -= self.row_of(charge.cls.requests)
+        self._count(charge, -1)
+
+    def _count(self, charge: Charge, pods: int) -> None:
+        """One pod (or minus one) more on the node of the charge."""
+        for claim in charge.cls.claims:
+            self.claim_users[claim.key] += pods
+            if not self.claim_users[claim.key]:
+                del self.claim_users[claim.key]
+        column = self.index.get(charge.node)
+        if column is not None:
+            row = self.row_of(charge.cls.requests)  # may add rows, so it comes before the array is looked at
+            self.used[:, column] += pods * row
+            if charge.cls.charged:
+                self.census.add(charge.marks, column, pods)
 
     def charged(self, holder: Hashable) -> str | None:
         """The node that `holder` uses."""
@@ -148,14 +174,17 @@ class NodeTable:
             self.allocatable = np.pad(self.allocatable, ((0, 0), (0, grown)))
             self.used = np.pad(self.used, ((0, 0), (0, grown)))
             self.changed = np.pad(self.changed, (0, grown))
+            self.census.grow(size + grown)
             self.nodes += [None] * grown
             self._free_columns = list(range(size + grown - 1, size - 1, -1))
         column = self._free_columns.pop()
         self.index[name] = column
         self._order = None
         for holder in self._by_node.get(name, ()):
-            row = self.row_of(self._charges[holder].cls.requests)
+            charge = self._charges[holder]
+            row = self.row_of(charge.cls.requests)
             self.used[:, column] += row
+            self.census.add(charge.marks, column, 1)
         return column
 
 

@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from extender.framework.census import Counts
 from extender.framework.gangs import GangView
 from extender.framework.nodes import Amounts, NodeTable
 from extender.framework.podclass import PodClass
+from extender.framework.queries import Mark
 from extender.framework.state import State
+from extender.framework.volumes import Volumes
 from muster.api.core import Node
 from muster.api.scheduling import Queue
 
@@ -32,6 +35,15 @@ class Snapshot:
     in_flight: int
     """Seats that active placements hold for pods that are not bound yet."""
     table: NodeTable
+    census: dict[Mark, Counts]
+    """Pods with each mark per node, int32 of shape (nodes,); a mark that no pod has is left out."""
+    volumes: Volumes
+    exclusive_claims: dict[str, int]
+    """Claims that one pod at a time may use → pods that use them."""
+
+    def one_by_one(self, cls: PodClass) -> bool:
+        """Whether a pod that is placed changes where the next of this class can be, beyond its own node."""
+        return cls.dynamic or any(claim.key in self.exclusive_claims for claim in cls.claims)
 
     def name(self, column: int) -> str:
         """The node in a column."""
@@ -69,4 +81,7 @@ def take(state: State) -> Snapshot:
         free=table.allocatable - table.used,
         in_flight=state.held_seats(),
         table=table,
+        census=table.census.share(),
+        volumes=state.volumes,
+        exclusive_claims={claim: table.claim_users[claim] for claim in state.volumes.exclusive},
     )

@@ -5,20 +5,23 @@ are handed in as soon as the API server has confirmed them, before the watch tel
 arrives later is ignored. The caller holds the lock; nothing here blocks.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import count
-
-import msgspec
 
 from extender.framework.gangs import ACTIVE, GangView, PodRecord, PodSetView, Seat, seats_of
 from extender.framework.nodes import NodeTable
 from extender.framework.podclass import ClassTable
+from extender.framework.templates import Templates
+from extender.framework.volumes import Volumes
 from muster.api.batch import Job
-from muster.api.core import Node, Pod, PodSpec, PriorityClass
+from muster.api.core import Namespace, Node, Pod, PriorityClass
 from muster.api.gang import DEFAULT_POD_SET, Member, epoch_of, gang_of, gated, member_of
 from muster.api.names import GATE, NODE
 from muster.api.placement import Placement, node_of
 from muster.api.scheduling import PodGroup, Queue
+from muster.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 
 def version(text: str) -> int:
@@ -32,6 +35,7 @@ class State:
     def __init__(self) -> None:
         self.nodes = NodeTable()
         self.classes = ClassTable()
+        self.volumes = Volumes()
         self.pods: dict[str, PodRecord] = {}
         self.groups: dict[str, PodGroup] = {}
         self.placements: dict[str, Placement] = {}
@@ -44,6 +48,7 @@ class State:
         self._held: dict[str, Placement] = {}
         self._assumed: dict[str, str] = {}
         self._group_of_job: dict[str, str] = {}
+        self._templates = Templates(self.classes)
         self._arrivals: dict[str, int] = {}
         self._counter = count()
 
@@ -67,6 +72,7 @@ class State:
         if known and version(new.metadata.resource_version) < version(known.resource_version):
             return
         self._keep_pod(self._record(new), known)
+        self._meet_queries()
 
     def assume(self, uid: str, node: str) -> None:
         """A pod that we have just bound, before the watch tells."""
@@ -120,12 +126,15 @@ class State:
         job = new or old
         if job is None:
             return
+        same = old is not None and new is not None and old.spec == new.spec
         if new is None:
             self.jobs.pop(job.metadata.uid, None)
         else:
             self.jobs[job.metadata.uid] = new
+        if not same:
+            self._templates.forget(job.metadata.uid)
         key = self._group_of_job.get(job.metadata.uid)
-        if key and not (old and new and old.spec == new.spec):
+        if key and not same:
             self._touch(key)
             self._hold(key)
 
@@ -143,25 +152,63 @@ class State:
         elif old is not None:
             self.priorities.pop(old.metadata.name, None)
 
+    def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
+        """A namespace: its labels decide which pods some affinity terms mean. True if that changed anything."""
+        meta = (new or old or Namespace()).metadata
+        queries = self.classes.queries
+        known = queries.namespaces.get(meta.name)
+        if new is None:
+            queries.namespaces.pop(meta.name, None)
+        elif known == new.metadata.labels:
+            return False
+        else:
+            queries.namespaces[meta.name] = new.metadata.labels
+        if not any(query.follows_namespaces for query in queries.alive()):
+            return False
+        self._match_again(lambda namespace, _: namespace == meta.name, list(self.pods.values()))
+        return True
+
+    def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
+        """A volume claim; True if it matters to scheduling."""
+        gone = self.volumes.remove_claim(old.metadata.key) if old and new is None else False
+        return self._volumes_changed(self.volumes.put_claim(new) if new else gone)
+
+    def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
+        """A persistent volume; True if it matters to scheduling."""
+        gone = self.volumes.remove_volume(old.metadata.name) if old and new is None else False
+        return self._volumes_changed(self.volumes.put_volume(new) if new else gone)
+
+    def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
+        """A storage class; True if it matters to scheduling."""
+        gone = self.volumes.remove_class(old.metadata.name) if old and new is None else False
+        return self._volumes_changed(self.volumes.put_class(new) if new else gone)
+
+    def _volumes_changed(self, matters: bool) -> bool:  # noqa: FBT001 - private, and the one thing it is told
+        self.nodes.version += matters
+        return matters
+
     # -- views ------------------------------------------------------------------------------------------------------
 
     def gangs(self) -> list[GangView]:
         """All gangs; only those that changed are looked at anew."""
-        for key in self.dirty:
-            group = self.groups.get(key)
-            if group is None:
-                self._views.pop(key, None)
-            else:
-                self._views[key] = self._view(group)
-        self.dirty.clear()
+        while self.dirty:  # a template may bring demands that other gangs meet
+            self._look(self.dirty.pop())
         return list(self._views.values())
 
     def gang(self, key: str) -> GangView | None:
         """One gang as it is now."""
         if key in self.dirty or key not in self._views:
-            group = self.groups.get(key)
-            return self._view(group) if group else None
-        return self._views[key]
+            self.dirty.discard(key)
+            self._look(key)
+        return self._views.get(key)
+
+    def _look(self, key: str) -> None:
+        group = self.groups.get(key)
+        if group is None:
+            self._views.pop(key, None)
+        else:
+            self._views[key] = self._view(group)
+            self._meet_queries()
 
     def touch_all(self) -> None:
         """Look at every gang again, e.g. after becoming the leader."""
@@ -184,6 +231,7 @@ class State:
         for pod_set in pod_sets.values():
             existing = next(iter(pod_set.waiting.values()), None)
             pod_set.cls = existing.cls if existing else pod_set.cls
+            pod_set.mixed = any(pod.cls is not pod_set.cls for pod in pod_set.waiting.values())
         placement = self.placements.get(key)
         if placement and placement.spec.pod_group_uid != group.metadata.uid:
             placement = None
@@ -193,13 +241,35 @@ class State:
 
     def _job_sets(self, group: PodGroup, job: Job) -> dict[str, PodSetView]:
         sets = {}
-        for task in job.spec.tasks:
-            spec = msgspec.convert(task.template.get("spec") or {}, PodSpec)
-            minimum = group.spec.min_task_member.get(task.name, 0)
-            sets[task.name] = PodSetView(
-                task.name, self.classes.of_spec(spec), task.replicas, min(minimum, task.replicas), template=True
-            )
+        for template in self._templates.of(job):
+            task = template.task
+            minimum = min(group.spec.min_task_member.get(task.name, 0), task.replicas)
+            sets[task.name] = PodSetView(task.name, template.cls, task.replicas, minimum, template=True)
         return sets
+
+    # -- who meets whose demands ------------------------------------------------------------------------------------
+
+    def _meet_queries(self) -> None:
+        """Compare everybody with the queries that are new."""
+        queries = self.classes.queries
+        while queries.fresh:
+            query = queries.fresh.pop()
+            key, value = query.pair or ("", None)
+            likely = [record for record in self.pods.values() if record.labels.get(key) == value]
+            self._match_again(partial(queries.means, query), likely)
+
+    def _match_again(self, meant: Callable[[str, dict[str, str]], bool], records: list[PodRecord]) -> None:
+        """Give the pods (of these) and templates that are meant the class with the demands that they meet now."""
+        for record in records:
+            if meant(record.namespace, record.labels):
+                cls = self.classes.matched_again(record.cls, record.namespace, record.labels)
+                if cls is not record.cls:
+                    self._keep_pod(replace(record, cls=cls), record)
+        for uid in self._templates.match_again(meant):
+            key = self._group_of_job.get(uid)
+            if key:
+                self._touch(key)
+                self._hold(key)
 
     # -- pods and what they use -------------------------------------------------------------------------------------
 
@@ -214,6 +284,7 @@ class State:
             gang=f"{meta.namespace}/{gang}" if gang else None,
             member=member_of(meta),
             cls=self.classes.of_pod(pod),
+            labels=meta.labels,
             node=pod.spec.node_name or self._assumed.get(meta.uid, ""),
             phase=status.phase,
             terminating=meta.deletion_timestamp is not None,
@@ -233,7 +304,7 @@ class State:
             self._touch(known.gang)
         self.pods[record.uid] = record
         if record.node and record.phase not in {"Succeeded", "Failed"}:
-            self.nodes.charge(record.uid, record.node, record.cls)
+            self.nodes.charge(record.uid, record.node, record.cls, leaving=record.terminating)
         else:
             self.nodes.discharge(record.uid)
         if record.gang:
@@ -268,8 +339,9 @@ class State:
                 sets = {pod_set.name: pod_set for pod_set in view.pod_sets}
                 for seat, node in seats_of(placement):
                     pod_set = sets.get(seat.pod_set)
-                    if pod_set and pod_set.cls and seat.index not in pod_set.taken:
-                        self.nodes.charge(seat, node, pod_set.cls)
+                    cls = pod_set.class_of(seat.index) if pod_set else None
+                    if pod_set and cls and seat.index not in pod_set.taken:
+                        self.nodes.charge(seat, node, cls)
                         before.discard(seat)
         for seat in before:
             self.nodes.discharge(seat)
