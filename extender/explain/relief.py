@@ -7,6 +7,7 @@ from math import ceil
 import numpy as np
 from msgspec.structs import replace
 
+from extender.explain.changes import copies
 from extender.explain.holders import Holder, holders
 from extender.explain.report import GangReport, Relief
 from extender.explain.scene import Scene
@@ -167,16 +168,6 @@ class Reliever:
         with trial():
             session = self._scene.cycle()
         return any(isinstance(each, decisions.Place) and each.gang.key == self._gang.key for each in session.decisions)
-
-
-def copies(node: Node, number: int) -> list[Node]:
-    """New empty nodes of the same kind."""
-    made = []
-    for index in range(1, number + 1):
-        name = f"{node.metadata.name}-new-{index}"
-        labels = node.metadata.labels | ({"kubernetes.io/hostname": name} if node.metadata.labels else {})
-        made.append(replace(node, metadata=replace(node.metadata, name=name, uid=name, labels=labels)))
-    return made
 
 
 def _listed(names: list[str]) -> str:

@@ -14,6 +14,9 @@ COMMANDS: Final = {
     "down": "muster.cli.down:down",
     "kubectl": "muster.cli.kubectl:kubectl",
     "config": "muster.cli.config:config",
+    "explain": "muster.cli.explain:explain",
+    "simulate": "muster.cli.simulate:simulate",
+    "snapshot": "muster.cli.snapshot:snapshot",
     "demo": "muster.cli.demo:demo",
 }
 """Where each command stands; a command's module is imported when the command is used."""

@@ -1,0 +1,97 @@
+"""Another cluster than the one there is: nodes added or cordoned, workloads gone or new. Pictures are not changed."""
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from msgspec.structs import replace
+
+from extender.explain.picture import Picture
+from extender.explain.report import UnknownNameError
+from muster.api.base import Resource
+from muster.api.batch import JOBS
+from muster.api.core import NODES, PODS, Node
+from muster.api.gang import gang_of
+from muster.api.meta import Object
+from muster.api.placement import PLACEMENTS
+from muster.api.scheduling import POD_GROUPS
+
+
+@dataclass(slots=True)
+class Change:
+    """What is different; names of workloads may be `namespace/name`, else they are in `namespace`."""
+
+    namespace: str
+    without: list[str] = field(default_factory=list)
+    """Workloads (or their PodGroups) that are gone, with their pods."""
+    cordoned: list[str] = field(default_factory=list)
+    added: dict[str, int] = field(default_factory=dict)
+    """Name of a node that exists → number of new ones like it."""
+    new: list[tuple[Resource[Any], Object]] = field(default_factory=list)
+    """Objects that are submitted."""
+
+
+def changed(picture: Picture, change: Change) -> Picture:
+    """A picture with the change. Raises UnknownNameError for names that do not exist."""
+    result = Picture(
+        picture.taken_at, picture.scheduler_config, {kind: list(all_) for kind, all_ in picture.objects.items()}
+    )
+    for name in change.without:
+        _remove(result, name, change.namespace)
+    nodes = {node.metadata.name: node for node in result.of(NODES)}
+    for name in [*change.cordoned, *change.added]:
+        if name not in nodes:
+            raise UnknownNameError(_no_node(name, nodes))
+    for name in change.cordoned:
+        nodes[name] = replace(nodes[name], spec=replace(nodes[name].spec, unschedulable=True))
+    for name, number in change.added.items():
+        nodes |= {node.metadata.name: node for node in copies(nodes[name], number)}
+    result.of(NODES)[:] = nodes.values()
+    for resource, item in change.new:
+        result.put(resource, [item])
+    return result
+
+
+def copies(node: Node, number: int) -> list[Node]:
+    """New empty nodes of the same kind, not cordoned."""
+    made = []
+    for index in range(1, number + 1):
+        name = f"{node.metadata.name}-new-{index}"
+        labels = {key: name if value == node.metadata.name else value for key, value in node.metadata.labels.items()}
+        meta = replace(node.metadata, name=name, uid=name, labels=labels)
+        made.append(replace(node, metadata=meta, spec=replace(node.spec, unschedulable=False)))
+    return made
+
+
+def _remove(picture: Picture, name: str, namespace: str) -> None:
+    """Take out a workload, its gang and its pods."""
+    given, _, short = name.rpartition("/")
+    namespace = given or namespace
+    jobs = [job for job in picture.of(JOBS) if (job.metadata.namespace, job.metadata.name) == (namespace, short)]
+    groups = [
+        group
+        for group in picture.of(POD_GROUPS)
+        if group.metadata.namespace == namespace
+        and short in {group.metadata.name, *(owner.name for owner in group.metadata.owner_references)}
+    ]
+    if not jobs and not groups:
+        known = [each.metadata.name for each in picture.of(JOBS) if each.metadata.namespace == namespace]
+        near = get_close_matches(short, known, cutoff=0.4) or sorted(known)[:5]
+        there = f"; there is {', '.join(near)}" if near else ""
+        raise UnknownNameError(f"there is no job {short!r} in namespace {namespace!r}{there}")
+    gone = {item.metadata.uid for item in [*jobs, *groups]}
+    keys = {group.metadata.key for group in groups}
+    for resource in (JOBS, POD_GROUPS):
+        _keep(picture, resource, lambda item: item.metadata.uid not in gone)
+    _keep(picture, PLACEMENTS, lambda item: item.metadata.key not in keys)
+    _keep(picture, PODS, lambda item: f"{item.metadata.namespace}/{gang_of(item.metadata)}" not in keys)
+
+
+def _keep(picture: Picture, resource: Resource[Any], wanted: Any) -> None:
+    items = picture.of(resource)
+    items[:] = [item for item in items if wanted(item)]
+
+
+def _no_node(name: str, nodes: dict[str, Node]) -> str:
+    near = get_close_matches(name, nodes, cutoff=0.4) or sorted(nodes)[:5]
+    return f"there is no node {name!r}; there is {', '.join(near)}" if near else "the cluster has no nodes"

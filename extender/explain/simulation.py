@@ -1,0 +1,85 @@
+"""What the planner would do: cycles until nothing more is placed."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from extender.explain.gang import GangExplainer
+from extender.explain.report import GangReport
+from extender.explain.scene import Scene, waits
+from extender.explain.seats import where
+from extender.framework import decisions
+from extender.framework.gangs import GangView
+from muster.api.placement import PodSetPlacement, nodes_of
+
+
+class Outcome(Struct, frozen=True, rename="camel"):
+    """What becomes of one gang."""
+
+    gang: str
+    workload: str
+    submitted: bool
+    """It came with the simulation; others waited already."""
+    placed: bool
+    seats: int
+    nodes: list[str]
+    """Where, in rank order, one line for each pod set."""
+    pod_sets: list[PodSetPlacement]
+    why: GangReport | None = None
+    """Of a gang that is not placed."""
+
+
+def simulate(scene: Scene, submitted: Iterable[str]) -> list[Outcome]:
+    """Every waiting gang in the order in which they are placed or tried; `submitted` are keys of new ones.
+
+    Seats on their way do not keep a simulated gang from being tried: by the time it is, they have arrived.
+    """
+    new = set(submitted)
+    placed: list[Outcome] = []
+    while True:
+        session = scene.cycle()
+        places = [each for each in session.decisions if isinstance(each, decisions.Place) and not each.gang.begun]
+        if not places:
+            break
+        for place in places:
+            placed.append(_placed(place, new))
+            _take(scene, place)
+    explainer = GangExplainer(scene)
+    session = scene.cycle()
+    left = session.ordered_gangs([gang for gang in session.snapshot.gangs if waits(session, gang)])
+    return placed + [_left(explainer, gang, new) for gang in left]
+
+
+def _placed(place: decisions.Place, new: set[str]) -> Outcome:
+    return Outcome(
+        gang=place.gang.key,
+        workload=_workload(place.gang),
+        submitted=place.gang.key in new,
+        placed=True,
+        seats=place.new_seats,
+        nodes=where(place.gang, place.pod_sets),
+        pod_sets=place.pod_sets,
+    )
+
+
+def _left(explainer: GangExplainer, gang: GangView, new: set[str]) -> Outcome:
+    why = explainer.explain(gang, relief=False)
+    return Outcome(gang.key, _workload(gang), gang.key in new, placed=False, seats=0, nodes=[], pod_sets=[], why=why)
+
+
+def _workload(gang: GangView) -> str:
+    owner = gang.group.metadata.controller
+    return f"{owner.kind} {owner.name}" if owner else ""
+
+
+def _take(scene: Scene, place: decisions.Place) -> None:
+    """Let the gang use its nodes, and be tried no more."""
+    classes = {pod_set.name: pod_set.cls for pod_set in place.gang.pod_sets}
+    for pod_set in place.pod_sets:
+        for rank, node in enumerate(nodes_of(pod_set.runs)):
+            cls = classes.get(pod_set.name)
+            if node and cls:
+                scene.state.nodes.charge(("simulated", place.gang.key, pod_set.name, rank), node, cls)
+    group = place.gang.group
+    scene.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))

@@ -1,0 +1,75 @@
+"""Where `explain`, `snapshot` and `simulate` look: a cluster that runs, or a file of `muster snapshot`."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from extender.explain.picture import Picture
+from extender.explain.snapshotfile import load
+from extender.framework.feed import FEED
+from muster.cli.options import existing
+from muster.kube.client import Client
+from muster.kube.errors import NotFound
+from muster.local import state
+
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def cluster_options(command: F) -> F:
+    """Adds --kubeconfig, --name and --scheduler-config."""
+    for option in (
+        click.option("--scheduler-config", type=_FILE, help="The planner's configuration, if it has one."),
+        click.option("--name", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`."),
+        click.option("--kubeconfig", type=_FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"),
+    ):
+        command = option(command)
+    return command
+
+
+snapshot_option = click.option("--snapshot", type=_FILE, help="A file of `muster snapshot` in place of a cluster.")
+namespace_option = click.option("-n", "--namespace", default="default", show_default=True)
+output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+def look(
+    *, kubeconfig: Path | None, name: str | None, scheduler_config: Path | None, snapshot: Path | None = None
+) -> Picture:
+    """The picture of what the options name."""
+    config = scheduler_config.read_text(encoding="utf-8") if scheduler_config else ""
+    if snapshot is None:
+        return take(_client(kubeconfig, name), config)
+    try:
+        picture = load(snapshot.read_bytes())
+    except ValueError as error:
+        raise click.ClickException(f"{snapshot}: {error}") from error
+    picture.scheduler_config = config or picture.scheduler_config
+    return picture
+
+
+def take(client: Client, scheduler_config: str = "") -> Picture:
+    """Read the cluster: lists only."""
+    picture = Picture(time.time(), scheduler_config)
+    for fed in FEED:
+        try:
+            picture.put(fed.resource, client.list(fed.resource))
+        except NotFound as error:
+            raise click.ClickException(
+                f"the cluster at {client.server} does not know {fed.resource.plural}.{fed.resource.group}: "
+                "is Muster installed there?"
+            ) from error
+    return picture
+
+
+def _client(kubeconfig: Path | None, name: str | None) -> Client:
+    """--kubeconfig, --name, KUBECONFIG, the default plane if there is one, the user's kubeconfig: the first that is."""
+    if kubeconfig is not None:
+        return Client.load(kubeconfig)
+    default_plane = state.load(state.folder_of(state.DEFAULT_NAME)) is not None
+    if name is None and default_plane and not os.environ.get("KUBECONFIG"):
+        name = state.DEFAULT_NAME
+    return Client.load(existing(name).kubeconfig) if name else Client.load()

@@ -1,0 +1,35 @@
+"""Prints what `explain` and `simulate` found: lines for people, in colour on a terminal, or JSON."""
+
+from collections.abc import Iterable
+from textwrap import wrap
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from extender.explain.text import Line
+
+STYLES = {"title": "bold", "good": "green", "bad": "yellow", "plain": "", "hint": "cyan"}
+LABEL_WIDTH = 15
+
+
+def print_lines(lines: Iterable[Line]) -> None:
+    """Label and text in two columns; without colour and without broken lines where nobody looks at a terminal."""
+    console = Console(highlight=False)
+    for line in lines:
+        inner = bool(line.label) or line.tone in {"plain", "hint"}
+        indent = " " * LABEL_WIDTH if inner else ""
+        width = max(20, console.width - len(indent)) if console.is_terminal else 0
+        rows = wrap(line.text, width, break_long_words=False, break_on_hyphens=False) if width else [line.text]
+        for number, row in enumerate(rows or [""]):
+            label = Text(f"{line.label:<{LABEL_WIDTH}}" if inner and not number else indent, "dim")
+            text = label + Text(row, STYLES[line.tone])
+            text.rstrip()
+            console.print(text, soft_wrap=True)
+
+
+def print_json(report: Any) -> None:
+    """The report as JSON, indented."""
+    click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
