@@ -24,6 +24,7 @@ from muster.api.gang import Member, epoch_of, gang_of, member_of
 from muster.api.names import EPOCH, GROUP_NAME, NODE
 from muster.api.placement import Placement, node_of
 from muster.kube.errors import APIError
+from muster.resources.pods import pod_requests
 
 log = structlog.get_logger()
 
@@ -113,7 +114,7 @@ class Verbs:
         with self._cluster.lock:
             state = self._cluster.state
             table = state.nodes
-            row = table.row_of(state.classes.of_pod(args.pod).requests)
+            row = table.row_of(pod_requests(args.pod.spec))
             index = table.index
             columns = np.fromiter((index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
             wanted = np.flatnonzero(row)

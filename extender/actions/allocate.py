@@ -5,11 +5,10 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from extender.actions.fill import fill
 from extender.framework import decisions
 from extender.framework.counting import shortage
 from extender.framework.gangs import GangView, PodSetView
-from extender.framework.nodes import Amounts
-from extender.framework.podclass import PodClass
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage
 from extender.framework.statement import Operation, Statement
@@ -80,6 +79,8 @@ class Allocate:
 def _shape(session: Session, gang: GangView) -> Hashable:
     """Equal for gangs that fit or do not fit alike."""
     wanted = minimum_wanted(gang)
+    if any(pod_set.mixed for pod_set in gang.pod_sets):
+        return gang.key
     sets = tuple(
         (pod_set.name, pod_set.cls.key if pod_set.cls else b"", wanted[pod_set.name]) for pod_set in gang.pod_sets
     )
@@ -151,38 +152,6 @@ def _place_rest(session: Session, statement: Statement, gang: GangView) -> None:
     for pod_set in gang.pod_sets:
         ranks = gang.open_seats()[pod_set.name][filled[pod_set.name] :]
         fill(session, statement, gang, pod_set, ranks)
-
-
-def fill(session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: list[int]) -> int:
-    """Put these ranks on nodes, best nodes first and neighbouring ranks beside each other; the number placed."""
-    if not ranks or pod_set.cls is None or session.ask("pre_predicate", gang, pod_set.cls):
-        return 0
-    room = usable_room(session, gang, pod_set.cls)
-    chosen: dict[int, int] = {}
-    left = len(ranks)
-    for column in _ranked(session, pod_set.cls, room):
-        chosen[int(column)] = min(int(room[column]), left)
-        left -= chosen[int(column)]
-        if not left:
-            break
-    placed = 0
-    for column in session.snapshot.order[np.isin(session.snapshot.order, list(chosen))]:
-        count = chosen[int(column)]
-        statement.allocate(gang, pod_set.name, ranks[placed : placed + count], int(column), pod_set.cls)
-        placed += count
-    return placed
-
-
-def usable_room(session: Session, gang: GangView, cls: PodClass) -> Amounts:
-    """Pods of this class that fit on each node, 0 where a predicate says no; int64 of shape (nodes,)."""
-    return np.where(session.codes(cls, gang) == 0, session.room(cls), 0)
-
-
-def _ranked(session: Session, cls: PodClass, room: Amounts) -> Amounts:
-    """Columns with room: by score, then in the order of the nodes' names."""
-    columns = session.snapshot.order[room[session.snapshot.order] > 0]
-    scores = session.scores(cls)
-    return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
 
 
 def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:

@@ -57,7 +57,7 @@ def _hopeless(session: Session, pod_set: PodSetView, need: int) -> Shortage | No
     if pod_set.cls is None:
         return None
     room = session.room(pod_set.cls, session.snapshot.allocatable)
-    most = int(np.minimum(np.where(session.codes(pod_set.cls) == 0, room, 0), need).sum())
+    most = int(np.minimum(np.where(session.node_codes(pod_set.cls) == 0, room, 0), need).sum())
     return shortage(session, None, pod_set, need, most, kind="ever") if most < need else None
 
 

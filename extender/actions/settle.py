@@ -94,8 +94,8 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
         column = session.snapshot.table.index.get(node)
         if column is None or column >= len(session.snapshot.nodes):
             return f"node {node} is gone"
-        cls = sets[member.pod_set].cls if member.pod_set in sets else None
-        code = session.codes(cls)[column] if cls else 0
+        cls = sets[member.pod_set].class_of(member.index) if member.pod_set in sets else None
+        code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
         if code:
             return f"node {node} {session.causes.words[code]}"
     deadline = parse_time(placement.spec.deadline)

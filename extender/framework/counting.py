@@ -30,7 +30,7 @@ def shortage(
     if cls is None:
         return Shortage(pod_set.name, kind, wanted, placed, {}, len(order), 0, (), None)
     free = session.snapshot.allocatable if kind == "ever" else session.snapshot.free
-    refused = session.codes(cls, gang)[order]
+    refused = (session.node_codes(cls) if kind == "ever" else session.codes(cls, gang))[order]
     scarce = session.scarce(cls, free)[order]
     room = session.room(cls, free)[order]
     causes = _causes(session, np.where(refused == 0, scarce, refused), np.where(refused == 0, 0, room))

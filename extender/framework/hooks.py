@@ -35,9 +35,12 @@ HOOKS: dict[str, Rule] = {
     "pod_set_order": Rule.FIRST_NON_ZERO,
     "sub_group_set_order": Rule.FIRST_NON_ZERO,
     "task_order": Rule.FIRST_NON_ZERO,
-    # nodes: pre_predicate(gang, class) -> reason or ""; predicate(class) -> causes; node_order(class) -> scores
+    # nodes: pre_predicate(gang, class) -> reason or ""; predicate(class) -> causes, by the node alone;
+    # neighbour_predicate(class) -> causes, by the pods that are there now (None: they cannot matter);
+    # node_order(class) -> scores
     "pre_predicate": Rule.FIRST_ERROR,
     "predicate": Rule.FIRST_ERROR,
+    "neighbour_predicate": Rule.FIRST_ERROR,
     "node_pre_order": Rule.CALL_ALL,
     "node_order": Rule.SUM,
     "gpu_order": Rule.SUM,
@@ -133,6 +136,11 @@ AGGREGATES: dict[Rule, Callable[..., Any]] = {
 }
 
 
+MOST_CAUSES = 30_000
+"""Words name claims and labels, so there can be many; the codes are 16 bits wide."""
+OTHER_CAUSES = "refused for a reason that is not told apart any more (restart the extender to see it)"
+
+
 class Causes:
     """Why a node does not take a pod: small integer codes ↔ words. Code 0 means that it does."""
 
@@ -144,6 +152,8 @@ class Causes:
         """The code of these words; new words get a new code."""
         code = self._codes.get(words)
         if code is None:
+            if len(self.words) > MOST_CAUSES and words != OTHER_CAUSES:
+                return self.code(OTHER_CAUSES)
             code = self._codes[words] = len(self.words)
             self.words.append(words)
         return code

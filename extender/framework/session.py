@@ -68,9 +68,10 @@ class Session:
 
     def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
         """Per node (all columns), why it does not take a pod of this class, room aside; 0 where it does."""
-        codes: Codes | None = self.ask("predicate", cls)
-        if codes is None:
-            codes = np.zeros(len(self.snapshot.nodes), dtype=np.int16)
+        codes = self.node_codes(cls)
+        by_neighbours: Codes | None = self.ask("neighbour_predicate", cls)
+        if by_neighbours is not None:
+            codes = np.where(codes == 0, by_neighbours, codes)
         avoided = self.avoided.get(gang.key) if gang else None
         if avoided:
             columns = [self.snapshot.table.index[name] for name in avoided if name in self.snapshot.table.index]
@@ -78,8 +79,16 @@ class Session:
             codes[columns] = self.causes.code("refused a member of this gang a moment ago")
         return codes
 
+    def node_codes(self, cls: PodClass) -> Codes:
+        """Per node, why it does not take a pod of this class whatever other pods there are; may not be changed."""
+        codes: Codes | None = self.ask("predicate", cls)
+        return np.zeros(len(self.snapshot.nodes), dtype=np.int16) if codes is None else codes
+
     def room(self, cls: PodClass, free: Amounts | None = None) -> Amounts:
-        """How many pods of this class fit on each node by resources alone, int64 of shape (nodes,)."""
+        """How many pods of this class fit on each node by resources alone, int64 of shape (nodes,).
+
+        Two pods of a class with host ports never share a node.
+        """
         free = self.snapshot.free if free is None else free
         row = self.snapshot.row_of(cls)
         if self.snapshot.unknown_resources(cls):
@@ -88,7 +97,7 @@ class Session:
         if not len(wanted):
             return np.full(free.shape[1], LARGE)
         room: Amounts = np.maximum((free[wanted] // row[wanted, None]).min(axis=0), 0)
-        return room
+        return np.minimum(room, 1) if cls.host_ports else room
 
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
         """Per node, which resource is too scarce for one pod of this class; 0 where one fits."""

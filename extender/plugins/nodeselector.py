@@ -1,44 +1,55 @@
 """Required node affinity: terms are alternatives, the requirements of a term must all hold (core/v1 NodeSelector)."""
 
+import re
+from collections.abc import Mapping
+
 from muster.api.core import Node, NodeSelector, NodeSelectorTerm
 from muster.api.meta import LabelSelectorRequirement
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_LARGEST = 2**63 - 1
 
 
 def matches(selector: NodeSelector, node: Node) -> bool:
     """Whether one of the terms matches; a term without requirements matches nothing."""
-    return any(_term_matches(term, node) for term in selector.node_selector_terms)
+    fields = {"metadata.name": node.metadata.name}
+    return any(_term_matches(term, node.metadata.labels, fields) for term in selector.node_selector_terms)
 
 
-def _term_matches(term: NodeSelectorTerm, node: Node) -> bool:
+def matches_labels(selector: NodeSelector, labels: Mapping[str, str]) -> bool:
+    """The same for a volume's node affinity, where kube-scheduler looks at labels only."""
+    return any(_term_matches(term, labels, None) for term in selector.node_selector_terms)
+
+
+def _term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], fields: Mapping[str, str] | None) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
-    fields = {"metadata.name": node.metadata.name}
-    return all(_holds(requirement, node.metadata.labels) for requirement in term.match_expressions) and all(
-        _holds(requirement, fields) for requirement in term.match_fields
+    return all(_holds(requirement, labels) for requirement in term.match_expressions) and (
+        fields is None or all(_holds(requirement, fields) for requirement in term.match_fields)
     )
 
 
-def _holds(requirement: LabelSelectorRequirement, labels: dict[str, str]) -> bool:
+def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
     value, values = labels.get(requirement.key), requirement.values
     match requirement.operator:
         case "In":
             return value in values
         case "NotIn":
             return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
+        case "Exists" | "DoesNotExist":
+            return (value is None) == (requirement.operator == "DoesNotExist")
         case "Gt" | "Lt":
-            return _compares(requirement.operator, value, values)
+            left, right = _integer(value), _integer(values[0] if len(values) == 1 else None)
+            if left is None or right is None:
+                return False
+            return left > right if requirement.operator == "Gt" else left < right
         case _:
             return False
 
 
-def _compares(operator: str, value: str | None, values: list[str]) -> bool:
-    """Both sides must be integers; anything else does not match, as in kube-scheduler."""
-    try:
-        left, right = int(value or ""), int(values[0])
-    except (ValueError, IndexError):
-        return False
-    return left > right if operator == "Gt" else left < right
+def _integer(text: str | None) -> int | None:
+    """The 64-bit integer that is written there; anything else matches nothing, as in kube-scheduler."""
+    if text is None or not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -_LARGEST - 1 <= number <= _LARGEST else None

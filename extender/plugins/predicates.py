@@ -1,7 +1,8 @@
-"""Which nodes a pod can be on, as kube-scheduler decides it: cordon, taints, selectors and node affinity.
+"""Which nodes a pod can be on, as kube-scheduler decides it (docs/predicates.md lists what is modelled).
 
-Resources are not in here: the session counts them, since they change with every decision. The answers depend only on
-the node object, so they are kept per pod class and made anew only for nodes that changed.
+Resources are not in here: the session counts them. What the node alone decides (cordon, taints, selectors, node
+affinity) and what the pod's volumes decide is kept per pod class and made anew only for nodes that changed; what the
+pods that are there decide is `extender.plugins.crowd`.
 """
 
 from collections.abc import Mapping
@@ -10,50 +11,69 @@ from typing import Any
 import numpy as np
 
 from extender.framework.hooks import Codes
+from extender.framework.neighbours import Spread
 from extender.framework.podclass import PodClass
 from extender.framework.registry import refuse_arguments
 from extender.framework.session import Session
+from extender.framework.snapshot import Snapshot
+from extender.plugins.crowd import Crowd, Mask
 from extender.plugins.nodeselector import matches
+from extender.plugins.pernode import Domains, PerNode
+from extender.plugins.volumes import volume_refusal
 from muster.api.core import Node, Taint, Toleration
 
 CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+GONE = "is gone"
+_SELECTED, _TOLERATED = 1, 2
 
 
 class Predicates:
-    """Answers per class and node, cached by the node's generation."""
+    """Registers both kinds of predicate; its caches live from cycle to cycle."""
 
     name = "predicates"
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         refuse_arguments(self.name, arguments)
-        self._known: dict[bytes, tuple[Codes, int]] = {}
+        self._by_node, self._by_volumes, self._inclusion = PerNode(), PerNode(), PerNode()
+        self._domains = Domains()
 
     def on_session_open(self, session: Session) -> None:
-        """Register the predicate."""
+        """Register the predicates, and be told of what changes the second kind's answers."""
+        snapshot = session.snapshot
+        crowd = Crowd(session, self._domains, lambda cls, spread: self._eligible(snapshot, cls, spread))
         session.add("predicate", lambda cls: self._codes(session, cls))
+        session.add("neighbour_predicate", crowd.codes)
+        session.add("allocated", crowd.placed)
+        session.add("deallocated", crowd.taken_back)
 
     def on_session_close(self, session: Session) -> None:
         """Nothing to clean up: what is known stays for the next cycle."""
 
     def _codes(self, session: Session, cls: PodClass) -> Codes:
-        snapshot = session.snapshot
-        codes, seen = self._known.get(cls.key, (np.zeros(0, dtype=np.int16), -1))
-        size = len(snapshot.nodes)
-        if seen == snapshot.generation and len(codes) == size:
+        snapshot, causes = session.snapshot, session.causes
+
+        def by_node(cls: PodClass, node: Node | None) -> int:
+            return causes.code(refusal(cls, node) if node else GONE)
+
+        def by_volumes(cls: PodClass, node: Node | None) -> int:
+            return causes.code(volume_refusal(cls, node, snapshot.volumes) if node else GONE)
+
+        codes = self._by_node.of(cls, snapshot, by_node)
+        if not cls.claims:
             return codes
-        fresh = np.zeros(size, dtype=np.int16)
-        fresh[: len(codes)] = codes
-        stale = snapshot.changed > seen
-        stale[len(codes) :] = True
-        for column in np.flatnonzero(stale):
-            node = snapshot.nodes[column]
-            fresh[column] = session.causes.code(refusal(cls, node) if node else "is gone")
-        self._known[cls.key] = (fresh, snapshot.generation)
-        return fresh
+        volumes = self._by_volumes.of(cls, snapshot, by_volumes, other=snapshot.volumes.generation)
+        return np.where(codes == 0, volumes, codes)
+
+    def _eligible(self, snapshot: Snapshot, cls: PodClass, spread: Spread) -> Mask:
+        """Nodes on which the constraint counts pods: those that its inclusion policies leave."""
+        bits = self._inclusion.of(cls, snapshot, _inclusion)
+        wanted = _SELECTED * spread.honor_affinity | _TOLERATED * spread.honor_taints
+        mask: Mask = (bits & wanted) == wanted
+        return mask
 
 
 def refusal(cls: PodClass, node: Node) -> str:
-    """Why the node does not take pods of this class, in a few words; empty if it does (room aside)."""
+    """Why the node does not take pods of this class, in a few words; empty if it does (room and others aside)."""
     if node.spec.unschedulable and not _tolerated(CORDON_TAINT, cls.tolerations):
         return "cordoned"
     labels = node.metadata.labels
@@ -62,10 +82,30 @@ def refusal(cls: PodClass, node: Node) -> str:
     required = cls.required_node_affinity
     if required is not None and not matches(required, node):
         return "does not match the node affinity"
-    for taint in node.spec.taints:
-        if taint.effect in {"NoSchedule", "NoExecute"} and not _tolerated(taint, cls.tolerations):
-            return f"has the taint {taint.key}" + (f"={taint.value}" if taint.value else "")
-    return ""
+    taint = _untolerated(cls, node)
+    return f"has the taint {taint.key}" + (f"={taint.value}" if taint.value else "") if taint else ""
+
+
+def _inclusion(cls: PodClass, node: Node | None) -> int:
+    """Bits: the pod's node selector and affinity match, its tolerations cover the taints."""
+    if node is None:
+        return 0
+    labels, required = node.metadata.labels, cls.required_node_affinity
+    selected = all(labels.get(key) == value for key, value in cls.node_selector.items()) and (
+        required is None or matches(required, node)
+    )
+    return _SELECTED * selected | _TOLERATED * (_untolerated(cls, node) is None)
+
+
+def _untolerated(cls: PodClass, node: Node) -> Taint | None:
+    return next(
+        (
+            taint
+            for taint in node.spec.taints
+            if taint.effect in {"NoSchedule", "NoExecute"} and not _tolerated(taint, cls.tolerations)
+        ),
+        None,
+    )
 
 
 def _tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
