@@ -1,6 +1,6 @@
-"""Sees to it that the objects of a Job's plugins exist while it runs, and not after its end.
+"""Sees to it that the objects of a Job's plugins exist while it runs, and not after its end; and its claims, always.
 
-They stay through restarts: pods that come back find the same names and keys.
+Objects stay through restarts: pods that come back find the same names and keys. Claims die with the Job only.
 """
 
 from collections.abc import Sequence
@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from msgspec import to_builtins
 
 from controller.job.podgroup import owner_of
+from controller.job.volumes import claims
 from controller.plugins.base import Owned, Plugin
 from controller.worker import Retry
 from muster.api.batch import Job
+from muster.api.storage import CLAIMS
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Conflict, NotFound
 
@@ -26,9 +28,11 @@ class Objects:
         """Creates the objects, or brings them up to date after a change of the Job."""
         if self._settled.get(job.metadata.uid) == job.metadata.generation:
             return
+        for claim in claims(job):
+            self._ensure(job, Owned(CLAIMS, claim), change=False)
         for plugin in plugins:
             for owned in plugin.objects(job):
-                self._ensure(job, owned)
+                self._ensure(job, owned, change=True)
         self._settled[job.metadata.uid] = job.metadata.generation
 
     def delete(self, job: Job, plugins: Sequence[Plugin]) -> None:
@@ -49,7 +53,7 @@ class Objects:
         """The Job is gone, or at its end."""
         self._settled.pop(job.metadata.uid, None)
 
-    def _ensure(self, job: Job, owned: Owned) -> None:
+    def _ensure(self, job: Job, owned: Owned, *, change: bool) -> None:
         resource, manifest = owned
         metadata = {
             **manifest["metadata"],
@@ -68,4 +72,5 @@ class Objects:
                     f"{resource.kind} {metadata['name']} exists already and belongs to {whose}; "
                     "delete it, or give the Job another name"
                 ) from None
-            self._client.apply(resource, content)
+            if change:
+                self._client.apply(resource, content)

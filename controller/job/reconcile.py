@@ -15,6 +15,7 @@ from controller.job.ledger import KEPT_S
 from controller.job.machine import Effect, settle
 from controller.job.pods import pod, seated
 from controller.job.sync import Seat, decide
+from controller.job.volumes import claim_names, mount
 from controller.plugins.base import Plugin, PluginError
 from controller.plugins.registry import plugins_for
 from controller.worker import Retry
@@ -97,7 +98,7 @@ class Reconciler:
         decision = decide(job, pods, may_create=group.status.phase not in {"", "Pending"})
         troubles = [("FailedDelete", why) for why in self._delete(job, decision.delete, "Surplus", mark=True)]
         troubles += [("FailedCreate", why) for why in self._create(job, group, decision.create, plugins)]
-        status = statuses.with_plugins(job.status, job.spec.plugins)
+        status = statuses.with_resources(job.status, job.spec.plugins, claim_names(job))
         waiting = statuses.waiting(group, context.pods(job)) if job.status.state.phase == "Pending" else None
         self._conclude(job, status, troubles, waiting)
 
@@ -108,6 +109,7 @@ class Reconciler:
         manifests = []
         for seat in seats:
             manifest = pod(job, seat)
+            mount(job, manifest)
             for plugin in plugins:
                 plugin.shape(job, seat, manifest)
             manifests.append(seated(manifest, seat, placement))
@@ -134,7 +136,7 @@ class Reconciler:
             self._context.groups.delete(job)
             if statuses.has_plugins(status) and status.state.phase in statuses.STOPPED:
                 self._context.objects.delete(job, plugins_for(job.spec.plugins))
-                status = statuses.with_plugins(status, {})
+                status = statuses.with_resources(status, (), claim_names(job))
         self._conclude(job, status, [("FailedDelete", why) for why in failures])
 
     def _delete(self, job: Job, pods: Sequence[Pod], why: str, *, mark: bool) -> list[str]:

@@ -21,6 +21,7 @@ from muster.api.scheduling import PodGroup
 RESTART_NOTE = "muster.dev/restart"
 COMMAND_NOTE = "muster.dev/command"
 PLUGIN_NOTE = "plugin-"
+CLAIM_NOTE = "volume-pvc-"
 
 NO_TARGET = Target()
 
@@ -77,12 +78,12 @@ def commanded(status: JobStatus, command_uid: str) -> JobStatus:
     return structs.replace(status, controlled_resources=_noted(status, COMMAND_NOTE, command_uid))
 
 
-def with_plugins(status: JobStatus, plugins: Mapping[str, Any]) -> JobStatus:
-    """The status with a note of the plugins whose objects exist."""
-    others = {key: value for key, value in status.controlled_resources.items() if not key.startswith(PLUGIN_NOTE)}
-    return structs.replace(
-        status, controlled_resources={**others, **{f"{PLUGIN_NOTE}{name}": name for name in plugins}}
-    )
+def with_resources(status: JobStatus, plugins: Iterable[str], claims: Iterable[str]) -> JobStatus:
+    """The status with a note of the plugins whose objects exist, and of the claims of the Job's volumes."""
+    notes = (RESTART_NOTE, COMMAND_NOTE)
+    own = {key: value for key, value in status.controlled_resources.items() if key in notes}
+    found = {f"{PLUGIN_NOTE}{name}": name for name in plugins} | {f"{CLAIM_NOTE}{name}": name for name in claims}
+    return structs.replace(status, controlled_resources=own | found)
 
 
 def has_plugins(status: JobStatus) -> bool:

@@ -13,6 +13,7 @@ from muster.api.bus import COMMANDS
 from muster.api.core import CONFIG_MAPS, LEASES, PODS, SERVICES
 from muster.api.gang import gated
 from muster.api.scheduling import POD_GROUPS
+from muster.api.storage import CLAIMS
 from muster.kube.errors import NotFound
 from muster.local.plane import Plane
 
@@ -213,6 +214,18 @@ def test_dependencies_come_first(story: Story, namespace: str, wait_for: WaitFor
     story.create(job("j", namespace, task("first", 2), second, minAvailable=2))
     wait_for(lambda: story.job("j").status.running == 3)
     assert list(story.pods)[-1] == "j-second-0"
+
+
+def test_claims_are_made_for_the_job(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """A volume without a claim's name gets one of its own, which is the Job's."""
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    volumes = [{"mountPath": "/scratch", "volumeClaim": claim}]
+    made = story.create(job("j", namespace, task("w", 1), volumes=volumes))
+    found = wait_for(lambda: story.client.list(CLAIMS, namespace))[0]
+    assert found.metadata.controller is not None
+    assert found.metadata.controller.uid == made.metadata.uid
+    key = f"volume-pvc-{found.metadata.name}"
+    wait_for(lambda: story.job("j").status.controlled_resources.get(key) == found.metadata.name)
 
 
 def test_a_deleted_job_takes_everything_along(story: Story, namespace: str, wait_for: WaitFor) -> None:

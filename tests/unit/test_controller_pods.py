@@ -4,7 +4,8 @@ from typing import Any
 
 from controller.job.pods import pod, seated, usable
 from controller.job.sync import Seat
-from muster.api.batch import Job, JobSpec, JobStatus, PartitionPolicy, TaskSpec
+from controller.job.volumes import claims, mount
+from muster.api.batch import Job, JobSpec, JobStatus, PartitionPolicy, TaskSpec, VolumeSpec
 from muster.api.meta import ObjectMeta
 from muster.api.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
 
@@ -121,3 +122,21 @@ def test_which_placements_are_usable() -> None:
     assert not usable(placement("Abandoned"), "g")
     assert not usable(placement(), "another")
     assert not usable(None, "g")
+
+
+def test_volumes_are_mounted_and_claims_have_steady_names() -> None:
+    """A named claim is used, another one created; both are mounted in each container, a claim once."""
+    of = job()
+    of.spec.volumes = [
+        VolumeSpec(mount_path="/data", volume_claim_name="shared"),
+        VolumeSpec(mount_path="/again", volume_claim_name="shared"),
+        VolumeSpec(mount_path="/scratch", volume_claim={"accessModes": ["ReadWriteOnce"]}),
+    ]
+    (claim,) = claims(of)
+    assert claim["metadata"]["name"].startswith("j-pvc-")
+    assert claims(of) == [claim]
+    made = pod(of, seat(of, 0))
+    mount(of, made)
+    sources = {one["name"]: one["persistentVolumeClaim"]["claimName"] for one in made["spec"]["volumes"]}
+    paths = {one["mountPath"]: sources[one["name"]] for one in made["spec"]["containers"][0]["volumeMounts"]}
+    assert paths == {"/data": "shared", "/scratch": claim["metadata"]["name"]}
