@@ -1,7 +1,7 @@
 """Object metadata of meta/v1, as far as Muster reads it, and RFC 3339 times."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
@@ -86,6 +86,38 @@ class Object(Wire):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+
+class TemplateMeta(Wire):
+    """metadata of a template: what its objects are given."""
+
+    labels: dict[str, str] = field(default_factory=dict)
+    """Labels."""
+    annotations: dict[str, str] = field(default_factory=dict)
+    """Annotations."""
+    name: str = ""
+    """A name; only claims need one."""
+    namespace: str = ""
+    """Must be empty or the workload's."""
+    finalizers: list[str] = field(default_factory=list)
+    """Finalizers."""
+
+
+class Condition(Wire):
+    """One thing that holds of an object, or does not. All members but the generation must be there."""
+
+    type: str
+    """What it is about."""
+    status: Literal["True", "False", "Unknown"]
+    """Whether it holds."""
+    last_transition_time: Time
+    """Since when."""
+    reason: str
+    """One word why."""
+    message: str
+    """A sentence why."""
+    observed_generation: int | None = None
+    """The generation of the spec that it is about."""
 
 
 class ListMeta(Wire):
