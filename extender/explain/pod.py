@@ -49,7 +49,7 @@ def _why(
         return settled
     if record.other_gates and not record.gated:
         return "other-gates", f"it is held by scheduling gates that are not Muster's: {', '.join(record.other_gates)}"
-    if pod.spec.scheduler_name not in SCHEDULERS:
+    if record.gang is None and pod.spec.scheduler_name not in SCHEDULERS:
         return "other-scheduler", f"it belongs to the scheduler {pod.spec.scheduler_name!r}; Muster does not place it"
     if record.gang is None:
         return "no-gang", f"it belongs to no gang and is placed by itself; {_alone(pod, lacks)}"

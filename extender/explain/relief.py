@@ -44,7 +44,11 @@ class Reliever:
             case "in-flight-limit":
                 yield Relief("wait", "nothing has to be done: it is tried as soon as they have started", tried=False)
             case "no-room" | "never-fits" | "half-placed":
-                yield from self._room(report.shortage)
+                found = list(self._room(report.shortage))
+                yield from found
+                if not found and report.queue.ahead:
+                    ahead = f"the gangs before it start or go first: {', '.join(reversed(report.queue.ahead))}"
+                    yield Relief("wait", ahead, report.queue.ahead, tried=False)
 
     def _existing(self) -> int:
         return sum(len(seats) for seats in self._gang.open_seats().values())

@@ -11,6 +11,7 @@ from extender.actions.settle import Settle
 from extender.explain.picture import Picture, state_of
 from extender.framework import config
 from extender.framework.gangs import GangView, avoided_nodes
+from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Registry, run
 from extender.framework.session import Session
 from extender.framework.snapshot import take
@@ -31,6 +32,7 @@ class Scene:
         self._config = config.parse(picture.scheduler_config)
         self._registry = Registry(PLUGINS, ACTIONS)
         _, self._plugins = config.build(self._config, self._registry)
+        self._causes = Causes()  # one for all cycles, as plugins keep codes from one to the next
         self._pods_of: dict[str, list[Pod]] = {}
         for pod in picture.of(PODS):
             if gang := gang_of(pod.metadata):
@@ -38,7 +40,7 @@ class Scene:
 
     def cycle(self) -> Session:
         """What the planner would decide now."""
-        session = Session(take(self.state), now=self.now)
+        session = Session(take(self.state), now=self.now, causes=self._causes)
         session.avoided = avoided_nodes(session.snapshot.gangs, self.now)
         actions, _ = config.build(self._config, self._registry)
         settle: Action = Settle({}, RECOVERY_S)

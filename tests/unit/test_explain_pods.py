@@ -1,0 +1,169 @@
+"""Why a pod has no node, and what is said about names that do not exist."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+from explain_world import ExplainWorld
+
+from extender.explain.report import UnknownNameError
+from extender.framework import decisions
+from muster.api.core import Pod
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cluster with the pod `a-worker-0`, and what is said about it."""
+
+    build: Callable[[ExplainWorld], object]
+    cause: str
+    words: tuple[str, ...]
+
+
+def start(world: ExplainWorld, **pod: Any) -> None:
+    """Gang `a` with a placement, and a pod of it."""
+    world.nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)})
+    world.plan()
+    world.pod(key, "worker", 0, GPU8, **pod)
+
+
+def gated(world: ExplainWorld) -> None:
+    """Its gang has no room."""
+    world.nodes(2)
+    world.runs("first", 2, GPU8)
+    key = world.gang("a", {"worker": (2, GPU8)})
+    world.pod(key, "worker", 0, GPU8, gated=True)
+
+
+def old_epoch(world: ExplainWorld) -> None:
+    """The gang was placed again after the pod was pinned."""
+    start(world, pin="node-1", epoch=1)
+    placement = world.state.placements["ns/a"]
+    placement.spec.epoch = 2
+    world.state.on_placement(None, placement)
+
+
+def not_there(world: ExplainWorld) -> None:
+    """A pod of a gang whose PodGroup nobody has made."""
+    world.pod("ns/a", "worker", 0, GPU8, gated=True)
+
+
+def plain(world: ExplainWorld, scheduler: str, **spec: Any) -> None:
+    """A pod without a gang on a cluster of one full node."""
+    world.nodes(1)
+    world.runs("first", 1, GPU8)
+    pod = {
+        "metadata": msgspec.to_builtins(world.meta("a-worker-0")),
+        "spec": {**world.pod_spec(GPU8), "schedulerName": scheduler, **spec},
+        "status": {"phase": "Pending"},
+    }
+    world.state.on_pod(None, msgspec.convert(pod, Pod))
+
+
+CASES = {
+    "gated": Case(gated, "gated", ("behind the gate muster.dev/gang", "0 of them find a place")),
+    "pinned": Case(
+        lambda world: start(world, pin="node-0", epoch=1),
+        "not-tried",
+        ("pinned to node-0 by placement 1", "given up at"),
+    ),
+    "old epoch": Case(old_epoch, "old-epoch", ("pinned to node-1 by placement 1", "now 2 (Planned)", "makes it again")),
+    "newer epoch": Case(
+        lambda world: start(world, pin="node-0", epoch=5), "newer-epoch", ("placement 5, which is not",)
+    ),
+    "wrong pin": Case(lambda world: start(world, pin="node-1", epoch=1), "wrong-pin", ("gives its seat node-0",)),
+    "refused": Case(
+        lambda world: start(world, pin="node-0", epoch=1, refused=True),
+        "refused",
+        ("kube-scheduler refused it on node-0",),
+    ),
+    "running": Case(lambda world: start(world, node="node-0", phase="Running"), "running", ("it runs on node-0",)),
+    "bound": Case(lambda world: start(world, node="node-0"), "bound", ("it is bound to node-0",)),
+    "finished": Case(
+        lambda world: start(world, node="node-0", phase="Succeeded"), "finished", ("Succeeded on node-0",)
+    ),
+    "terminating": Case(
+        lambda world: start(world, deletion_timestamp="2027-01-15T08:00:00Z"), "terminating", ("it is being deleted",)
+    ),
+    "gang missing": Case(not_there, "gang-missing", ("its PodGroup ns/a does not exist",)),
+    "other scheduler": Case(
+        lambda world: plain(world, "default-scheduler"), "other-scheduler", ("the scheduler 'default-scheduler'",)
+    ),
+    "other gates": Case(
+        lambda world: plain(world, "muster", schedulingGates=[{"name": "example.com/wait"}]),
+        "other-gates",
+        ("not Muster's: example.com/wait",),
+    ),
+    "no gang": Case(
+        lambda world: plain(world, "muster"),
+        "no-gang",
+        ("of 1 nodes: 1 too little nvidia.com/gpu; 1 more node with 8 free nvidia.com/gpu is needed",),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_a_pod_is_explained(case: Case) -> None:
+    """Cause and sentence."""
+    world = ExplainWorld()
+    case.build(world)
+    report = world.pod_report("a-worker-0")
+    assert report.cause == case.cause, report.summary
+    for words in case.words:
+        assert words in report.summary
+
+
+def test_a_pod_says_its_seat_and_tells_of_its_gang() -> None:
+    """What the pod waits for is the gang."""
+    world = ExplainWorld()
+    gated(world)
+    report = world.pod_report("a-worker-0")
+    assert report.seat == "worker 0"
+    assert report.gates == ["muster.dev/gang"]
+    assert report.gang is not None
+    assert report.gang.cause == "no-room"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("gang", "trian-1", "there is no gang (PodGroup) 'trian-1' in namespace 'ns'; near names: train-1"),
+        ("job", "trian-1", "there is no job with a gang 'trian-1' in namespace 'ns'; near names: train-1"),
+        ("pod", "train-1-worker-1", "near names: train-1-worker-0"),
+        ("gang", "quite-else", "there are: train-1"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_near_ones(kind: str, name: str, words: str) -> None:
+    """So that a slip of the finger costs nothing."""
+    world = ExplainWorld()
+    world.nodes(1)
+    world.runs("train-1", 1, GPU8)
+    with pytest.raises(UnknownNameError) as error:
+        world.explain(name, kind)
+    assert words in str(error.value)
+
+
+def test_a_job_is_found_by_its_own_name_and_says_so_when_it_has_no_gang_yet() -> None:
+    """The PodGroup carries the Job's UID in its name; before there is one, the Job's phase is all there is."""
+    world = ExplainWorld()
+    world.nodes(1)
+    world.runs("train", 1, GPU8)
+    assert world.explain("train", "job").cause == "running"
+    group = world.state.groups["ns/train"]
+    world.state.on_pod_group(group, None)
+    report = world.explain("train", "job")
+    assert report.cause == "no-pod-group"
+    assert "look whether Muster's controller runs" in report.summary
+
+
+def test_explaining_decides_what_the_planner_decides() -> None:
+    """The sentence is the one of the condition."""
+    world = ExplainWorld()
+    gated(world)
+    [waits] = [each for each in world.plan().decisions if isinstance(each, decisions.Unschedulable)]
+    assert world.gang_report("a").summary == f"it waits: {waits.message}"
