@@ -14,7 +14,7 @@ from extender.framework.shortage import Shortage
 from extender.framework.statement import Operation, Statement
 from muster.api.placement import PodSetPlacement, runs_of
 
-IN_FLIGHT_LIMIT = 1024
+IN_FLIGHT_LIMIT = 256
 """Seats that may be on their way at once (a single larger gang excepted), so that the members of one gang reach
 kube-scheduler together and its barrier stays short."""
 

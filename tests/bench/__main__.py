@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-SUBJECTS = ("planner", "verbs", "review")
+SUBJECTS = ("planner", "verbs", "review", "throughput")
 
 
 def main() -> None:
