@@ -22,8 +22,6 @@ Toleration = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "Tolerat
 SchedulingGate = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "PodSchedulingGate"})]
 SecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "SecurityContext"})]
 PodSecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "PodSecurityContext"})]
-LocalReference = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "LocalObjectReference"})]
-"""The `name` of an object in the same namespace."""
 
 IntOrString = Annotated[int | str, Meta(extra_json_schema={"x-muster-schema": "IntOrString"})]
 """A number, or a word that stands for one."""

@@ -88,6 +88,13 @@ class Object(Wire):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
 
+class LocalReference(Wire):
+    """An object in the same namespace."""
+
+    name: str
+    """Name of the object."""
+
+
 class TemplateMeta(Wire):
     """metadata of a template: what its objects are given."""
 

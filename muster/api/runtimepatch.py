@@ -8,7 +8,6 @@ from muster.api.base import Wire
 from muster.api.embedded import (
     Affinity,
     Env,
-    LocalReference,
     PodSecurityContext,
     SchedulingGate,
     SecurityContext,
@@ -16,7 +15,7 @@ from muster.api.embedded import (
     Volume,
     VolumeMount,
 )
-from muster.api.meta import TemplateMeta, Time
+from muster.api.meta import LocalReference, TemplateMeta, Time
 
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
 Envs = Annotated[list[Env], Meta(max_length=128)]

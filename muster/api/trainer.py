@@ -5,9 +5,9 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
-from muster.api.embedded import IntOrString, LocalReference, Resources
+from muster.api.embedded import IntOrString, Resources
 from muster.api.jobset import ReplicatedJobStatus
-from muster.api.meta import Condition, Object, Time
+from muster.api.meta import Condition, LocalReference, Object, Time
 from muster.api.runtimepatch import Envs, RuntimePatch
 from muster.api.scheduling import NonNegative
 

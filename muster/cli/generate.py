@@ -1,7 +1,7 @@
 """`make generate`: writes the CRDs and the pages that are made from the wire types.
 
 Without an option it needs nothing but the repository. `--openapi-from` renews muster/crds/core.json, the API server's
-own schema of pod templates, from a cluster (its kubeconfig) or from a saved `GET /openapi/v3/api/v1`.
+own schema of Job and pod templates, from a cluster (its kubeconfig) or a saved `GET /openapi/v3/apis/batch/v1`.
 """
 
 import json
@@ -13,14 +13,13 @@ from typing import Any
 import click
 
 from muster.crds.manifest import manifests
-from muster.crds.openapi import CORE_FILE, committed_core, core_text, reduced
+from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
 from muster.crds.reference import reference
 from muster.kube.client import Client
 
 ROOT = Path(__file__).resolve().parents[2]
 CRDS = Path("charts/muster/crds")
 API_PAGE = Path("docs/api.md")
-_OPENAPI_PATH = "/openapi/v3/api/v1"
 
 
 @click.command(help=__doc__)
@@ -31,7 +30,7 @@ _OPENAPI_PATH = "/openapi/v3/api/v1"
     "--openapi-from",
     "source",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A kubeconfig, or a JSON file with the OpenAPI v3 document of core/v1.",
+    help="A kubeconfig, or a JSON file with the OpenAPI v3 document of batch/v1.",
 )
 def main(source: Path | None, *, check: bool) -> None:
     """Runs the command."""
@@ -61,12 +60,12 @@ def differences(root: Path, wanted: Mapping[Path, str]) -> list[Path]:
 
 
 def read_openapi(source: Path) -> dict[str, Any]:
-    """The OpenAPI v3 document of core/v1, from a saved answer or from the cluster of a kubeconfig."""
+    """The OpenAPI v3 document of batch/v1, from a saved answer or from the cluster of a kubeconfig."""
     document: dict[str, Any]
     if source.suffix == ".json":
         document = json.loads(source.read_bytes())
     else:
-        document = json.loads(Client.load(source).request("GET", _OPENAPI_PATH))
+        document = json.loads(Client.load(source).request("GET", OPENAPI_PATH))
     return document
 
 

@@ -1,41 +1,16 @@
-"""The five kinds that Muster installs: their names, columns, and what their Structs cannot say."""
-
-from dataclasses import dataclass
-from typing import Any
+"""The kinds that Muster installs: their names, columns, and what their Structs cannot say."""
 
 from msgspec import Struct
 
-from muster.api.base import Resource
 from muster.api.batch import JOBS, JobSpec, PartitionPolicy, VolumeSpec
 from muster.api.bus import COMMANDS, Command
 from muster.api.meta import LabelSelector
 from muster.api.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
 from muster.api.scheduling import POD_GROUPS, QUEUES, NetworkTopology, SubGroupPolicy
+from muster.crds.definition import AGE, Column, Definition
 from muster.crds.schema import Schema
+from muster.crds.training import TRAINING_DEFINITIONS, TRAINING_OVERLAYS
 
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of `kubectl get`; those with a priority above 0 are shown with `-o wide` only."""
-
-    name: str
-    type: str
-    path: str
-    priority: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """One kind. `about` opens its section in docs/api.md."""
-
-    resource: Resource[Any]
-    short_names: tuple[str, ...]
-    columns: tuple[Column, ...]
-    status_subresource: bool
-    about: str
-
-
-AGE = Column("AGE", "date", ".metadata.creationTimestamp")
 _SUBDOMAIN = {"maxLength": 253, "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"}
 
 DEFINITIONS = (
@@ -116,9 +91,11 @@ write `status.state: Closed` through the status subresource.""",
 The planner writes it before anything acts on it; `kubectl get placements -w` tells the story. To find the node of rank
 *n* of a pod set, walk its `runs`: each stands for `count` consecutive ranks.""",
     ),
+    *TRAINING_DEFINITIONS,
 )
 
 OVERLAYS: dict[type[Struct], Schema] = {
+    **TRAINING_OVERLAYS,
     JobSpec: {
         "properties": {
             "maxRetry": {"default": 3},

@@ -5,7 +5,8 @@ from typing import Any
 
 import yaml
 
-from muster.crds.definitions import DEFINITIONS, OVERLAYS, Column, Definition
+from muster.crds.definition import Column, Definition
+from muster.crds.definitions import DEFINITIONS, OVERLAYS
 from muster.crds.openapi import embedded_schemas
 from muster.crds.schema import Schema, definitions_of
 
@@ -48,6 +49,15 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
     }
     if definition.short_names:
         names["shortNames"] = list(definition.short_names)
+    version: dict[str, Any] = {
+        "name": resource.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}} if definition.status_subresource else {},
+        "schema": {"openAPIV3Schema": schema},
+    }
+    if definition.columns:  # without any, the API server shows the age
+        version["additionalPrinterColumns"] = [_column(column) for column in definition.columns]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -56,16 +66,7 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
             "group": resource.group,
             "names": names,
             "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "versions": [
-                {
-                    "name": resource.version,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}} if definition.status_subresource else {},
-                    "additionalPrinterColumns": [_column(column) for column in definition.columns],
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
+            "versions": [version],
         },
     }
 

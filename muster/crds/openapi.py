@@ -1,6 +1,6 @@
-"""The API server's own schemas of pod templates and claims, made fit for a CRD.
+"""The API server's own schemas of Job and pod templates and their parts, made fit for a CRD.
 
-core.json holds what Muster needs of `GET /openapi/v3/api/v1`, one definition a line, with the references kept;
+core.json holds what Muster needs of `GET /openapi/v3/apis/batch/v1`, one definition a line, with the references kept;
 `python -m muster.cli.generate --openapi-from …` renews it. A test compares it with the API server that the tests run.
 """
 
@@ -12,10 +12,26 @@ from typing import Any
 from muster.crds.schema import INT_OR_STRING, QUANTITY, Schema
 
 CORE_FILE = Path(__file__).with_name("core.json")
-ROOTS = {
-    "PodTemplateSpec": "io.k8s.api.core.v1.PodTemplateSpec",
-    "PersistentVolumeClaimSpec": "io.k8s.api.core.v1.PersistentVolumeClaimSpec",
+OPENAPI_PATH = "/openapi/v3/apis/batch/v1"
+_CORE = (
+    "PodTemplateSpec",
+    "PersistentVolumeClaimSpec",
+    "EnvVar",
+    "ResourceRequirements",
+    "Volume",
+    "VolumeMount",
+    "Affinity",
+    "Toleration",
+    "PodSchedulingGate",
+    "SecurityContext",
+    "PodSecurityContext",
+)
+ROOTS = {"JobTemplateSpec": "io.k8s.api.batch.v1.JobTemplateSpec"} | {
+    name: f"io.k8s.api.core.v1.{name}" for name in _CORE
 }
+"""What wire types name by `x-muster-schema`, and the API server's name for it."""
+PLAIN: dict[str, Schema] = {"IntOrString": INT_OR_STRING}
+"""The same, for what needs no definition."""
 _STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _REPLACED: dict[str, Schema] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": QUANTITY,
@@ -40,7 +56,7 @@ _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "boolean": False}
 
 
 def reduced(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of an OpenAPI v3 document of core/v1 that core.json keeps."""
+    """The part of an OpenAPI v3 document of batch/v1 (core/v1 included) that core.json keeps."""
     source = document["components"]["schemas"]
     found: dict[str, Schema] = {}
     waiting = list(ROOTS.values())
@@ -61,7 +77,7 @@ def core_text(core: Mapping[str, Any]) -> str:
 
 def embedded_schemas(core: Mapping[str, Any]) -> dict[str, Schema]:
     """The complete structural schema of each root, by its short name."""
-    return {short: _inlined({"$ref": name}, core["schemas"]) for short, name in ROOTS.items()}
+    return PLAIN | {short: _inlined({"$ref": name}, core["schemas"]) for short, name in ROOTS.items()}
 
 
 def committed_core() -> dict[str, Any]:

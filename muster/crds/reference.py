@@ -1,10 +1,11 @@
-"""docs/api.md: the fields of the five kinds as tables, made from the same schemas as the CRDs."""
+"""docs/api.md: the fields of all kinds as tables, made from the same schemas as the CRDs."""
 
 from collections.abc import Iterator
 
-from muster.crds.definitions import DEFINITIONS, Definition
+from muster.crds.definition import Definition
+from muster.crds.definitions import DEFINITIONS
 from muster.crds.manifest import kind_schemas
-from muster.crds.openapi import ROOTS
+from muster.crds.openapi import PLAIN, ROOTS
 from muster.crds.schema import Schema
 
 _INTRODUCTION = """\
@@ -24,23 +25,32 @@ _SEPARATOR = "|---|---|---|---|\n"
 def reference() -> str:
     """The whole page."""
     # A template's own fields are Kubernetes' business; here they are one row.
-    schemas = kind_schemas({name: {"type": name} for name in ROOTS})
-    sections = [_section(definition, schemas[definition.resource.kind]) for definition in DEFINITIONS]
+    schemas = kind_schemas({name: {"type": name} for name in ROOTS} | PLAIN)
+    tables: dict[str, str] = {}
+    sections = []
+    for definition in DEFINITIONS:
+        kind = definition.resource.kind
+        table = _table(schemas[kind])
+        same = tables.setdefault(table, kind)
+        sections.append(_heading(definition) + (table if same == kind else f"\nIts fields are those of {same}.\n"))
     return "\n".join([_INTRODUCTION, *sections])
 
 
-def _section(definition: Definition, schema: Schema) -> str:
+def _heading(definition: Definition) -> str:
     resource = definition.resource
     scope = "namespaced" if resource.namespaced else "cluster-scoped"
     names = ", ".join(f"`{name}`" for name in (resource.plural, *definition.short_names))
-    heading = (
+    return (
         f"## {resource.kind}\n\n`{resource.api_version}`, {scope}; kubectl knows it as {names}.\n\n{definition.about}\n"
     )
+
+
+def _table(schema: Schema) -> str:
     own = {
         name: field for name, field in schema["properties"].items() if name not in {"apiVersion", "kind", "metadata"}
     }
     rows = "".join(_rows("", {**schema, "properties": own}, shown={}))
-    return f"{heading}\n| field | type | rules | meaning |\n{_SEPARATOR}{rows}"
+    return f"\n| field | type | rules | meaning |\n{_SEPARATOR}{rows}"
 
 
 def _rows(prefix: str, schema: Schema, shown: dict[str, str]) -> Iterator[str]:
@@ -53,7 +63,7 @@ def _rows(prefix: str, schema: Schema, shown: dict[str, str]) -> Iterator[str]:
             inner = inner.get("items") or inner["additionalProperties"]
         rules = "; ".join(_rules(field, inner, required=name in required))
         meaning = field.get("description", "")
-        members = repr(inner["properties"]) if "properties" in inner else ""
+        members = repr(inner["properties"]) if inner.get("properties") else ""
         if members in shown:
             meaning = f"{meaning} Fields as in `{shown[members]}`."
         heading = path if members else f"{prefix}{name}"
@@ -69,7 +79,7 @@ def _type(schema: Schema) -> str:
     if isinstance(schema.get("additionalProperties"), dict):
         return f"map to {_type(schema['additionalProperties'])}"
     if "x-kubernetes-int-or-string" in schema:
-        return "quantity"
+        return "quantity" if "pattern" in schema else "number or word"
     if schema.get("format") == "date-time":
         return "time"
     return str(schema["type"])

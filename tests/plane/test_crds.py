@@ -13,7 +13,7 @@ from muster.api.bus import COMMANDS
 from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.crds.definitions import DEFINITIONS
-from muster.crds.openapi import committed_core, reduced
+from muster.crds.openapi import OPENAPI_PATH, committed_core, reduced
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
 from muster.local.parts import API_SERVER, ETCD
@@ -97,7 +97,7 @@ def job_with(path: str, value: Any) -> dict[str, Any]:
 
 
 def test_every_crd_is_established_and_structural(client: Client) -> None:
-    """The API server serves all five kinds and has nothing to complain about."""
+    """The API server serves all kinds and has nothing to complain about."""
     items = raw(client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
     conditions = {item["metadata"]["name"]: item["status"]["conditions"] for item in items}
     assert set(conditions) == {f"{each.resource.plural}.{each.resource.group}" for each in DEFINITIONS}
@@ -107,7 +107,7 @@ def test_every_crd_is_established_and_structural(client: Client) -> None:
 
 def test_the_committed_core_schemas_are_this_api_servers(client: Client) -> None:
     """core.json is what `--openapi-from` would write for the Kubernetes version that Muster is built with."""
-    assert reduced(raw(client, "/openapi/v3/api/v1")) == committed_core()
+    assert reduced(raw(client, OPENAPI_PATH)) == committed_core()
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def document() -> dict[str, Any]:
         },
     }
     schemas = {
+        **{name: {"type": "object"} for name in ROOTS.values()},
         ROOTS["PodTemplateSpec"]: template,
-        ROOTS["PersistentVolumeClaimSpec"]: {"type": "object"},
         f"{CORE}.Port": port,
         f"{CORE}.Unused": {"type": "object"},
     }

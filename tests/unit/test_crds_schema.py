@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from muster.api.base import Wire
 from muster.crds.definitions import DEFINITIONS
 from muster.crds.manifest import kind_schemas, manifests
-from muster.crds.openapi import committed_core, embedded_schemas
+from muster.crds.openapi import PLAIN, ROOTS, committed_core, embedded_schemas
 from muster.crds.schema import QUANTITY, Schema, definitions_of, field_descriptions, merged
 
 
@@ -138,7 +138,7 @@ def test_generated_schemas_are_structural(kind: str) -> None:
 @pytest.mark.parametrize("kind", [definition.resource.kind for definition in DEFINITIONS])
 def test_every_field_of_ours_has_a_description(kind: str) -> None:
     """`kubectl explain` always says something; templates are left to Kubernetes' own documentation."""
-    stubs = {name: {"type": "object"} for name in ("PodTemplateSpec", "PersistentVolumeClaimSpec")}
+    stubs = {name: {"type": "object"} for name in (*ROOTS, *PLAIN)}
     schema = kind_schemas(stubs)[kind]
     missing = [
         f"{path}.{name}"

@@ -1,0 +1,200 @@
+"""TrainJob and its runtimes: their names and columns, and the rules that their Structs cannot say.
+
+Rules and defaults are those that Kubeflow Trainer's clients rely on. Muster takes a little more: `auto`, `cpu` and
+`gpu` for `numProcPerNode`, and Intel MPI and MPICH as implementations.
+"""
+
+from msgspec import Struct
+
+from muster.api import jobset, runtimepatch, trainer, trainingruntime
+from muster.api.meta import Condition
+from muster.crds.definition import AGE, Column, Definition
+from muster.crds.schema import Schema
+
+_TRAIN_JOB = """A training job in a few lines: which runtime it runs on, and what differs from it.
+
+After creation only `suspend` and `runtimePatches` may change, and those of the patches that decide where pods go only
+while the job is suspended. `status` carries no condition before the job is suspended, complete or failed: clients read
+one as the end of the job."""
+
+_RUNTIME = """What TrainJobs of its namespace become: a JobSet's template, and which framework sets the pods up.
+
+Job templates tell their step of the TrainJob by the label `trainer.kubeflow.org/trainjob-ancestor-step`: `trainer`,
+with a container `node`, or `dataset-initializer` or `model-initializer`, with a container of the same name. Label
+`trainer.kubeflow.org/framework` tells clients what it is for; `trainer.kubeflow.org/support: deprecated` makes its
+users read a warning."""
+
+_CLUSTER_RUNTIME = """What TrainJobs of all namespaces become. Muster brings `torch-distributed`, `mpi-distributed`,
+`jax-distributed`, `plain` and the `torchtune-…` runtimes."""
+
+TRAINING_DEFINITIONS = (
+    Definition(
+        resource=trainer.TRAIN_JOBS,
+        short_names=("tj",),
+        status_subresource=True,
+        columns=(
+            Column("State", "string", ".status.conditions[-1:].type"),
+            Column("Runtime", "string", ".spec.runtimeRef.name", priority=1),
+            Column("Age", AGE.type, AGE.path),
+        ),
+        about=_TRAIN_JOB,
+    ),
+    Definition(
+        resource=trainingruntime.TRAINING_RUNTIMES,
+        short_names=("tr",),
+        status_subresource=False,
+        columns=(),
+        about=_RUNTIME,
+    ),
+    Definition(
+        resource=trainingruntime.CLUSTER_TRAINING_RUNTIMES,
+        short_names=("ctr",),
+        status_subresource=False,
+        columns=(),
+        about=_CLUSTER_RUNTIME,
+    ),
+)
+
+_LARGEST_ARGUMENT = 1024 * 1024
+_ATOMIC: Schema = {"x-kubernetes-list-type": "atomic"}
+_ARGUMENTS: Schema = {**_ATOMIC, "items": {"maxLength": _LARGEST_ARGUMENT}}
+
+
+def _rule(rule: str, message: str) -> Schema:
+    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
+
+
+def _by(key: str) -> Schema:
+    """A list whose elements are told apart by one member."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+
+
+_IMMUTABLE = _rule("self == oldSelf", "field is immutable")
+_FIXED = _rule("self == oldSelf", "Value is immutable")  # JobSet's words
+_NAME = {
+    "x-kubernetes-validations": [
+        {
+            "rule": "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            "message": "metadata.name must be a DNS label: small letters, digits and '-', with a letter in front",
+        },
+        {
+            "rule": "size(self.metadata.name) <= 63",
+            "message": "metadata.name must have at most 63 characters",
+        },
+    ]
+}
+_PROCESSES = _rule(
+    "type(self) == string ? self in ['auto', 'cpu', 'gpu'] : self >= 1",
+    "must be a number of at least 1, or auto, cpu or gpu",
+)
+_SOURCES = ("torch", "mpi", "jax", "xgboost", "flux")
+_MANAGERS = f"must be {trainer.CONTROLLER} or {trainer.MULTIKUEUE}"
+
+_TRAIN_JOBS: dict[type[Struct], Schema] = {
+    trainer.TrainJob: _NAME,
+    trainer.StepInitializer: {
+        "properties": {
+            "storageUri": {"pattern": "^([A-Za-z][-A-Za-z0-9+.]*://.+|/.*)?$"},
+            "env": _by("name"),
+        }
+    },
+    trainer.Trainer: {
+        "properties": {
+            "command": _ARGUMENTS,
+            "args": _ARGUMENTS,
+            "env": _by("name"),
+            "numProcPerNode": _PROCESSES,
+        }
+    },
+    trainer.TrainJobSpec: {
+        "properties": {
+            "runtimeRef": _IMMUTABLE,
+            "initializer": _IMMUTABLE,
+            "trainer": _IMMUTABLE,
+            "runtimePatches": _by("manager"),
+            "suspend": {"default": False},
+            "activeDeadlineSeconds": {"format": "int64", **_IMMUTABLE},
+            "managedBy": {
+                "default": trainer.CONTROLLER,
+                "x-kubernetes-validations": [
+                    {"rule": f"self in ['{trainer.CONTROLLER}', '{trainer.MULTIKUEUE}']", "message": _MANAGERS},
+                    *_IMMUTABLE["x-kubernetes-validations"],
+                ],
+            },
+        }
+    },
+    trainer.TrainJobStatus: {
+        "minProperties": 1,
+        "properties": {"conditions": _by("type"), "jobsStatus": _by("name")},
+    },
+    trainer.TrainerStatus: {
+        "properties": {"metrics": _ATOMIC},
+        **_rule("has(self.lastUpdatedTime)", "lastUpdatedTime must be there"),
+    },
+    Condition: {
+        "properties": {
+            "observedGeneration": {"format": "int64", "minimum": 0},
+            "reason": {"minLength": 1, "maxLength": 1024},
+            "message": {"maxLength": 32768},
+            "type": {"maxLength": 316},
+        }
+    },
+}
+
+_PATCHES: dict[type[Struct], Schema] = {
+    runtimepatch.RuntimePatch: {"properties": {"manager": _IMMUTABLE}},
+    runtimepatch.JobSetSpecPatch: {"properties": {"replicatedJobs": _by("name")}},
+    runtimepatch.PodSpecPatch: {
+        "properties": {
+            "serviceAccountName": _IMMUTABLE,
+            "volumes": {**_by("name"), **_IMMUTABLE},
+            "initContainers": {**_by("name"), **_IMMUTABLE},
+            "containers": {**_by("name"), **_IMMUTABLE},
+            "imagePullSecrets": {**_by("name"), **_IMMUTABLE},
+            "securityContext": _IMMUTABLE,
+            "terminationGracePeriodSeconds": {"format": "int64", **_IMMUTABLE},
+            "tolerations": _ATOMIC,
+            "schedulingGates": _by("name"),
+        }
+    },
+    runtimepatch.ContainerPatch: {"properties": {"env": _by("name"), "volumeMounts": _by("name")}},
+}
+
+_RUNTIMES: dict[type[Struct], Schema] = {
+    trainingruntime.EnvTarget: {
+        "properties": {
+            "containerNames": {
+                "x-kubernetes-list-type": "set",
+                **_rule("!('node' in self)", "must not hold node: the trainer's container has the variables anyway"),
+            }
+        }
+    },
+    trainingruntime.EnvInjection: {"properties": {"targets": _by("jobName")}},
+    trainingruntime.TorchPolicy: {"properties": {"numProcPerNode": _PROCESSES}},
+    trainingruntime.MPIPolicy: {"properties": {"runLauncherAsNode": {"default": False}}},
+    trainingruntime.MLPolicy: _rule(
+        f"[{', '.join(f'has(self.{source})' for source in _SOURCES)}].filter(x, x).size() <= 1",
+        f"must have at most one of {', '.join(_SOURCES)}",
+    ),
+    jobset.JobSetSpec: {
+        "properties": {
+            "replicatedJobs": _by("name"),
+            "network": _FIXED,
+            "successPolicy": _FIXED,
+            "failurePolicy": _FIXED,
+            "startupPolicy": _FIXED,
+            "volumeClaimPolicies": {**_ATOMIC, **_FIXED},
+        },
+        **_rule(
+            "!(has(self.startupPolicy) && self.startupPolicy.startupPolicyOrder == 'InOrder' && "
+            "has(self.replicatedJobs) && self.replicatedJobs.exists(x, has(x.dependsOn)))",
+            "must have either startupPolicy InOrder or dependsOn, not both",
+        ),
+    },
+    jobset.ReplicatedJob: {"properties": {"dependsOn": {**_by("name"), "maxItems": 5, **_FIXED}}},
+    jobset.VolumeClaimPolicy: {"properties": {"templates": _ATOMIC}},
+    jobset.SuccessPolicy: {"properties": {"targetReplicatedJobs": _ATOMIC}},
+    jobset.FailurePolicyRule: {"properties": {"targetReplicatedJobs": _ATOMIC}},
+}
+
+TRAINING_OVERLAYS = _TRAIN_JOBS | _PATCHES | _RUNTIMES
