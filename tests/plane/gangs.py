@@ -2,6 +2,7 @@
 
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -10,6 +11,7 @@ from muster.api.core import PODS, Pod
 from muster.api.gang import Member, gang_of, member_of
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
+from muster.local.plane import Plane
 
 
 def job(
@@ -126,3 +128,11 @@ def phase_of(kubectl: Callable[..., Any], name: str, namespace: str) -> str:
     """The phase of a Volcano Job."""
     status = kubectl.json("get", "vcjob", name, "--namespace", namespace).get("status", {})  # type: ignore[attr-defined]
     return str(status.get("state", {}).get("phase", ""))
+
+
+def metric(plane: Plane, part: str, line: str) -> float:
+    """One sample of a process's metrics; 0 if it has none yet."""
+    port = plane.state.ports[f"{part}-status"]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        lines = answer.read().decode().splitlines()
+    return next((float(text.rpartition(" ")[2]) for text in lines if text.startswith(line + " ")), 0.0)

@@ -1,11 +1,10 @@
 """Any process may be killed at any moment: gangs still run whole, once."""
 
-import urllib.request
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import History, job
+from gangs import History, job, metric
 
 from muster.api.batch import JOBS
 from muster.api.core import EVENTS, PODS
@@ -29,14 +28,6 @@ def assert_whole(history: History, name: str, replicas: int) -> None:
     alive = [life for life in history.of(f"{name}-") if life.gone is None]
     assert sorted(life.member.index for life in alive if life.member) == list(range(replicas))
     assert all(len(life.nodes) == 1 for life in alive)
-
-
-def metric(plane: Plane, part: str, line: str) -> float:
-    """One sample of a process's metrics; 0 if it has none yet."""
-    port = plane.state.ports[f"{part}-status"]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-        lines = answer.read().decode().splitlines()
-    return next((float(text.rpartition(" ")[2]) for text in lines if text.startswith(line + " ")), 0.0)
 
 
 def test_the_extender_is_killed_between_placement_and_binding(
