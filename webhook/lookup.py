@@ -1,11 +1,13 @@
 """What handlers look up: queues and owning Jobs, from a cache, with one live read where the cache does not know."""
 
 from collections.abc import Iterable
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from muster.api import names
+from muster.api.apps import STATEFUL_SETS
 from muster.api.base import Resource
-from muster.api.core import INDEXED_JOBS, IndexedJob
+from muster.api.batch import JOBS
+from muster.api.core import INDEXED_JOBS
 from muster.api.meta import Object, OwnerReference
 from muster.api.scheduling import QUEUES, Queue
 from muster.kube.client import Client
@@ -34,8 +36,8 @@ class Queues(Protocol):
 class Owners(Protocol):
     """The owners of pods."""
 
-    def job(self, namespace: str, owner: OwnerReference) -> IndexedJob | None:
-        """The batch/v1 Job that is meant (same UID), or None if it is gone; APIError if that could not be found out."""
+    def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
+        """The owner that is meant (same UID), or None if it is gone; APIError if that could not be found out."""
 
 
 class Cached(Generic[T]):
@@ -83,14 +85,16 @@ class QueueLookup:
 
 
 class OwnerLookup:
-    """`Owners` from the API server; only Jobs with a framework label are kept in memory."""
+    """`Owners` from the API server; only owners with a framework label are kept in memory."""
 
     def __init__(self, client: Client) -> None:
-        self.jobs = Cached(client, INDEXED_JOBS, label_selector=names.FRAMEWORK)
+        kinds: tuple[Resource[Any], ...] = (INDEXED_JOBS, STATEFUL_SETS, JOBS)
+        self.caches = {kind: Cached(client, kind, label_selector=names.FRAMEWORK) for kind in kinds}
 
-    def job(self, namespace: str, owner: OwnerReference) -> IndexedJob | None:
+    def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """See `Owners`."""
-        return self.jobs.get(owner.name, namespace, uid=owner.uid)
+        found: Object | None = self.caches[source].get(owner.name, namespace, uid=owner.uid)
+        return found
 
 
 def _parent(queue: Queue) -> Iterable[str]:

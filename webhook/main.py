@@ -23,18 +23,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     queues, owners = QueueLookup(client), OwnerLookup(client)
     health = Health()
     health.add_check("queues", _synced(queues.cached))
-    health.add_check("jobs", _synced(owners.jobs))
+    for kind, cached in owners.caches.items():
+        health.add_check(f"{kind.plural}.{kind.group}", _synced(cached))
+    reflectors = [cached.reflector for cached in (queues.cached, *owners.caches.values())]
     status = StatusServer(arguments.status_port, health, host=arguments.host)
 
     def start() -> None:
-        queues.cached.reflector.start()
-        owners.jobs.reflector.start()
+        for reflector in reflectors:
+            reflector.start()
         status.start()
 
     def stop() -> None:
         status.stop()
-        queues.cached.reflector.stop()
-        owners.jobs.reflector.stop()
+        for reflector in reflectors:
+            reflector.stop()
 
     serve(
         create_app(routes(queues, owners, registry.framework())),

@@ -1,9 +1,9 @@
 """Runs the plugins: grouped by protocol once, then always in the same order."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from muster.runtime.fields import Findings
+from muster.runtime.component import Compiled, Component
+from muster.runtime.fields import Findings, InvalidFieldError
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan
 from muster.runtime.protocols import (
@@ -19,9 +19,13 @@ from muster.runtime.protocols import (
 
 
 class Framework:
-    """The plugins in the order given; ValueError for two of one framework, or two that compute a status."""
+    """The plugins in the order given.
+
+    ValueError for two plugins of one name or one framework, or two that compute a status: all found at start-up.
+    """
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
+        self.plugins = tuple(plugins)
         self.validations = [plugin for plugin in plugins if isinstance(plugin, CustomValidation)]
         self.ml_policies = [plugin for plugin in plugins if isinstance(plugin, EnforceMLPolicy)]
         self.pod_group_policies = [plugin for plugin in plugins if isinstance(plugin, EnforcePodGroupPolicy)]
@@ -30,8 +34,8 @@ class Framework:
         self.watch_extensions = [plugin for plugin in plugins if isinstance(plugin, WatchExtension)]
         self.status = _only([plugin for plugin in plugins if isinstance(plugin, TrainJobStatus)])
         self.frameworks = sorted(policy.framework for policy in self.ml_policies)
-        if len(set(self.frameworks)) < len(self.frameworks):
-            raise ValueError(f"two plugins set up the same framework: {', '.join(self.frameworks)}")
+        _unique("set up the same framework", self.frameworks)
+        _unique("have the same name", [plugin.name for plugin in plugins])
 
     def validate(self, info: Info) -> Findings:
         """What all plugins object to, together."""
@@ -51,9 +55,32 @@ class Framework:
             network.identify_pod_network(info)
         return info.freeze()
 
-    def build(self, plan: Plan) -> list[Mapping[str, Any]]:
-        """The objects of all component builders, in order."""
-        return [component for builder in self.component_builders for component in builder.build(plan)]
+    def build(self, plan: Plan) -> list[Component]:
+        """The objects of all component builders, in order of their stages and then of the builders."""
+        components = [component for builder in self.component_builders for component in builder.build(plan)]
+        return sorted(components, key=lambda component: component.stage)
+
+    def compile(self, info: Info) -> Compiled:
+        """Validates, plans and builds; `info` is used up."""
+        findings = self.validate(info)
+        if findings.errors:
+            return Compiled(None, (), findings)
+        try:
+            plan = self.plan(info)
+        except InvalidFieldError as error:
+            findings.errors.append(error.error)
+            return Compiled(None, (), findings)
+        return Compiled(plan, tuple(self.build(plan)), findings)
+
+    def watched(self) -> list[str]:
+        """Kinds (`plural.group`) whose changes matter to somebody, each once."""
+        return sorted({kind for plugin in self.watch_extensions for kind in plugin.watched()})
+
+
+def _unique(what: str, names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"two plugins {what}: {', '.join(twice)}")
 
 
 def _only(plugins: Sequence[TrainJobStatus]) -> TrainJobStatus | None:

@@ -1,11 +1,30 @@
 """The builder that plugins work on; `freeze` makes it a plan."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from muster.api.core import Container as WireContainer
+from muster.api.core import EnvVar as WireEnv
+from muster.api.core import PodSpec
+from muster.api.trainer import TrainJob
+from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.resources.pods import pod_requests
 from muster.resources.vector import Vector, vector
-from muster.runtime.plan import ContainerPlan, Endpoints, EnvVar, Plan, PodSetPlan, Value
+from muster.runtime.endpoints import Endpoints
+from muster.runtime.plan import ContainerPlan, EnvVar, Gang, Mount, Owner, Plan, PodSetPlan, Role, Volume
+from muster.runtime.settings import Setting
+from muster.runtime.values import Late, Value, settled, text
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable that a plugin wants; its value may still depend on the network."""
+
+    name: str
+    value: Value | Late
+    plugin: str
+    source: str
 
 
 @dataclass(slots=True)
@@ -14,8 +33,12 @@ class Container:
 
     path: str
     given: WireContainer
-    env: list[EnvVar] = field(default_factory=list)
+    init: bool = False
+    env: list[Variable] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
+    mounts: list[Mount] = field(default_factory=list)
+    command: Sequence[str | Late] | None = None
+    readiness: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -28,49 +51,157 @@ class Container:
         resources = self.given.resources
         return vector({**resources.limits, **resources.requests})
 
+    def set(self, plugin: str, variables: Mapping[str, tuple[Value | Late, str]]) -> None:
+        """Adds variables (name → value and what it follows from), in order; one that another plugin set stays."""
+        there = {variable.name for variable in self.env}
+        self.env += [
+            Variable(name, value, plugin, source) for name, (value, source) in variables.items() if name not in there
+        ]
+
+    def port(self, number: int) -> None:
+        """Opens a port."""
+        if number not in self.ports:
+            self.ports.append(number)
+
 
 @dataclass(slots=True)
 class PodSet:
-    """Pods of one shape, as the owner's adapter describes them.
+    """Pods of one shape, as the owner's adapter or the runtime describes them.
 
-    `rank` is how a member learns its own rank, `target` the container that runs the framework.
+    `rank` is how a member learns its own rank; `hosts` makes the host names of so many pods, in rank order; `target`
+    is the container that runs the framework, None in pods that don't. `offset` is the rank of the first pod: other pod
+    sets of the same world come before it.
     """
 
     name: str
     count: int
     rank: Value
-    endpoints: Endpoints
+    hosts: Callable[[int], Endpoints]
     subdomain: str
-    target: Container
+    target: Container | None
     containers: list[Container]
+    spec: PodSpec = field(default_factory=PodSpec)
+    role: Role = "trainer"
     slots: int | None = None
+    offset: int = 0
+    after: dict[str, str] = field(default_factory=dict)
+    volumes: list[Volume] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """The host name of each pod. In the ML policy phase take it `Late`: the network comes after."""
+        return self.hosts(self.count)
+
+    @property
+    def requests(self) -> Vector:
+        """What one pod asks for, after merging."""
+        return pod_requests(self.spec)
+
+    def container(self, name: str) -> Container | None:
+        """A container or init container by name."""
+        return next((container for container in self.containers if container.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class UserEnv:
+    """The variables that a user sets in the container that runs the framework, and the path of their list."""
+
+    variables: Sequence[WireEnv] = ()
+    path: str = ""
 
 
 @dataclass(slots=True)
 class Info:
-    """One workload on its way to a plan. `parameters` are annotations; `parameters_path` is where they stand."""
+    """One workload on its way to a plan.
+
+    `settings` are the user's parameters. `target` says which object makes the pods of a TrainJob (`Job`, `JobSet`);
+    it is empty where the owner makes its pods itself. `train_job` and `runtime` are as they came, for
+    plugins that need more than this class tells; `base` is the runtime's template after merging.
+    """
 
     framework: str
-    workload: str
+    owner: Owner
     pod_sets: list[PodSet]
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    parameters_path: str = "metadata.annotations"
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    user_env: UserEnv = field(default_factory=UserEnv)
+    injections: list[Container] = field(default_factory=list)
+    gang: Gang | None = None
+    target: str = ""
+    train_job: TrainJob | None = None
+    runtime: TrainingRuntime | ClusterTrainingRuntime | None = None
+    base: Mapping[str, Any] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def workload(self) -> str:
+        """The workload as people call it, e.g. `Job train`."""
+        return str(self.owner)
+
+    @property
+    def trainers(self) -> list[PodSet]:
+        """The pod sets that train."""
+        return [pod_set for pod_set in self.pod_sets if pod_set.role == "trainer"]
+
+    @property
+    def size(self) -> int:
+        """How many pods train."""
+        return sum(pod_set.count for pod_set in self.trainers)
+
+    def setting(self, key: str) -> Setting | None:
+        """A setting, if the user has set it."""
+        return self.settings.get(key)
+
+    def leader(self) -> Value:
+        """The host name of rank 0; empty while there are no pods. Take it `Late`."""
+        return next((pod_set.endpoints[0] for pod_set in self.trainers if pod_set.count), "")
+
+    def pod_set(self, name: str) -> PodSet | None:
+        """A pod set by name."""
+        return next((pod_set for pod_set in self.pod_sets if pod_set.name == name), None)
 
     def freeze(self) -> Plan:
         """The plan so far, immutable."""
-        return Plan(self.framework, tuple(_freeze(pod_set) for pod_set in self.pod_sets))
+        return Plan(
+            framework=self.framework,
+            pod_sets=tuple(_freeze(pod_set) for pod_set in self.pod_sets),
+            owner=self.owner,
+            gang=self.gang,
+            settings=dict(self.settings),
+            target=self.target,
+            base=self.base,
+            labels=dict(self.labels),
+            annotations=dict(self.annotations),
+        )
 
 
 def _freeze(pod_set: PodSet) -> PodSetPlan:
+    containers = (_freeze_container(container) for container in pod_set.containers)
     return PodSetPlan(
         name=pod_set.name,
         count=pod_set.count,
         slots=pod_set.slots,
         endpoints=pod_set.endpoints,
         subdomain=pod_set.subdomain,
-        containers=tuple(
-            ContainerPlan(container.name, tuple(container.env), tuple(container.ports))
-            for container in pod_set.containers
-            if container.env or container.ports
-        ),
+        containers=tuple(container for container in containers if not container.empty),
+        role=pod_set.role,
+        volumes=tuple(pod_set.volumes),
+        labels=dict(pod_set.labels),
+        annotations=dict(pod_set.annotations),
+        requests=pod_set.requests,
+        after=dict(pod_set.after),
+    )
+
+
+def _freeze_container(container: Container) -> ContainerPlan:
+    return ContainerPlan(
+        name=container.name,
+        env=tuple(EnvVar(each.name, settled(each.value), each.plugin, each.source) for each in container.env),
+        ports=tuple(container.ports),
+        mounts=tuple(container.mounts),
+        command=None if container.command is None else tuple(text(word) for word in container.command),
+        readiness=container.readiness,
+        init=container.init,
     )

@@ -1,39 +1,16 @@
 """The plan: what Muster puts into the pods of one workload, and why. Immutable, and the same for every reader."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, overload
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from muster.resources.vector import Vector
+from muster.runtime.endpoints import Endpoints
+from muster.runtime.settings import Setting
+from muster.runtime.values import FieldPath, Value
 
-@dataclass(frozen=True, slots=True)
-class FieldPath:
-    """A value that the kubelet reads from the pod itself."""
-
-    path: str
-
-
-Value = str | FieldPath
-"""What an environment variable holds: a text, or a field of the pod."""
-
-
-@dataclass(frozen=True)
-class Endpoints(Sequence[str]):
-    """The host names `<prefix><rank><suffix>` in rank order, made only when looked at: there may be thousands."""
-
-    prefix: str
-    suffix: str
-    size: int
-
-    def __len__(self) -> int:
-        return self.size
-
-    @overload
-    def __getitem__(self, rank: int) -> str: ...
-    @overload
-    def __getitem__(self, rank: slice) -> list[str]: ...
-    def __getitem__(self, rank: int | slice) -> str | list[str]:
-        ranks = range(self.size)[rank]
-        return f"{self.prefix}{ranks}{self.suffix}" if isinstance(ranks, int) else [self[each] for each in ranks]
+Role = Literal["trainer", "launcher", "dataset-initializer", "model-initializer", "other"]
+"""What a pod set does: train (one rank per pod or more), start the others by mpirun, fetch data before, or else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +29,7 @@ class EnvVar:
             return {"name": self.name, "valueFrom": {"fieldRef": reference}}
         return {"name": self.name, "value": self.value}
 
-    def same(self, other: dict[str, Any]) -> bool:
+    def same(self, other: Mapping[str, Any]) -> bool:
         """Whether a container's variable says the same."""
         if isinstance(self.value, FieldPath):
             reference = (other.get("valueFrom") or {}).get("fieldRef") or {}
@@ -61,19 +38,56 @@ class EnvVar:
 
 
 @dataclass(frozen=True, slots=True)
+class Mount:
+    """Where a container sees a volume."""
+
+    volume: str
+    path: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As it stands in a container; what Muster mounts is for reading."""
+        return {"name": self.volume, "mountPath": self.path, "readOnly": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume of a pod with its provenance; `source` is the volume's JSON without its name."""
+
+    name: str
+    source: Mapping[str, Any]
+    plugin: str
+    reason: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As it stands in a pod."""
+        return {"name": self.name, **self.source}
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerPlan:
-    """What one container gets, in order."""
+    """What one container gets, in order. `command` and `readiness` are None where the container keeps its own."""
 
     name: str
     env: tuple[EnvVar, ...] = ()
     ports: tuple[int, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    command: tuple[str, ...] | None = None
+    readiness: Mapping[str, Any] | None = None
+    init: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether the container gets nothing at all."""
+        return not (self.env or self.ports or self.mounts or self.command or self.readiness)
 
 
 @dataclass(frozen=True, slots=True)
 class PodSetPlan:
     """Pods of one shape: how many, how many processes each runs, where they are found, what their containers get.
 
-    `slots` is None where the processes per pod are only known inside of the pod.
+    `slots` is None where the pods run no processes of the framework, or where their number is only known inside of the
+    pod; `requests` is what one pod asks for, limits included; `after` holds other pod sets (by name) that must be
+    Ready or Complete before pods of this one are created.
     """
 
     name: str
@@ -82,6 +96,12 @@ class PodSetPlan:
     endpoints: Endpoints
     subdomain: str
     containers: tuple[ContainerPlan, ...]
+    role: Role = "trainer"
+    volumes: tuple[Volume, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    requests: Vector = field(default_factory=dict)
+    after: Mapping[str, str] = field(default_factory=dict)
 
     def container(self, name: str) -> ContainerPlan | None:
         """The plan of a container, by name."""
@@ -89,11 +109,58 @@ class PodSetPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """The workload that a plan is for."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    def reference(self) -> dict[str, Any]:
+        """The owner reference of an object that goes away with the workload."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """Which pods start together. `pod_sets` are the members; `minimum` counts those that exist from the beginning."""
+
+    plugin: str
+    pod_sets: tuple[str, ...]
+    minimum: int
+    resources: Vector
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """The answer for one workload."""
+    """The answer for one workload.
+
+    `base` is the template that the components are built from: the merged JobSet spec of a TrainJob, empty where the
+    owner makes its pods itself. It is for reading only.
+    """
 
     framework: str
     pod_sets: tuple[PodSetPlan, ...]
+    owner: Owner = field(default_factory=Owner)
+    gang: Gang | None = None
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    target: str = ""
+    base: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     def pod_set(self, name: str) -> PodSetPlan | None:
         """The plan of a pod set, by name."""

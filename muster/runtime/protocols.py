@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from muster.runtime.component import Component
 from muster.runtime.fields import Findings
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan
@@ -29,7 +30,7 @@ class EnforceMLPolicy(Plugin, Protocol):
     framework: str
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Changes `info`; called only for its framework."""
+        """Changes `info`; called only for its framework. Host names are not known yet: use `values.Late`."""
 
 
 @runtime_checkable
@@ -45,15 +46,15 @@ class PodNetwork(Plugin, Protocol):
     """Says where the pods are found."""
 
     def identify_pod_network(self, info: Info) -> None:
-        """Changes the endpoints in `info`."""
+        """Changes `hosts` and `subdomain` of the pod sets in `info`."""
 
 
 @runtime_checkable
 class ComponentBuilder(Plugin, Protocol):
-    """Builds the objects that a workload needs beside its pods."""
+    """Builds the objects that a workload needs beside its pods, or that make its pods."""
 
-    def build(self, plan: Plan) -> Iterable[Mapping[str, Any]]:
-        """Objects, ready to apply."""
+    def build(self, plan: Plan) -> Iterable[Component]:
+        """Objects, ready to apply; none for a plan that is not its own."""
 
 
 @runtime_checkable
@@ -61,7 +62,7 @@ class WatchExtension(Plugin, Protocol):
     """Names the kinds whose changes matter to its workloads."""
 
     def watched(self) -> Iterable[str]:
-        """Kinds as `plural.group`."""
+        """Kinds as `plural.group` (`configmaps` for the core group)."""
 
 
 @runtime_checkable

@@ -1,15 +1,41 @@
-"""The built-in plugins, in the order in which they run."""
+"""The plugins in the order in which they run: the built-in ones, then those of third parties by name.
+
+A third party's package names its plugin class in its metadata, and Muster finds it when both are installed:
+
+    [project.entry-points."muster.runtime"]
+    mpi-on-my-fabric = "my_package:MyPlugin"
+"""
+
+from importlib.metadata import EntryPoint, entry_points
 
 from muster.runtime.framework import Framework
 from muster.runtime.plugins.torch import Torch
 from muster.runtime.protocols import Plugin
 
+ENTRY_POINTS = "muster.runtime"
+
 
 def plugins() -> list[Plugin]:
-    """A new instance of each, in fixed order."""
+    """A new instance of each built-in plugin, in fixed order."""
     return [Torch()]
 
 
+def third_party() -> list[Plugin]:
+    """A new instance of each plugin of other packages, by name; RuntimeError names one that cannot be loaded."""
+    found = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
+    return [_load(entry) for entry in found]
+
+
 def framework() -> Framework:
-    """The framework with all built-in plugins."""
-    return Framework(plugins())
+    """The framework with all plugins. Fails at start-up rather than leave a plugin out."""
+    return Framework([*plugins(), *third_party()])
+
+
+def _load(entry: EntryPoint) -> Plugin:
+    try:
+        plugin: Plugin = entry.load()()
+    except Exception as error:
+        raise RuntimeError(f"plugin {entry.name} ({entry.value}) cannot be loaded: {error}") from error
+    if not isinstance(getattr(plugin, "name", None), str):
+        raise RuntimeError(f"plugin {entry.name} ({entry.value}) has no name: give its class a `name`")  # noqa: TRY004 - the package is at fault, not an argument
+    return plugin

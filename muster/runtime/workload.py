@@ -1,4 +1,4 @@
-"""From an owner and a pod (or its template) to `Info`: which container runs the framework, and what parameters hold."""
+"""From an owner and a pod (or its template) to `Info`: which container runs the framework, and what settings hold."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,9 +6,11 @@ import msgspec
 
 from muster.api.core import PodSpec
 from muster.api.gang import DEFAULT_POD_SET
+from muster.api.meta import ObjectMeta
 from muster.runtime.adapters import Adapter
 from muster.runtime.fields import FieldError, InvalidFieldError
-from muster.runtime.info import Container, Info, PodSet
+from muster.runtime.info import Container, Info, PodSet, UserEnv
+from muster.runtime.settings import INJECT_INTO, Setting
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 TRAINER_CONTAINER = "node"
@@ -33,36 +35,69 @@ def describe(
     adapter: Adapter,
     spec: PodSpec,
     *,
-    target: str,
     path: str,
-    parameters: Mapping[str, str],
-    parameters_path: str = "metadata.annotations",
+    settings: Mapping[str, Setting],
+    pod: ObjectMeta | None = None,
 ) -> Info:
     """What plugins need to know of a workload whose pods look like `spec`, which stands at `path` (e.g. `spec`).
 
-    `target` names the container that runs the framework; InvalidFieldError if `spec` has no such container.
+    `pod` is the pod that is being admitted, if it is one. InvalidFieldError if `spec` lacks the container that runs
+    the framework.
     """
-    containers = [
-        Container(f"{path}.containers[{index}]", container) for index, container in enumerate(spec.containers)
-    ]
+    containers = containers_of(spec, path)
+    template, _, annotations = template_of(adapter.template)
+    target = _named(containers, target_container(template, annotations), path)
     pod_set = PodSet(
         name=DEFAULT_POD_SET,
         count=adapter.size(),
-        rank=adapter.rank(),
-        endpoints=adapter.endpoints(),
+        rank=adapter.rank(pod),
+        hosts=lambda _count: adapter.endpoints(),
         subdomain=adapter.subdomain(),
-        target=_named(containers, target, path),
+        target=target,
         containers=containers,
+        spec=spec,
     )
-    return Info(framework, adapter.workload, [pod_set], parameters, parameters_path)
+    return Info(
+        framework,
+        adapter.owner,
+        [pod_set],
+        settings,
+        user_env=UserEnv(target.given.env, f"{target.path}.env"),
+        injections=_injections(containers, settings, path),
+    )
+
+
+def containers_of(spec: PodSpec, path: str) -> list[Container]:
+    """All containers, then the init containers."""
+    main = [Container(f"{path}.containers[{index}]", each) for index, each in enumerate(spec.containers)]
+    init = [
+        Container(f"{path}.initContainers[{index}]", each, init=True) for index, each in enumerate(spec.init_containers)
+    ]
+    return main + init
 
 
 def _named(containers: Sequence[Container], name: str, path: str) -> Container:
     for container in containers:
-        if container.name == name:
+        if container.name == name and not container.init:
             return container
     message = f"must hold container {name!r}, which runs the framework"
-    raise InvalidFieldError(FieldError(f"{path}.containers", message, [container.name for container in containers]))
+    raise InvalidFieldError(
+        FieldError(f"{path}.containers", message, [each.name for each in containers if not each.init])
+    )
+
+
+def _injections(containers: Sequence[Container], settings: Mapping[str, Setting], path: str) -> list[Container]:
+    """Further containers that get the framework's variables, by name, separated by commas."""
+    setting = settings.get(INJECT_INTO)
+    if setting is None:
+        return []
+    wanted = [name.strip() for name in setting.text.split(",") if name.strip()]
+    known = {container.name: container for container in containers}
+    for name in wanted:
+        if name not in known:
+            message = f"must name containers of {path}; there are {', '.join(known)}"
+            raise InvalidFieldError(FieldError(setting.path, message, name))
+    return [known[name] for name in wanted]
 
 
 def template_of(template: Mapping[str, object]) -> tuple[PodSpec, dict[str, str], dict[str, str]]:

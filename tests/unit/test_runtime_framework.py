@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from muster.runtime.component import Component
 from muster.runtime.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.info import Info
-from muster.runtime.plan import Plan
+from muster.runtime.plan import Owner, Plan
 from muster.runtime.plugins.torch import Torch
 
 
@@ -44,9 +45,9 @@ class Policy:
         """Third phase."""
         self._runs.append(f"{self.name} network")
 
-    def build(self, plan: Plan) -> Iterable[Mapping[str, Any]]:
+    def build(self, plan: Plan) -> Iterable[Component]:
         """Last phase."""
-        yield {"built by": self.name, "for": plan.framework}
+        yield Component({"kind": plan.framework, "metadata": {"name": self.name}}, self.name)
 
 
 class StatusPlugin:
@@ -61,7 +62,7 @@ class StatusPlugin:
 
 def test_validation_gathers_all_errors() -> None:
     """Every plugin is asked, whatever the others found."""
-    findings = Framework([Checker("a"), Checker("b")]).validate(Info("other", "Job x", []))
+    findings = Framework([Checker("a"), Checker("b")]).validate(Info("other", Owner(), []))
     assert [str(error) for error in findings.errors] == [
         "spec: Invalid value: 1: a objects",
         "spec: Invalid value: 1: b objects",
@@ -73,11 +74,11 @@ def test_phases_run_in_order() -> None:
     """ML policy, pod-group policy, network, components; an ML policy only for its own framework."""
     runs: list[str] = []
     framework = Framework([Policy("p", runs), Torch()])
-    plan = framework.plan(Info("other", "Job x", []))
+    plan = framework.plan(Info("other", Owner(), []))
     assert runs == ["p ml", "p group", "p network"]
-    assert framework.build(plan) == [{"built by": "p", "for": "other"}]
+    assert [(built.kind, built.name, built.plugin) for built in framework.build(plan)] == [("other", "p", "p")]
     runs.clear()
-    framework.plan(Info("torch", "Job x", []))
+    framework.plan(Info("torch", Owner(), []))
     assert runs == ["p group", "p network"]
 
 

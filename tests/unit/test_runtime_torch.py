@@ -12,6 +12,7 @@ from muster.runtime.adapters import IndexedJobAdapter
 from muster.runtime.fields import InvalidFieldError
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan
+from muster.runtime.settings import from_annotations
 from muster.runtime.workload import describe
 
 
@@ -19,8 +20,8 @@ def info(one: JSON, nproc: str | None = None, size: int = 2, **spec: Any) -> Inf
     """A workload whose pods have this container."""
     job = msgspec.convert(indexed_job(one, size=size, **spec), IndexedJob)
     pod = msgspec.convert({"containers": [one]}, PodSpec)
-    parameters = {"muster.dev/nproc-per-node": nproc} if nproc else {}
-    return describe("torch", IndexedJobAdapter(job), pod, target=one["name"], path="spec", parameters=parameters)
+    settings = from_annotations(("metadata.annotations", {"muster.dev/nproc-per-node": nproc} if nproc else {}))
+    return describe("torch", IndexedJobAdapter(job), pod, path="spec", settings=settings)
 
 
 def plan(one: JSON, nproc: str | None = None, size: int = 2) -> Plan:
@@ -112,4 +113,4 @@ def test_missing_target_is_an_error() -> None:
     """A pod without the container that runs the framework is refused, not shaped elsewhere."""
     job = msgspec.convert(indexed_job(), IndexedJob)
     with pytest.raises(InvalidFieldError, match=r"spec\.containers.*must hold container 'node'"):
-        describe("torch", IndexedJobAdapter(job), PodSpec(), target="node", path="spec", parameters={})
+        describe("torch", IndexedJobAdapter(job), PodSpec(), path="spec", settings={})

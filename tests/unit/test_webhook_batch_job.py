@@ -115,12 +115,12 @@ def test_all_errors_come_together() -> None:
     }
 
 
-def test_a_group_of_jobs_is_refused() -> None:
-    """A Job of a JobSet is only a part of the group; its pods would form a world of their own."""
+def test_a_job_of_a_group_has_a_place() -> None:
+    """A Job of a JobSet is only a part of the group; without the controller's labels it is not known which."""
     job = indexed_job()
     owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "set", "uid": "u", "controller": True}
     job["metadata"]["ownerReferences"] = [owner]
-    assert list(errors(job)) == ["metadata.ownerReferences"]
+    assert "metadata.labels[jobset.sigs.k8s.io/job-index]" in errors(job)
 
 
 def test_variables_that_switch_ours_off_are_warned_of() -> None:

@@ -189,8 +189,6 @@ def test_subdomain_of_the_user_is_used() -> None:
 def test_owner_that_cannot_be_shaped() -> None:
     """Owners without ranks, vanished owners and unknown names are refused with a reason."""
     job = indexed_job()
-    bare = {"metadata": {"labels": {"muster.dev/framework": "torch"}}, "spec": {"containers": []}}
-    assert "this pod has no owner" in refusal(bare)["metadata.ownerReferences"]
     assert "is gone" in refusal(pod_of(job))["metadata.ownerReferences"]
     other = copy.deepcopy(job)
     other["metadata"]["uid"] = "another"

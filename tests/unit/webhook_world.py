@@ -8,8 +8,8 @@ import jsonpatch
 import msgspec
 
 from muster.api.admission import AdmissionRequest, GroupVersionKind
-from muster.api.core import IndexedJob
-from muster.api.meta import ObjectMeta, OwnerReference
+from muster.api.base import Resource
+from muster.api.meta import Object, ObjectMeta, OwnerReference
 from muster.api.scheduling import Queue, QueueSpec, QueueStatus
 from muster.kube.errors import Unreachable
 from webhook.patch import Operation
@@ -41,21 +41,24 @@ class QueueWorld:
 
 
 class OwnerWorld:
-    """`Owners` of a test: Jobs by name."""
+    """`Owners` of a test: documents by name."""
 
-    def __init__(self, *jobs: JSON) -> None:
-        self._jobs = {job["metadata"]["name"]: msgspec.convert(job, IndexedJob) for job in jobs}
+    def __init__(self, *owners: JSON) -> None:
+        self._owners = {owner["metadata"]["name"]: owner for owner in owners}
 
-    def job(self, _namespace: str, owner: OwnerReference) -> IndexedJob | None:
+    def find(self, source: Resource[Any], _namespace: str, owner: OwnerReference) -> Object | None:
         """See webhook.lookup.Owners."""
-        job = self._jobs.get(owner.name)
-        return job if job and job.metadata.uid == owner.uid else None
+        document = self._owners.get(owner.name)
+        if document is None or document["metadata"].get("uid") != owner.uid:
+            return None
+        found: Object = msgspec.convert(document, source.type)
+        return found
 
 
 class DownWorld:
     """Look-ups while the API server does not answer."""
 
-    def job(self, _namespace: str, _owner: OwnerReference) -> IndexedJob | None:
+    def find(self, _source: Resource[Any], _namespace: str, _owner: OwnerReference) -> Object | None:
         """See webhook.lookup.Owners."""
         raise Unreachable("no answer")
 

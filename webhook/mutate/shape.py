@@ -5,19 +5,20 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.core import IndexedJob, PodSpec
+from muster.api.core import PodSpec
 from muster.api.gang import DEFAULT_POD_SET
 from muster.api.meta import ObjectMeta
-from muster.runtime.adapters import IndexedJobAdapter
+from muster.runtime.adapters import Adapter, OwnerError, adapter_for, source_of
+from muster.runtime.adapters.base import OWNER_PATH
 from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.framework import Framework
-from muster.runtime.plan import ContainerPlan, Plan
-from muster.runtime.workload import describe, target_container, template_of
+from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
+from muster.runtime.settings import from_annotations
+from muster.runtime.workload import describe
 from webhook.lookup import Owners
 from webhook.patch import Patch
 
 FRAMEWORK_PATH = f"metadata.labels[{names.FRAMEWORK}]"
-OWNER_PATH = "metadata.ownerReferences"
 
 
 def unknown_framework(path: str, name: str, framework: Framework) -> list[FieldError]:
@@ -31,81 +32,117 @@ def shape(
     pod: dict[str, Any], meta: ObjectMeta, namespace: str, owners: Owners, framework: Framework, patch: Patch
 ) -> list[FieldError]:
     """Adds to `patch` what the pod's framework needs; returns why that is impossible, if it is."""
-    name = meta.labels[names.FRAMEWORK]
-    errors = unknown_framework(FRAMEWORK_PATH, name, framework)
-    owner = meta.controller
-    if owner is None or (owner.api_version, owner.kind) != ("batch/v1", "Job"):
-        has = f"this pod belongs to {owner.kind} {owner.name}" if owner else "this pod has no owner"
-        message = f"framework {name} needs pods of a batch/v1 Job with completionMode Indexed; {has}"
-        errors.append(FieldError(OWNER_PATH, message, owner.kind if owner else None))
-    if errors or owner is None:
-        return errors
-    job = owners.job(namespace, owner)
-    if job is None:
-        message = "the Job that owns this pod is gone, so the size of its group is unknown"
-        return [FieldError(OWNER_PATH, message, owner.name, "NotFound")]
+    errors = unknown_framework(FRAMEWORK_PATH, meta.labels[names.FRAMEWORK], framework)
+    spec = msgspec.convert(pod.get("spec") or {}, PodSpec)
     try:
-        plan = plan_for(job, msgspec.convert(pod.get("spec") or {}, PodSpec), meta, framework)
+        adapter = _adapter(pod, meta, spec, namespace, owners)
+    except OwnerError as error:
+        return [*errors, error.error]
+    errors += _reachable(adapter)
+    if errors:
+        return errors
+    try:
+        plan = plan_for(adapter, spec, meta, framework)
     except InvalidFieldError as error:
         return [error.error]
     return write(plan, pod, patch)
 
 
-def plan_for(job: IndexedJob, spec: PodSpec, meta: ObjectMeta, framework: Framework) -> Plan:
-    """The plan of a Job's pods, from the pod as it is now; raises InvalidFieldError."""
-    adapter = IndexedJobAdapter(job)
-    for error in adapter.errors():
-        raise InvalidFieldError(
-            FieldError(OWNER_PATH, f"{adapter.workload} cannot be shaped: {error}", job.metadata.name)
-        )
-    template, _, annotations = template_of(job.spec.template)
-    info = describe(
-        meta.labels[names.FRAMEWORK],
-        adapter,
-        spec,
-        target=target_container(template, annotations),
-        path="spec",
-        parameters={**job.metadata.annotations, **meta.annotations},
-    )
+def _adapter(pod: dict[str, Any], meta: ObjectMeta, spec: PodSpec, namespace: str, owners: Owners) -> Adapter:
+    source, reference = source_of(meta), meta.controller
+    owner = owners.find(source, namespace, reference) if source and reference else None
+    if reference and owner is None:
+        message = f"the {reference.kind} that owns this pod is gone, so the size of its group is unknown"
+        raise OwnerError(message, reference.name)
+    return adapter_for(meta, spec, pod, owner)
+
+
+def _reachable(adapter: Adapter) -> list[FieldError]:
+    """Why the owner's pods cannot form a group. Only for a bare pod are those paths the pod's own."""
+    if adapter.owner.kind == "Pod":
+        return adapter.errors()
+    return [
+        FieldError(OWNER_PATH, f"{adapter.owner} cannot be shaped: {error}", adapter.owner.name)
+        for error in adapter.errors()
+    ]
+
+
+def plan_for(adapter: Adapter, spec: PodSpec, meta: ObjectMeta, framework: Framework) -> Plan:
+    """The plan of a workload, from one of its pods as it is now; raises InvalidFieldError."""
+    path = "metadata.annotations"
+    settings = from_annotations((path, meta.annotations), (path, adapter.annotations))
+    info = describe(meta.labels[names.FRAMEWORK], adapter, spec, path="spec", settings=settings, pod=meta)
     return framework.plan(info)
 
 
 def write(plan: Plan, pod: dict[str, Any], patch: Patch) -> list[FieldError]:
-    """Adds the plan's env, ports and subdomain; what stands there already is kept, and must say the same."""
+    """Adds the plan's metadata, volumes, subdomain and containers; what stands there is kept, and must say the same."""
     pod_set = plan.pod_set(DEFAULT_POD_SET)
     if pod_set is None:
         return []
     spec = pod["spec"]
-    if not spec.get("subdomain"):
+    errors = _write_pod(pod_set, pod, plan.framework, patch)
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(kind) or []):
+            wanted = pod_set.container(container["name"])
+            if wanted and wanted.init == (kind == "initContainers"):
+                errors += _write_env(wanted, container, (kind, index), plan.framework, patch)
+                _write_ports(wanted, container, (kind, index), patch)
+                _write_rest(wanted, container, (kind, index), patch)
+    return errors
+
+
+def _write_pod(pod_set: PodSetPlan, pod: dict[str, Any], framework: str, patch: Patch) -> list[FieldError]:
+    """Labels, annotations, volumes and subdomain."""
+    spec, errors = pod["spec"], []
+    for place, values in (("labels", pod_set.labels), ("annotations", pod_set.annotations)):
+        given = (pod.get("metadata") or {}).get(place) or {}
+        for key, value in values.items():
+            if key not in given:
+                patch.set("metadata", place, key, value=value)
+            elif given[key] != value:
+                message = f"is set by Muster for framework {framework}; remove it"
+                errors.append(FieldError(f"metadata.{place}[{key}]", message, given[key]))
+    there = {volume.get("name") for volume in spec.get("volumes") or []}
+    for volume in pod_set.volumes:
+        if volume.name not in there:
+            patch.append("spec", "volumes", value=volume.as_json())
+    if pod_set.subdomain and not spec.get("subdomain"):
         patch.set("spec", "subdomain", value=pod_set.subdomain)
-    errors: list[FieldError] = []
-    for index, container in enumerate(spec["containers"]):
-        wanted = pod_set.container(container["name"])
-        if wanted:
-            errors += _write_env(wanted, container, index, plan.framework, patch)
-            _write_ports(wanted, container, index, patch)
     return errors
 
 
 def _write_env(
-    wanted: ContainerPlan, container: dict[str, Any], index: int, framework: str, patch: Patch
+    wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], framework: str, patch: Patch
 ) -> list[FieldError]:
     given = container.get("env") or []
     errors = []
     for variable in wanted.env:
-        places = [place for place, other in enumerate(given) if other.get("name") == variable.name]
-        for place in places:
-            if not variable.same(given[place]):
-                path = f"spec.containers[{index}].env[{place}].name"
+        there = [index for index, other in enumerate(given) if other.get("name") == variable.name]
+        for index in there:
+            if not variable.same(given[index]):
+                path = f"spec.{place[0]}[{place[1]}].env[{index}].name"
                 message = f"is set by Muster for framework {framework} ({variable.source}); remove it"
                 errors.append(FieldError(path, message, variable.name))
-        if not places:
-            patch.append("spec", "containers", index, "env", value=variable.as_json())
+        if not there:
+            patch.append("spec", *place, "env", value=variable.as_json())
     return errors
 
 
-def _write_ports(wanted: ContainerPlan, container: dict[str, Any], index: int, patch: Patch) -> None:
+def _write_ports(wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], patch: Patch) -> None:
     given = {port.get("containerPort") for port in container.get("ports") or [] if port.get("protocol", "TCP") == "TCP"}
     for port in wanted.ports:
         if port not in given:
-            patch.append("spec", "containers", index, "ports", value={"containerPort": port, "protocol": "TCP"})
+            patch.append("spec", *place, "ports", value={"containerPort": port, "protocol": "TCP"})
+
+
+def _write_rest(wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], patch: Patch) -> None:
+    """Mounts where nothing is mounted, and a readiness probe or command where there is none."""
+    mounted = {mount.get("mountPath") for mount in container.get("volumeMounts") or []}
+    for mount in wanted.mounts:
+        if mount.path not in mounted:
+            patch.append("spec", *place, "volumeMounts", value=mount.as_json())
+    if wanted.command and not container.get("command"):
+        patch.set("spec", *place, "command", value=list(wanted.command))
+    if wanted.readiness and not container.get("readinessProbe"):
+        patch.set("spec", *place, "readinessProbe", value=dict(wanted.readiness))

@@ -6,10 +6,11 @@ from msgspec.json import Decoder
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.core import IndexedJob
-from muster.runtime.adapters import IndexedJobAdapter
+from muster.runtime.adapters import job_adapter
 from muster.runtime.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.framework import Framework
-from muster.runtime.workload import describe, target_container, template_of
+from muster.runtime.settings import from_annotations
+from muster.runtime.workload import describe, template_of
 from webhook.lookup import Queues
 from webhook.mutate.shape import unknown_framework
 from webhook.review import Handler, MalformedError, Verdict, decode
@@ -50,20 +51,14 @@ def _check_framework(job: IndexedJob, name: str, framework: Framework) -> Findin
     findings = Findings()
     path = _where(names.FRAMEWORK, job.metadata.labels)
     findings.errors += unknown_framework(path, name, framework)
-    adapter = IndexedJobAdapter(job)
+    adapter = job_adapter(job)
     findings.errors += adapter.errors()
     spec, _, annotations = template_of(job.spec.template)
-    in_template = names.NPROC_PER_NODE in annotations
+    settings = from_annotations(
+        (f"{_TEMPLATE}.metadata.annotations", annotations), ("metadata.annotations", job.metadata.annotations)
+    )
     try:
-        info = describe(
-            name,
-            adapter,
-            spec,
-            target=target_container(spec, annotations),
-            path=f"{_TEMPLATE}.spec",
-            parameters={**job.metadata.annotations, **annotations},
-            parameters_path=f"{_TEMPLATE}.metadata.annotations" if in_template else "metadata.annotations",
-        )
+        info = describe(name, adapter, spec, path=f"{_TEMPLATE}.spec", settings=settings)
     except InvalidFieldError as error:
         findings.errors.append(error.error)
     else:

@@ -1,0 +1,33 @@
+"""apps/v1, as far as Muster reads it: StatefulSets, whose pods have ranks."""
+
+from typing import Any
+
+from msgspec import field
+
+from muster.api.base import Resource, Wire
+from muster.api.meta import Object
+
+
+class Ordinals(Wire):
+    """Where the ordinals of a StatefulSet begin."""
+
+    start: int = 0
+
+
+class StatefulSetSpec(Wire):
+    """spec of a StatefulSet; the template stays as it came."""
+
+    replicas: int | None = None
+    service_name: str = ""
+    pod_management_policy: str = "OrderedReady"
+    ordinals: Ordinals | None = None
+    template: dict[str, Any] = field(default_factory=dict)
+
+
+class StatefulSet(Object):
+    """A StatefulSet."""
+
+    spec: StatefulSetSpec = field(default_factory=StatefulSetSpec)
+
+
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", StatefulSet)

@@ -1,0 +1,83 @@
+"""What every adapter is, and how ranks and errors are told."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from muster.api.meta import Object, ObjectMeta, OwnerReference
+from muster.runtime.endpoints import Endpoints
+from muster.runtime.fields import FieldError
+from muster.runtime.plan import Owner
+from muster.runtime.values import FieldPath, Value
+
+OWNER_PATH = "metadata.ownerReferences"
+
+
+class OwnerError(Exception):
+    """Pods of this owner cannot form a group; `error` has the pod's field."""
+
+    def __init__(self, message: str, value: str | None = None) -> None:
+        super().__init__(message)
+        self.error = FieldError(OWNER_PATH, message, value)
+
+
+class Adapter(Protocol):
+    """One owner, asked by plugins through `Info`."""
+
+    @property
+    def owner(self) -> Owner:
+        """Which workload it is."""
+
+    @property
+    def template(self) -> Mapping[str, Any]:
+        """The pod template as the user wrote it: the pod itself may have got sidecars since."""
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The owner's own annotations; settings may stand there."""
+
+    def errors(self) -> list[FieldError]:
+        """Why the owner's pods cannot form a group, with paths in the owner; empty when they can."""
+
+    def rank(self, pod: ObjectMeta | None) -> Value:
+        """How a pod learns its rank, 0-based; without a pod, how most pods of the owner do."""
+
+    def size(self) -> int:
+        """How many pods there are."""
+
+    def subdomain(self) -> str:
+        """The headless Service under which the pods are found."""
+
+    def endpoints(self) -> Endpoints:
+        """The host name of each pod, in rank order; rank 0 comes first."""
+
+
+def owner_of(kind: Object, reference: OwnerReference | None = None) -> Owner:
+    """Names an object as the owner of a plan; `reference` says what it is where the object itself does not."""
+    return Owner(
+        api_version=kind.api_version or (reference.api_version if reference else ""),
+        kind=kind.kind or (reference.kind if reference else ""),
+        name=kind.metadata.name,
+        namespace=kind.metadata.namespace,
+        uid=kind.metadata.uid,
+    )
+
+
+def label(key: str) -> FieldPath:
+    """The value of a label."""
+    return FieldPath(f"metadata.labels['{key}']")
+
+
+def annotation(key: str) -> FieldPath:
+    """The value of an annotation."""
+    return FieldPath(f"metadata.annotations['{key}']")
+
+
+def number(text: str | None) -> int | None:
+    """A count or index of decimal digits; None for anything else."""
+    return int(text) if text and text.isascii() and text.isdecimal() else None
+
+
+def ordinal(meta: ObjectMeta, prefix: str) -> int | None:
+    """The number behind `<prefix>-` in a pod's name."""
+    head, _, tail = meta.name.rpartition("-")
+    return number(tail) if head == prefix else None

@@ -1,0 +1,98 @@
+"""Volcano Jobs: the tasks that ask for a framework form one world, in the order of the tasks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from muster.api import names
+from muster.api.batch import Job, TaskSpec
+from muster.api.meta import ObjectMeta
+from muster.runtime.adapters.base import annotation, number
+from muster.runtime.endpoints import Endpoints, Joined, Run
+from muster.runtime.fields import FieldError
+from muster.runtime.plan import Owner
+from muster.runtime.values import Value
+
+
+class VolcanoJobAdapter:
+    """A Volcano Job, seen from one of its tasks. Ranks count on from task to task; plugin `svc` gives the names."""
+
+    def __init__(self, job: Job, task: str) -> None:
+        self._job = job
+        self._tasks = [each for each in job.spec.tasks if _shaped(each)]
+        self._task = next((each for each in job.spec.tasks if each.name == task), TaskSpec(name=task))
+
+    @property
+    def owner(self) -> Owner:
+        """The Job."""
+        meta = self._job.metadata
+        return Owner("batch.volcano.sh/v1alpha1", "Job", meta.name, meta.namespace, meta.uid)
+
+    @property
+    def template(self) -> Mapping[str, Any]:
+        """That of the task."""
+        return self._task.template
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The Job's."""
+        return self._job.metadata.annotations
+
+    def errors(self) -> list[FieldError]:
+        """The pods need names, the task must exist, and a host name set by hand would be that of all its pods."""
+        result = []
+        if "svc" not in self._job.spec.plugins:
+            message = f"must hold svc for {names.FRAMEWORK}: the pods find each other by the names that it gives them"
+            result.append(FieldError("spec.plugins", message, sorted(self._job.spec.plugins)))
+        if self._task not in self._tasks:
+            message = f"must hold a task {self._task.name!r} whose template has label {names.FRAMEWORK}"
+            result.append(FieldError("spec.tasks", message, [task.name for task in self._job.spec.tasks]))
+        for index, task in enumerate(self._job.spec.tasks):
+            hostname = (task.template.get("spec") or {}).get("hostname")
+            if _shaped(task) and hostname and task.replicas > 1:
+                message = "must be left out: all pods of the task would have this name"
+                result.append(FieldError(f"spec.tasks[{index}].template.spec.hostname", message, hostname))
+        return result
+
+    def rank(self, pod: ObjectMeta | None) -> Value:
+        """The index in the task; a literal in tasks that come after others."""
+        before = self.offset
+        own = number(pod.annotations.get(names.TASK_INDEX)) if pod else None
+        return annotation(names.TASK_INDEX) if not before or own is None else str(before + own)
+
+    @property
+    def offset(self) -> int:
+        """How many pods the tasks before this one have."""
+        total = 0
+        for task in self._tasks:
+            if task.name == self._task.name:
+                break
+            total += task.replicas
+        return total
+
+    def size(self) -> int:
+        """The pods of all tasks that ask for the framework."""
+        return sum(task.replicas for task in self._tasks)
+
+    def subdomain(self) -> str:
+        """What the template says, else the Service that `svc` makes."""
+        return self._subdomain(self._task)
+
+    def endpoints(self) -> Endpoints:
+        """`<job>-<task>-<index>.<subdomain>`, task by task."""
+        runs = tuple(self._hosts(task) for task in self._tasks)
+        return runs[0] if len(runs) == 1 else Joined(runs)
+
+    def _hosts(self, task: TaskSpec) -> Endpoints:
+        suffix = f".{self._subdomain(task)}"
+        hostname = (task.template.get("spec") or {}).get("hostname")
+        if hostname and task.replicas == 1:
+            return (f"{hostname}{suffix}",)
+        return Run(f"{self._job.metadata.name}-{task.name}-", suffix, task.replicas)
+
+    def _subdomain(self, task: TaskSpec) -> str:
+        return str((task.template.get("spec") or {}).get("subdomain") or self._job.metadata.name)
+
+
+def _shaped(task: TaskSpec) -> bool:
+    labels = (task.template.get("metadata") or {}).get("labels") or {}
+    return names.FRAMEWORK in labels

@@ -1,0 +1,50 @@
+"""Components: the objects that a workload needs, as component builders hand them out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from muster.runtime.fields import FieldError, Findings
+from muster.runtime.plan import Plan
+
+KeyKind = Literal["ed25519", "ecdsa"]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One object, ready to apply (by server-side apply).
+
+    Components of a lower `stage` must be done (a Job complete, another object applied) before those of the next one.
+    `once`: create it if there is none, and never touch it again. `keys`: an SSH Secret whose data are still missing,
+    since this package makes no random numbers; `certs.ssh` fills them in.
+    """
+
+    manifest: Mapping[str, Any]
+    plugin: str
+    stage: int = 0
+    once: bool = False
+    keys: KeyKind | None = None
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return str(self.manifest["kind"])
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.manifest["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What became of a workload. With errors there is neither a plan nor a component; warnings don't stop it."""
+
+    plan: Plan | None
+    components: tuple[Component, ...]
+    findings: Findings
+
+    @property
+    def errors(self) -> list[FieldError]:
+        """All that is wrong."""
+        return self.findings.errors

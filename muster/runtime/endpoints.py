@@ -1,0 +1,57 @@
+"""Host names of pods in rank order, made only when looked at: there may be thousands."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import overload
+
+
+@dataclass(frozen=True)
+class Run(Sequence[str]):
+    """The names `<prefix><number><suffix>`, for `size` numbers from `start` on."""
+
+    prefix: str
+    suffix: str
+    size: int
+    start: int = 0
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, rank: int) -> str: ...
+    @overload
+    def __getitem__(self, rank: slice) -> list[str]: ...
+    def __getitem__(self, rank: int | slice) -> str | list[str]:
+        numbers = range(self.start, self.start + self.size)[rank]
+        if isinstance(numbers, int):
+            return f"{self.prefix}{numbers}{self.suffix}"
+        return [f"{self.prefix}{number}{self.suffix}" for number in numbers]
+
+
+@dataclass(frozen=True)
+class Joined(Sequence[str]):
+    """Several sequences, one after the other."""
+
+    parts: tuple["Endpoints", ...]
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.parts)
+
+    @overload
+    def __getitem__(self, rank: int) -> str: ...
+    @overload
+    def __getitem__(self, rank: slice) -> list[str]: ...
+    def __getitem__(self, rank: int | slice) -> str | list[str]:
+        places = range(len(self))[rank]
+        return self._at(places) if isinstance(places, int) else [self._at(place) for place in places]
+
+    def _at(self, place: int) -> str:
+        for part in self.parts:
+            if place < len(part):
+                return part[place]
+            place -= len(part)
+        raise IndexError(place)
+
+
+Endpoints = Run | Joined | tuple[str, ...]
+"""Any of these is a sequence of host names, and equal to another that was made in the same way."""

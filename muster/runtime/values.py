@@ -1,0 +1,35 @@
+"""What an environment variable can hold."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPath:
+    """A value that the kubelet reads from the pod itself."""
+
+    path: str
+
+
+Value = str | FieldPath
+"""What a variable of a plan holds: a text, or a field of the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A value that follows from the pod network, which is only known when all plugins have run."""
+
+    of: Callable[[], Value]
+
+
+def settled(value: Value | Late) -> Value:
+    """The value, now that the network is known."""
+    return value.of() if isinstance(value, Late) else value
+
+
+def text(value: Value | Late) -> str:
+    """The value where only a text is possible (a command, a file); ValueError for a field of the pod."""
+    result = settled(value)
+    if isinstance(result, FieldPath):
+        raise TypeError(f"{result.path} is known only inside of the pod; it cannot be part of a text")
+    return result
