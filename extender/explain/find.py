@@ -76,7 +76,7 @@ def _without_group(job: Job) -> GangReport:
     )
     return GangReport(
         gang="",
-        workload=f"Job {job.metadata.name}",
+        workload=f"Job {job.metadata.key}",
         phase="",
         job_phase=state.phase,
         cause="finished" if state.phase in FINISHED else "no-pod-group",

@@ -6,7 +6,7 @@ from extender.actions.allocate import wants_nodes
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
 from extender.explain.scene import Scene
-from extender.explain.seats import pod_set_report, progress, where
+from extender.explain.seats import gang_words, pod_set_report, progress, where
 from extender.framework import decisions
 from extender.framework.gangs import GangView
 from extender.framework.session import Session
@@ -44,7 +44,7 @@ class GangExplainer:
         job = self._scene.state.jobs.get(owner.uid) if owner else None
         report = GangReport(
             gang=gang.key,
-            workload=f"{owner.kind} {owner.name}" if owner else "",
+            workload=gang_words(gang) if owner else "",
             phase=gang.group.status.phase,
             job_phase=job.status.state.phase if job else "",
             cause=verdict.cause,
@@ -70,7 +70,7 @@ class GangExplainer:
         siblings = [other for other in self._waiting if other.queue == gang.queue]
         place = _place(siblings, gang)
         overall = _place(self._waiting, gang)
-        ahead = [other.key for other in self._waiting[: max(0, overall - 1)]]
+        ahead = [gang_words(other) for other in self._waiting[: max(0, overall - 1)]]
         return QueueReport(
             name=gang.queue,
             state=queue.status.state or "Open" if queue else "",
@@ -135,10 +135,14 @@ def _ended(gang: GangView) -> str:
 
 def _running(gang: GangView, waits: decisions.Unschedulable | None) -> _Verdict:
     running = sum(pod.phase == "Running" and not pod.terminating for pod in gang.pods)
-    text = f"it runs: {gang.taken} members have a node, {running} of them run"
+    text = f"it runs: {_have(gang)}, {running} of them run" if gang.taken > 1 else f"it runs: {_have(gang)}"
     if waits is None:
         return _Verdict("running", text)
     return _Verdict("running-extras-wait", f"{text}; {waits.message}", waits.reason, waits.shortage)
+
+
+def _have(gang: GangView) -> str:
+    return "1 member has its node" if gang.taken == 1 else f"{gang.taken} members have their node"
 
 
 def _half_placed(gang: GangView, waits: decisions.Unschedulable | None) -> _Verdict:
@@ -160,7 +164,7 @@ def _starting(scene: Scene, gang: GangView, mine: list[decisions.Decision]) -> _
             "placement-failed", f"its placement cannot be carried out: {trouble.message}; {what}", "", None, steps
         )
     epoch = gang.placement.spec.epoch if gang.placement else 0
-    text = f"it starts: placement {epoch} is being carried out, {gang.taken} members have their node"
+    text = f"it starts: placement {epoch} is being carried out, {_have(gang)}"
     return _Verdict("starting", text, "", None, steps)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.explain.scene import Scene
+from extender.explain.seats import gang_words
 from extender.framework.gangs import GangView, seats_of
 from extender.framework.nodes import Amounts
 from extender.framework.podclass import PodClass
@@ -28,14 +29,16 @@ class Holder:
     room: int = 0
     """Pods of the waiting class that its end would make room for."""
     since: str = ""
+    title: str = ""
+    """What people call a gang."""
 
     @property
     def words(self) -> str:
-        """The holder with its size, e.g. `ns/first (8 pods on 8 nodes, since 10:00:00)`."""
+        """The holder with its size, e.g. `Job ns/first (8 pods on 8 nodes, since 10:00:00)`."""
         pods = "1 pod" if self.size == 1 else f"{self.size} pods"
         nodes = "1 node" if len(self.use) == 1 else f"{len(self.use)} nodes"
         since = f", since {self.since}" if self.since else ""
-        return f"{self.name} ({pods} on {nodes}{since})"
+        return f"{self.title or self.name} ({pods} on {nodes}{since})"
 
     def take(self, column: int, row: Amounts) -> None:
         """Count one pod or seat."""
@@ -60,6 +63,9 @@ def holders(scene: Scene, session: Session, cls: PodClass, gang: GangView) -> li
     for other in session.snapshot.gangs:
         if other.key != gang.key and other.active:
             _held_seats(session, other, found.setdefault(other.key, Holder(other.key, gang=True)))
+    for other in session.snapshot.gangs:
+        if other.key in found:
+            found[other.key].title = gang_words(other)
     fits = session.codes(cls, gang) == 0
     for holder in found.values():
         holder.room = _gain(session, cls, holder, fits)

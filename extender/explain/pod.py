@@ -1,7 +1,7 @@
 """Why a pod is where it is: its seat, its gate or pin, and what kube-scheduler says."""
 
 from extender.explain.gang import GangExplainer
-from extender.explain.report import GangReport, PodCause, PodReport
+from extender.explain.report import PodCause, PodReport
 from extender.explain.scene import Scene
 from extender.framework.counting import shortage
 from extender.framework.gangs import GangView, PodRecord, PodSetView
@@ -18,7 +18,7 @@ def explain_pod(scene: Scene, pod: Pod) -> PodReport:
     record = scene.state.pods[pod.metadata.uid]
     report = GangExplainer(scene).explain(gang, relief=not record.node) if gang else None
     lacks = _lacks(scene, record) if not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS else None
-    cause, summary = _why(pod, record, gang, report, lacks)
+    cause, summary = _why(pod, record, gang, lacks)
     scheduled = _scheduled(pod)
     return PodReport(
         pod=pod.metadata.key,
@@ -30,7 +30,7 @@ def explain_pod(scene: Scene, pod: Pod) -> PodReport:
         gates=[gate.name for gate in pod.spec.scheduling_gates],
         pin=record.pin,
         epoch=record.epoch,
-        scheduler_says=scheduled.message if scheduled and scheduled.status == "False" else "",
+        scheduler_says=scheduled.message if scheduled and scheduled.status == "False" and not record.gated else "",
         since=pod.status.start_time or pod.metadata.creation_timestamp or "",
         shortage=lacks,
         gang=report,
@@ -41,9 +41,7 @@ def _scheduled(pod: Pod) -> PodCondition | None:
     return next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
 
 
-def _why(
-    pod: Pod, record: PodRecord, gang: GangView | None, report: GangReport | None, lacks: Shortage | None
-) -> tuple[PodCause, str]:
+def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | None) -> tuple[PodCause, str]:
     settled = _settled(pod, record)
     if settled:
         return settled
@@ -53,14 +51,14 @@ def _why(
         return "other-scheduler", f"it belongs to the scheduler {pod.spec.scheduler_name!r}; Muster does not place it"
     if record.gang is None:
         return "no-gang", f"it belongs to no gang and is placed by itself; {_alone(pod, lacks)}"
-    if gang is None or report is None:
+    if gang is None:
         return "gang-missing", f"its PodGroup {record.gang} does not exist (yet)"
-    return _gated(record, report) if record.gated else _pinned(pod, record, gang)
+    return _gated(record) if record.gated else _pinned(pod, record, gang)
 
 
-def _gated(record: PodRecord, report: GangReport) -> tuple[PodCause, str]:
+def _gated(record: PodRecord) -> tuple[PodCause, str]:
     more = f"; then it is still held by {', '.join(record.other_gates)}" if record.other_gates else ""
-    return "gated", f"it waits behind the gate {GATE} until its gang has a placement{more}. The gang: {report.summary}"
+    return "gated", f"it waits behind the gate {GATE} until its gang has a placement{more}"
 
 
 def _settled(pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:

@@ -102,6 +102,7 @@ class GangReport(Struct, frozen=True, rename="camel"):
 
     gang: str
     workload: str
+    """Its owner, `Job ns/name`; empty if it has none."""
     phase: str
     job_phase: str
     cause: GangCause

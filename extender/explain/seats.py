@@ -45,6 +45,12 @@ def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> li
     return lines
 
 
+def gang_words(gang: GangView) -> str:
+    """The gang as its owner calls it, `Job ns/name`; its key if it has no owner."""
+    owner = gang.group.metadata.controller
+    return f"{owner.kind} {gang.group.metadata.namespace}/{owner.name}" if owner else gang.key
+
+
 def runs_words(runs: list[NodeRun]) -> str:
     """`node-0 (2), node-1`; of very many nodes only the first are named."""
     named = [f"{run.node} ({run.count})" if run.count > 1 else run.node for run in runs if run.node]

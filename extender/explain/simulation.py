@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from extender.explain.gang import GangExplainer
 from extender.explain.report import GangReport
 from extender.explain.scene import Scene, waits
-from extender.explain.seats import where
+from extender.explain.seats import gang_words, where
 from extender.framework import decisions
 from extender.framework.gangs import GangView
 from muster.api.placement import PodSetPlacement, nodes_of
@@ -54,7 +54,7 @@ def simulate(scene: Scene, submitted: Iterable[str]) -> list[Outcome]:
 def _placed(place: decisions.Place, new: set[str]) -> Outcome:
     return Outcome(
         gang=place.gang.key,
-        workload=_workload(place.gang),
+        workload=gang_words(place.gang),
         submitted=place.gang.key in new,
         placed=True,
         seats=place.new_seats,
@@ -65,12 +65,7 @@ def _placed(place: decisions.Place, new: set[str]) -> Outcome:
 
 def _left(explainer: GangExplainer, gang: GangView, new: set[str]) -> Outcome:
     why = explainer.explain(gang, relief=False)
-    return Outcome(gang.key, _workload(gang), gang.key in new, placed=False, seats=0, nodes=[], pod_sets=[], why=why)
-
-
-def _workload(gang: GangView) -> str:
-    owner = gang.group.metadata.controller
-    return f"{owner.kind} {owner.name}" if owner else ""
+    return Outcome(gang.key, gang_words(gang), gang.key in new, placed=False, seats=0, nodes=[], pod_sets=[], why=why)
 
 
 def _take(scene: Scene, place: decisions.Place) -> None:

@@ -51,9 +51,10 @@ def _pod(report: PodReport, now: float) -> Iterator[Line]:
 
 
 def _gang(report: GangReport, now: float) -> Iterator[Line]:
-    of = f" of {report.workload}" if report.workload else ""
-    yield Line("", f"gang {report.gang}{of}" if report.gang else report.workload, "title")
+    yield Line("", report.workload or f"gang {report.gang}", "title")
     yield Line("", report.summary, "good" if report.cause in GOOD else "bad")
+    if report.gang and report.workload:
+        yield Line("gang", report.gang)
     phases = [f"PodGroup {report.phase}"] if report.phase else []
     phases += [f"Job {report.job_phase}"] if report.job_phase else []
     since = f", since {report.since}{_age(report.since, now)}" if report.since else ""

@@ -86,15 +86,14 @@ def _lines(outcomes: list[Outcome], ignored: list[str]) -> Iterator[Line]:
     if not outcomes:
         yield Line("", "no gang waits")
     for outcome in outcomes:
-        new = ", submitted" if outcome.submitted else ""
-        of = f" ({outcome.workload}{new})" if outcome.workload else ""
+        who = outcome.workload + (" (submitted)" if outcome.submitted else "")
         if outcome.placed:
             pods = "1 pod" if outcome.seats == 1 else f"{outcome.seats} pods"
-            yield Line("", f"{outcome.gang}{of} would start: {pods}", "good")
+            yield Line("", f"{who} would start: {pods}", "good")
             for nodes in outcome.nodes:
                 yield Line("on", nodes)
         elif outcome.why:
-            yield Line("", f"{outcome.gang}{of} would wait", "bad")
+            yield Line("", f"{who} would wait", "bad")
             yield Line("why", outcome.why.summary.removeprefix("it waits: "))
             queue = outcome.why.queue
             yield Line("queue", f"{queue.name}, place {queue.place} of {queue.waiting} in it")

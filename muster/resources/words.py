@@ -7,6 +7,7 @@ from muster.resources.vector import CPU, PODS
 _BYTES = ("memory", "ephemeral-storage", "storage", "hugepages-", "attachable-")
 _SUFFIXES = (("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
 _MILLI = 1000
+_FIRST = (CPU, "memory")
 
 
 def amount_words(resource: str, amount: int) -> str:
@@ -22,8 +23,14 @@ def amount_words(resource: str, amount: int) -> str:
 
 def vector_words(vector: Mapping[str, int]) -> str:
     """What one pod asks for: `4 cpu, 16Gi memory, 8 nvidia.com/gpu`; the one of `pods` goes without saying."""
-    parts = [f"{amount_words(name, amount)} {name}" for name, amount in vector.items() if amount and name != PODS]
+    names = sorted((name for name, amount in vector.items() if amount and name != PODS), key=_rank)
+    parts = [f"{amount_words(name, vector[name])} {name}" for name in names]
     return ", ".join(parts) or "nothing"
+
+
+def _rank(resource: str) -> tuple[int, str]:
+    """CPU and memory first, as everybody knows them."""
+    return (_FIRST.index(resource) if resource in _FIRST else len(_FIRST), resource)
 
 
 def _short(number: float) -> str:

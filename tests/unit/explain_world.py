@@ -2,17 +2,16 @@
 
 from typing import Any
 
-from extender_world import World
+from extender_world import RememberingState, World
 
 from extender.explain.find import explain
 from extender.explain.picture import Picture, kind_name
 from extender.explain.report import GangReport, PodReport
 from extender.explain.scene import Scene
 from extender.framework.feed import FEED
-from extender.framework.state import State
 
 
-class ToldState(State):
+class ToldState(RememberingState):
     """Remembers the objects that it was told of, as the API server would."""
 
     def __init__(self) -> None:

@@ -222,7 +222,7 @@ CASES = {
         ("worker: 3 more pods must start together and 2 of them find a place",),
         (("too little cpu", 3),),
         "room for 1 more pod of 16 cpu is needed (3 hold 12 free)",
-        ("ns/first (3 pods on 3 nodes) ends", "1 more node like node-0 join"),
+        ("Job ns/first (3 pods on 3 nodes) ends", "1 more node like node-0 join"),
     ),
     "memory": Case(
         missing_memory,
@@ -230,7 +230,7 @@ CASES = {
         ("3 more pods must start together and 2 of them find a place",),
         (("too little memory", 1),),
         "room for 1 more pod of 100Gi memory is needed (1 holds 56Gi free)",
-        ("ns/first (1 pod on 1 node) ends", "1 more node like node-0 join"),
+        ("Job ns/first (1 pod on 1 node) ends", "1 more node like node-0 join"),
     ),
     "gpu": Case(
         missing_gpus,
@@ -238,7 +238,11 @@ CASES = {
         ("3 more pods must start together and 0 of them find a place",),
         (("cordoned", 5), ("too little nvidia.com/gpu", 5)),
         "3 more nodes with 8 free nvidia.com/gpu are needed (2 hold 7 free, 5 cordoned)",
-        ("node-5, node-6, node-7 are uncordoned", "ns/full (3 pods on 3 nodes) ends", "3 more nodes like node-0 join"),
+        (
+            "node-5, node-6, node-7 are uncordoned",
+            "Job ns/full (3 pods on 3 nodes) ends",
+            "3 more nodes like node-0 join",
+        ),
     ),
     "pods": Case(
         missing_pod_slots,
@@ -246,7 +250,7 @@ CASES = {
         (),
         (("too many pods", 1),),
         "room for 1 more pod is needed",
-        ("ns/first (110 pods on 1 node) ends", "1 more node like node-0 join"),
+        ("Job ns/first (110 pods on 1 node) ends", "1 more node like node-0 join"),
     ),
     "cordon": Case(
         everything_cordoned,
@@ -321,10 +325,10 @@ CASES = {
         half_placed,
         "half-placed",
         ("only 1 of the 2 pods that start together have a node",),
-        helps=("ns/first (1 pod on 1 node) ends",),
+        helps=("Job ns/first (1 pod on 1 node) ends",),
     ),
     "finished": Case(finished, "finished", ("it has finished",)),
-    "running": Case(running, "running", ("3 members have a node, 3 of them run",)),
+    "running": Case(running, "running", ("3 members have their node, 3 of them run",)),
     "about to start": Case(
         about_to_start, "about-to-start", ("the planner's next cycle gives it worker: node-0 (2), node-1 (2)",)
     ),
@@ -361,7 +365,7 @@ def test_a_waiting_gang_knows_its_place_in_the_queue() -> None:
         world.gang(name, {"worker": (2, GPU8)}, queue=queue)
     queue = world.gang_report("a").queue
     assert (queue.name, queue.state, queue.place, queue.waiting) == ("default", "Open", 2, 3)
-    assert (queue.overall_place, queue.overall_waiting, queue.ahead) == (3, 4, ("ns/first", "ns/second"))
+    assert (queue.overall_place, queue.overall_waiting, queue.ahead) == (3, 4, ("Job ns/first", "Job ns/second"))
 
 
 def test_what_a_gang_has_is_counted_by_how_far_it_is() -> None:
@@ -395,7 +399,7 @@ def test_the_smallest_set_of_gangs_whose_end_would_help_is_named() -> None:
     world.gang("a", {"worker": (4, GPU8)})
     [ends] = [each for each in world.gang_report("a").relief if each.kind == "ends"]
     assert set(ends.names) == {"ns/three", "ns/two"}
-    assert ends.sentence == "ns/three (3 pods on 3 nodes), ns/two (2 pods on 2 nodes) end"
+    assert ends.sentence == "Job ns/three (3 pods on 3 nodes), Job ns/two (2 pods on 2 nodes) end"
 
 
 def test_what_an_older_gang_would_take_is_no_help() -> None:
@@ -408,7 +412,7 @@ def test_what_an_older_gang_would_take_is_no_help() -> None:
     world.gang("a", {"worker": (2, GPU8)})
     assert [each.kind for each in world.gang_report("older").relief] == ["ends", "add-nodes"]
     [wait] = world.gang_report("a").relief
-    assert (wait.kind, wait.names) == ("wait", ("ns/older",))
+    assert (wait.kind, wait.names) == ("wait", ("Job ns/older",))
 
 
 def test_trying_what_helps_leaves_the_state_as_it_was() -> None:

@@ -99,9 +99,9 @@ def test_explain_prints_lines_without_colour_or_json(tmp_path: Path) -> None:
     assert text.exit_code == 0, text.output
     assert "\x1b" not in text.output
     lines = text.output.splitlines()
-    assert lines[0] == "gang ns/a of Job a"
+    assert lines[0] == "Job ns/a"
     assert "nearest miss   2 more nodes with 8 free nvidia.com/gpu are needed" in lines
-    assert "would help     ns/first (2 pods on 2 nodes) ends" in lines
+    assert "would help     Job ns/first (2 pods on 2 nodes) ends" in lines
     as_json = msgspec.json.decode(CliRunner().invoke(main, [*arguments, "-o", "json"]).output)
     assert (as_json["cause"], as_json["shortage"]["miss"]["pods"]) == ("no-room", 2)
 

@@ -66,7 +66,7 @@ def plain(world: ExplainWorld, scheduler: str, **spec: Any) -> None:
 
 
 CASES = {
-    "gated": Case(gated, "gated", ("behind the gate muster.dev/gang", "0 of them find a place")),
+    "gated": Case(gated, "gated", ("behind the gate muster.dev/gang until its gang has a placement",)),
     "pinned": Case(
         lambda world: start(world, pin="node-0", epoch=1),
         "not-tried",

@@ -59,27 +59,27 @@ def simulate(world: ExplainWorld, tmp_path: Path) -> Simulate:
 
 def test_a_job_that_fits_is_placed_in_rank_order(simulate: Simulate) -> None:
     """With the defaults that admission gives it: the whole job starts together."""
-    gang = simulate(job("new", 4, gpus=4))["Job new"]
+    gang = simulate(job("new", 4, gpus=4))["Job ns/new"]
     assert (gang["placed"], gang["submitted"], gang["seats"]) == (True, True, 4)
     assert gang["nodes"] == ["worker: node-2 (2), node-3 (2)"]
 
 
 def test_a_job_that_does_not_fit_says_why_and_what_would_change_it(simulate: Simulate) -> None:
     """Three nodes are needed, two are free; then a node more, or the other job less."""
-    gang = simulate(job("new", 3))["Job new"]
+    gang = simulate(job("new", 3))["Job ns/new"]
     assert not gang["placed"]
     assert gang["why"]["cause"] == "no-room"
     assert "3 more pods must start together and 2 of them find a place" in gang["why"]["summary"]
-    added = simulate(job("new", 3), options=("--add-nodes", "1", "--like", "node-0"))["Job new"]
+    added = simulate(job("new", 3), options=("--add-nodes", "1", "--like", "node-0"))["Job ns/new"]
     assert added["nodes"] == ["worker: node-0-new-1, node-2, node-3"]
     without = simulate(job("new", 3), options=("--without", "first"))
-    assert without["Job new"]["nodes"] == ["worker: node-0, node-1, node-2"]
-    assert "Job first" not in without
+    assert without["Job ns/new"]["nodes"] == ["worker: node-0, node-1, node-2"]
+    assert "Job ns/first" not in without
 
 
 def test_cordoned_nodes_are_not_used(simulate: Simulate) -> None:
     """One of the two free nodes is taken out."""
-    gang = simulate(job("new", 2), options=("--cordon", "node-3"))["Job new"]
+    gang = simulate(job("new", 2), options=("--cordon", "node-3"))["Job ns/new"]
     assert not gang["placed"]
     causes = {cause["words"]: cause["nodes"] for cause in gang["why"]["shortage"]["causes"]}
     assert causes == {"cordoned": 1, "too little nvidia.com/gpu": 2}
@@ -90,8 +90,8 @@ def test_gangs_that_wait_already_come_first(world: ExplainWorld, simulate: Simul
     world.gang("older", {"worker": (2, GPU8)})
     world.now += 1
     gangs = simulate(job("new", 1))
-    assert (gangs["Job older"]["placed"], gangs["Job older"]["submitted"]) == (True, False)
-    assert not gangs["Job new"]["placed"]
+    assert (gangs["Job ns/older"]["placed"], gangs["Job ns/older"]["submitted"]) == (True, False)
+    assert not gangs["Job ns/new"]["placed"]
 
 
 def test_a_batch_job_with_muster_labels_is_a_gang(simulate: Simulate) -> None:
@@ -108,11 +108,11 @@ def test_a_batch_job_with_muster_labels_is_a_gang(simulate: Simulate) -> None:
             "template": job("x", 1)["spec"]["tasks"][0]["template"],
         },
     }
-    gang = simulate(content)["Job torchrun"]
+    gang = simulate(content)["Job ns/torchrun"]
     assert not gang["placed"]
     assert "pods: 3 more pods must start together and 2 of them find a place" in gang["why"]["summary"]
     content["spec"] |= {"completions": 2, "parallelism": 2}
-    assert simulate(content)["Job torchrun"]["nodes"] == ["pods: node-2, node-3"]
+    assert simulate(content)["Job ns/torchrun"]["nodes"] == ["pods: node-2, node-3"]
     content["metadata"] = {"name": "theirs"}
     assert simulate(content) == {}
 
@@ -134,7 +134,7 @@ def test_a_pod_group_with_pods_is_a_gang(simulate: Simulate) -> None:
         }
         for index in range(2)
     ]
-    assert simulate(group, *pods)[""]["nodes"] == ["pods: node-2, node-3"]
+    assert simulate(group, *pods)["ns/g"]["nodes"] == ["pods: node-2, node-3"]
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_people_read_lines(simulate: Simulate) -> None:
         "1 more node with 8 free nvidia.com/gpu is needed"
     )
     assert output == [
-        "ns/small-simulated-1 (Job small, submitted) would start: 1 pod",
+        "Job ns/small (submitted) would start: 1 pod",
         "on             worker: node-2",
-        "ns/large-simulated-3 (Job large, submitted) would wait",
+        "Job ns/large (submitted) would wait",
         f"why            {why}",
         "queue          default, place 1 of 1 in it",
         "left out       Service s: there is nothing to place",
