@@ -93,7 +93,13 @@ class Committer:
             "deadline": format_time(deadline),
             "podSets": msgspec.to_builtins(place.pod_sets),
         }
-        status = {"phase": "Planned", "bound": gang.taken, "planned": gang.taken + place.new_seats, "message": ""}
+        status = {
+            "phase": "Planned",
+            "bound": gang.taken,
+            "planned": gang.taken + place.new_seats,
+            "started": gang.started,
+            "message": "",
+        }
         with self._cluster.lock:
             known = self._cluster.state.placements.get(gang.key)
         namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
@@ -126,7 +132,8 @@ class Committer:
             self._barrier.cancel(settle.gang.uid)
             log.info("placement abandoned", gang=settle.gang.key, reason=settle.message)
             self._recorder.event(settle.gang.group, "Warning", "PlacementAbandoned", settle.message)
-        status = {"phase": settle.phase, "bound": settle.gang.taken, "message": settle.message}
+        started = settle.gang.started or settle.phase == "Bound"
+        status = {"phase": settle.phase, "bound": settle.gang.taken, "started": started, "message": settle.message}
         patch: dict[str, object] = {"status": {**status, "avoided": _avoided(session, settle.gang, placement)}}
         if settle.pod_sets is not None:
             patch["spec"] = {"epoch": settle.gang.next_epoch(), "podSets": msgspec.to_builtins(settle.pod_sets)}

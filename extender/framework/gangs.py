@@ -106,6 +106,11 @@ class GangView:
         return self.group.metadata.uid
 
     @property
+    def classes(self) -> list[PodClass | None]:
+        """The class of each pod set."""
+        return [pod_set.cls for pod_set in self.pod_sets]
+
+    @property
     def queue(self) -> str:
         """Name of the queue."""
         return self.group.spec.queue or "default"
@@ -133,7 +138,7 @@ class GangView:
     @property
     def started(self) -> bool:
         """Whether the gang has (or once had) what it needs; from then on its members are placed as they come."""
-        if self.placement is not None and self.placement.status.phase == "Bound":
+        if self.placement is not None and (self.placement.status.started or self.placement.status.phase == "Bound"):
             return True
         return self.taken > 0 and self.satisfied({pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets})
 

@@ -61,6 +61,8 @@ class PlacementStatus(Wire):
     """Pods that are bound."""
     planned: NonNegative = 0
     """Pods that have a node in the plan."""
+    started: bool = False
+    """Whether the gang has been whole once; from then on its members are placed as they come."""
     message: str = ""
     """Why it was abandoned, or what it waits for."""
     avoided: list[AvoidedNode] = field(default_factory=list)

@@ -11,6 +11,7 @@ from extender.actions.enqueue import Enqueue
 from extender.actions.settle import Settle
 from extender.framework import decisions
 from extender.framework.registry import Action, Plugin
+from extender.framework.selfcheck import differences, picture, rebuilt
 from extender.framework.session import Session
 from extender.framework.snapshot import take
 from extender.framework.state import State
@@ -27,11 +28,37 @@ from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue,
 NOW = 1_800_000_000.0
 
 
-class World:
-    """State with objects put in by hand; `plan` runs one cycle and carries its placements out on the state."""
+class RememberingState(State):
+    """A state that also remembers the pods as they came, so that it can be compared with one made from them."""
 
     def __init__(self) -> None:
-        self.state = State()
+        super().__init__()
+        self.pod_objects: dict[str, Pod] = {}
+
+    def on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        """As the state, and remembered."""
+        super().on_pod(old, new)
+        if new is not None:
+            if self.pods[new.metadata.uid].resource_version == new.metadata.resource_version:
+                self.pod_objects[new.metadata.uid] = new
+        elif old is not None:
+            self.pod_objects.pop(old.metadata.uid, None)
+
+    def differences(self) -> list[str]:
+        """What is not as the objects say."""
+        kept = picture(self)
+        return differences(kept, picture(rebuilt(self, self.pod_objects.values(), kept)))
+
+
+class World:
+    """State with objects put in by hand; `plan` runs one cycle and carries its placements out on the state.
+
+    Before every cycle the state is compared with one made from the objects, unless the world is not `checked`.
+    """
+
+    def __init__(self, *, checked: bool = True) -> None:
+        self.state = RememberingState()
+        self.checked = checked
         self.now = NOW
         self.half_since: dict[str, float] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
@@ -141,6 +168,8 @@ class World:
 
     def session(self, *actions: Action) -> Session:
         """Run these actions in one cycle."""
+        if self.checked:
+            assert self.state.differences() == []
         session = Session(take(self.state), now=self.now)
         for plugin in self.plugins:
             plugin.on_session_open(session)
@@ -167,7 +196,7 @@ class World:
                 deadline=format_time(self.now + 60),
                 pod_sets=place.pod_sets,
             ),
-            status=PlacementStatus(phase="Planned"),
+            status=PlacementStatus(phase="Planned", started=place.gang.started),
         )
         self.state.on_placement(None, placement)
         return placement

@@ -157,3 +157,25 @@ def test_an_older_version_of_an_object_that_arrives_late_is_ignored() -> None:
     world.state.on_placement(None, stale)
     assert placement(world, key).spec.epoch == 1
     assert isinstance(world.state, State)
+
+
+def test_members_restarted_one_after_the_other_do_not_wait_for_each_other() -> None:
+    """The second comes while the first is on its way: the gang was whole once, so the first need not wait."""
+    world = World()
+    world.nodes(4)
+    key = planned(world, members=4)
+    bound = placement(world, key)
+    bound.status.phase = "Bound"
+    bound.metadata.resource_version = "999"
+    world.state.on_placement(None, bound)
+    for rank in (0, 1):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase="Running")
+    world.pod(key, "worker", 2, GPU8, gated=True)
+    [place] = of(world.plan(), decisions.Place)
+    written = world.place(place)
+    written.metadata.resource_version = "1000"
+    world.state.on_placement(None, written)
+    world.pod(key, "worker", 3, GPU8, gated=True)
+    gang = world.state.gang(key)
+    assert gang is not None
+    assert gang.started
