@@ -137,6 +137,10 @@ class NodeTable:
         charge = self._charges.get(holder)
         return charge.node if charge else None
 
+    def charges(self) -> dict[Hashable, Charge]:
+        """Every holder with what it uses; charges are replaced, never changed."""
+        return dict(self._charges)
+
     def row_of(self, vector: Vector) -> Amounts:
         """A vector along the resource axis; resources that were never seen get a row of their own."""
         rows = [self._row(resource) for resource in vector]

@@ -206,9 +206,16 @@ class State:
         group = self.groups.get(key)
         if group is None:
             self._views.pop(key, None)
-        else:
-            self._views[key] = self._view(group)
-            self._meet_queries()
+            return
+        known = self._views.get(key)
+        view = self._views[key] = self._view(group)
+        self._meet_queries()
+        if key in self._held and known and known.classes != view.classes:
+            self._hold(key)
+
+    def assumed(self) -> dict[str, str]:
+        """UID → node of pods that we have bound, before the watch tells."""
+        return dict(self._assumed)
 
     def touch_all(self) -> None:
         """Look at every gang again, e.g. after becoming the leader."""
@@ -310,7 +317,10 @@ class State:
         if record.gang:
             self._members.setdefault(record.gang, {})[record.uid] = record
             self._touch(record.gang)
-            self._hold_seat(record.gang, record)
+            if record.taken or record.waiting:
+                self._hold_seat(record.gang, record)
+            elif record.gang in self._held:
+                self._hold(record.gang)
 
     def _forget_pod(self, uid: str) -> None:
         self._assumed.pop(uid, "")
@@ -323,7 +333,8 @@ class State:
         if not members:
             self._members.pop(record.gang, None)
         self._touch(record.gang)
-        self._hold_seat(record.gang, record)
+        if record.gang in self._held:
+            self._hold(record.gang)
 
     # -- seats that placements hold ---------------------------------------------------------------------------------
 
