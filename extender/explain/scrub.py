@@ -14,7 +14,16 @@ from muster.api.core import Container, Pod, PodSpec
 from muster.api.meta import Object, ObjectMeta
 
 T = TypeVar("T", bound=Object)
-READ_DOMAINS = ("muster.dev", "volcano.sh", "scheduling.k8s.io", "scheduling.x-k8s.io", "batch.kubernetes.io")
+READ_DOMAINS = (
+    "muster.dev",
+    "volcano.sh",
+    "scheduling.k8s.io",
+    "scheduling.x-k8s.io",
+    "batch.kubernetes.io",
+    "pv.kubernetes.io",
+    "volume.kubernetes.io",
+    "volume.beta.kubernetes.io",
+)
 """Annotations of these domains, and of their sub-domains, say something to the planner."""
 CLAIMS = ("name", "persistentVolumeClaim", "ephemeral")
 

@@ -24,8 +24,8 @@ def print_lines(lines: Iterable[Line]) -> None:
         width = max(20, console.width - len(indent)) if console.is_terminal else 0
         rows = wrap(line.text, width, break_long_words=False, break_on_hyphens=False) if width else [line.text]
         for number, row in enumerate(rows or [""]):
-            label = Text(f"{line.label:<{LABEL_WIDTH}}" if inner and not number else indent, "dim")
-            text = label + Text(row, STYLES[line.tone])
+            label = f"{line.label:<{LABEL_WIDTH}}" if inner and not number else indent
+            text = Text.assemble((label, "dim"), (row, STYLES[line.tone]))
             text.rstrip()
             console.print(text, soft_wrap=True)
 

@@ -104,6 +104,23 @@ def affine(world: ExplainWorld) -> None:
     world.gang("a", {"worker": (1, GPU1)}, spec={"affinity": {"nodeAffinity": required}})
 
 
+def claim_missing(world: ExplainWorld) -> None:
+    """The pods mount a claim that nobody has made."""
+    world.nodes(3)
+    world.gang(
+        "a", {"worker": (1, GPU1)}, spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]}
+    )
+
+
+def spread_over_nothing(world: ExplainWorld) -> None:
+    """One of three nodes has the label that pods are spread over, and maxSkew is kept by it alone."""
+    world.node("node-0", labels={"zone": "a"})
+    world.node("node-1")
+    world.node("node-2")
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    world.gang("a", {"worker": (2, GPU8)}, spec={"topologySpreadConstraints": [constraint]})
+
+
 def too_few_pods(world: ExplainWorld) -> None:
     """Pods of another owner: three of five exist."""
     world.nodes(5)
@@ -277,6 +294,8 @@ CASES = {
         ("1 more node like node-0 join",),
     ),
     "affinity": Case(affine, "no-room", (), (("does not match the node affinity", 4),)),
+    "claim": Case(claim_missing, "no-room", (), (("claim ns/c does not exist", 3),)),
+    "spread": Case(spread_over_nothing, "no-room", (), (("lacks the label zone that pods are spread over", 2),)),
     "too few pods": Case(
         too_few_pods,
         "too-few-pods",

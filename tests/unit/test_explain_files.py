@@ -12,6 +12,14 @@ from extender.explain.find import explain
 from extender.explain.scene import Scene
 from extender.explain.snapshotfile import dump, load
 from muster.api.core import Pod
+from muster.api.storage import (
+    BIND_COMPLETED,
+    CLAIMS,
+    SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+)
 from muster.cli import main
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -41,6 +49,12 @@ def world_of_secrets() -> ExplainWorld:
         {"name": "data", "persistentVolumeClaim": {"claimName": "kept"}},
         {"name": "keys", "secret": {"secretName": SECRET}},
     ]
+    claim = PersistentVolumeClaim(
+        metadata=world.meta("kept", annotations={BIND_COMPLETED: "yes", SELECTED_NODE: "node-0", "note": SECRET}),
+        spec=PersistentVolumeClaimSpec(volume_name="disk"),
+    )
+    world.state.on_claim(None, claim)
+    world.state.on_volume(None, PersistentVolume(metadata=world.meta("disk", namespace="")))
     content["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = SECRET
     world.state.on_pod(None, msgspec.convert(content, Pod))
     job = next(job for job in world.state.jobs.values() if job.metadata.name == "a")
@@ -64,6 +78,9 @@ def test_a_file_explains_as_its_cluster_does() -> None:
     again = load(content)
     for kind, name in (("gang", "a"), ("gang", "first"), ("pod", "a-worker-0"), ("job", "a")):
         assert explain(Scene(again), kind, name, "ns") == explain(Scene(picture), kind, name, "ns")
+    [claim] = again.of(CLAIMS)
+    assert claim.bound
+    assert claim.metadata.annotations[SELECTED_NODE] == "node-0"
     assert dump(again) == content
 
 
