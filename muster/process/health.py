@@ -16,6 +16,9 @@ Check = Callable[[], str | None]
 """None when all is well, else one sentence: why the process is not ready."""
 
 
+_POLL_S = 0.1  # how soon the server's thread notices that it shall stop
+
+
 class Health:
     """The readiness checks of a process; it is ready when none of them objects."""
 
@@ -57,7 +60,7 @@ class StatusServer:
         """Binds the port (OSError if it is taken) and starts to answer."""
         self._server = ThreadingHTTPServer(self._address, self._handler())
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, name="status", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_S,), name="status", daemon=True)
         self._thread.start()
         log.info("status server started", host=self._address[0], port=self.port)
 

@@ -20,6 +20,8 @@ import structlog
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
+from muster.process.worker import PatientSocket, Worker
+
 log = structlog.get_logger()
 
 KEEPALIVE_S = 120  # Go clients keep idle connections for 90 s; whoever closes first must not be the server
@@ -48,7 +50,7 @@ def serve(
     """
     settings: dict[str, Any] = {
         "bind": f"{host}:{port}",
-        "worker_class": "gthread",
+        "worker_class": Worker,
         "workers": 1,
         "threads": threads,
         "worker_connections": threads + 200,
@@ -106,6 +108,7 @@ class TLSContext:
 
     def _load(self) -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.sslsocket_class = PatientSocket
         context.load_cert_chain(*map(str, self._files))
         return context
 

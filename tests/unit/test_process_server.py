@@ -19,13 +19,18 @@ from cryptography.x509.oid import NameOID
 from certs.authority import Authority
 
 PROGRAM = """
-import os, sys, threading
+import os, sys, threading, time
 import flask
 from muster.process import logs, server
 
 logs.configure("test")
 app = flask.Flask("test")
 state = {}
+
+@app.get("/slow")
+def slow():
+    time.sleep(0.5)
+    return "done"
 
 @app.get("/")
 def pids():
@@ -161,6 +166,46 @@ def test_sigterm_ends_in_order(served: Served) -> None:
     assert served.process.returncode == 0
     assert out == "stopped\n"
     assert err.count('"process":"test"') == len(err.splitlines())
+
+
+def test_sigterm_with_idle_connections_ends_soon(served: Served) -> None:
+    """Neither connections that are kept alive nor those that never asked anything hold it up, for seconds each."""
+    used, unused = served.connect(), served.connect()
+    served.pids(used)
+    bare = socket.create_connection(("127.0.0.1", served.port))
+    started = time.monotonic()
+    served.process.terminate()
+    served.process.communicate(timeout=10)
+    assert served.process.returncode == 0
+    assert time.monotonic() - started < 1.9
+    for connection in (used, unused, bare):
+        connection.close()
+
+
+def test_sigterm_answers_what_was_asked(served: Served) -> None:
+    """A request in work is finished, and one that comes on an idle connection just after SIGTERM is still answered."""
+    busy, idle = served.connect(), served.connect()
+    served.pids(busy)
+    served.pids(idle)
+    busy.request("GET", "/slow")
+    served.process.terminate()
+    idle.request("GET", "/slow")
+    for connection in (busy, idle):
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (200, b"done")
+        connection.close()
+    served.process.communicate(timeout=10)
+    assert served.process.returncode == 0
+
+
+def test_connections_without_a_request_keep_nobody_waiting(served: Served) -> None:
+    """More idle connections than there are threads, with and without a handshake, and others are answered at once."""
+    silent = [served.connect() for _ in range(4)]
+    bare = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(4)]
+    served.pids()
+    assert served.pids(silent[0])["worker"]
+    for connection in (*silent, *bare):
+        connection.close()
 
 
 def test_killed_worker_is_replaced(served: Served) -> None:
