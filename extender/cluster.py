@@ -6,8 +6,10 @@ from typing import Any
 
 from extender.framework.feed import FEED, Fed
 from extender.framework.state import State
+from muster.api.core import PODS, Pod
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
+from muster.kube.store import Store
 
 
 class Cluster:
@@ -17,12 +19,17 @@ class Cluster:
         self.lock = threading.RLock()
         self.state = State()
         self._wake = wake
+        self._pods: Store[Pod] = Store()
         self._reflectors = [self._watch(client, fed) for fed in FEED]
 
     @property
     def synced(self) -> bool:
         """Whether every cache has been filled once."""
         return all(reflector.synced for reflector in self._reflectors)
+
+    def pods(self) -> list[Pod]:
+        """Every pod as it came last."""
+        return self._pods.list()
 
     def changed(self) -> None:
         """Somebody changed the state in another way than through a watch."""
@@ -39,7 +46,7 @@ class Cluster:
             reflector.stop()
 
     def _watch(self, client: Client, fed: Fed) -> Reflector[Any]:
-        reflector = Reflector(client, fed.resource)
+        reflector: Reflector[Any] = Reflector(client, fed.resource, store=self._pods if fed.resource is PODS else None)
 
         def changed(old: Any, new: Any) -> None:
             with self.lock:

@@ -20,6 +20,7 @@ from extender.framework import config
 from extender.framework.registry import Registry
 from extender.planner import Planner
 from extender.plugins import PLUGINS
+from extender.selfcheck import SelfCheck
 from extender.verbs import Verbs
 from muster.kube.client import Client
 from muster.kube.events import Recorder
@@ -81,6 +82,7 @@ class Extender:
             active=self._active,
             on_release=self._committer.say_binding,
         )
+        self._selfcheck = SelfCheck(self._cluster)
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
@@ -93,10 +95,12 @@ class Extender:
         self._recorder.start()
         self._cluster.start()
         self._planner.start()
+        self._selfcheck.start()
 
     def stop(self) -> None:
         """End them; held binds are answered with an error and come again."""
         self._barrier.cancel_all()
+        self._selfcheck.stop()
         self._planner.stop()
         self._committer.stop()
         self._cluster.stop()

@@ -14,7 +14,7 @@ import numpy as np
 from extender.framework.census import Counts
 from extender.framework.nodes import Amounts, Charge
 from extender.framework.queries import Mark
-from extender.framework.state import State
+from extender.framework.state import Objects, State
 from muster.api.core import Pod
 from muster.api.gang import Member
 
@@ -58,19 +58,15 @@ def picture(state: State) -> Picture:
     )
 
 
-def rebuilt(state: State, pods: Iterable[Pod], seen: Picture) -> State:
-    """A state from the objects that `state` holds and from these pods, which it does not hold as they came."""
+def rebuilt(objects: Objects, pods: Iterable[Pod], seen: Picture) -> State:
+    """A state from the objects that another one holds and from these pods, which it does not hold as they came."""
     fresh = State()
-    for node in list(state.nodes.nodes):
-        if node is not None:
-            fresh.on_node(None, node)
-    for name, labels in list(state.classes.queries.namespaces.items()):
-        fresh.classes.queries.namespaces[name] = labels
-    for claim in list(state.volumes.claims.values()):
-        fresh.on_claim(None, claim)
-    for job in list(state.jobs.values()):
+    for node in objects.nodes:
+        fresh.on_node(None, node)
+    fresh.classes.queries.namespaces.update(objects.namespaces)
+    for job in objects.jobs:
         fresh.on_job(None, job)
-    for group in list(state.groups.values()):
+    for group in objects.groups:
         fresh.on_pod_group(None, group)
     for pod in pods:
         fresh.on_pod(None, pod)
@@ -78,7 +74,7 @@ def rebuilt(state: State, pods: Iterable[Pod], seen: Picture) -> State:
         record.member = record.member or seen.members.get(record.uid)
     for uid, bound_to in seen.assumed.items():
         fresh.assume(uid, bound_to)
-    for placement in list(state.placements.values()):
+    for placement in objects.placements:
         fresh.on_placement(None, placement)
     return fresh
 

@@ -6,13 +6,14 @@ arrives later is ignored. The caller holds the lock; nothing here blocks.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
 from extender.framework.gangs import ACTIVE, GangView, PodRecord, PodSetView, Seat, seats_of
 from extender.framework.nodes import NodeTable
 from extender.framework.podclass import ClassTable
+from extender.framework.queries import Labels
 from extender.framework.templates import Templates
 from extender.framework.volumes import Volumes
 from muster.api.batch import Job
@@ -27,6 +28,17 @@ from muster.api.storage import PersistentVolume, PersistentVolumeClaim, StorageC
 def version(text: str) -> int:
     """A resourceVersion as a number; the API server promises that they can be compared since 1.35."""
     return int(text) if text.isdigit() else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects that a state holds as they came."""
+
+    nodes: list[Node]
+    namespaces: dict[str, Labels]
+    jobs: list[Job]
+    groups: list[PodGroup]
+    placements: list[Placement]
 
 
 class State:
@@ -216,6 +228,16 @@ class State:
     def assumed(self) -> dict[str, str]:
         """UID → node of pods that we have bound, before the watch tells."""
         return dict(self._assumed)
+
+    def objects(self) -> Objects:
+        """What everything else is made from, pods aside."""
+        return Objects(
+            [node for node in self.nodes.nodes if node is not None],
+            dict(self.classes.queries.namespaces),
+            list(self.jobs.values()),
+            list(self.groups.values()),
+            list(self.placements.values()),
+        )
 
     def touch_all(self) -> None:
         """Look at every gang again, e.g. after becoming the leader."""

@@ -47,7 +47,7 @@ class RememberingState(State):
     def differences(self) -> list[str]:
         """What is not as the objects say."""
         kept = picture(self)
-        return differences(kept, picture(rebuilt(self, self.pod_objects.values(), kept)))
+        return differences(kept, picture(rebuilt(self.objects(), self.pod_objects.values(), kept)))
 
 
 class World:
