@@ -10,11 +10,14 @@ from extender.explain.picture import Picture
 from extender.explain.report import UnknownNameError
 from muster.api.base import Resource
 from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS, Node
+from muster.api.core import NODES, PODS, Node, Taint
 from muster.api.gang import gang_of
 from muster.api.meta import Object
 from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS
+
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
+KUBERNETES_TAINTS = "node.kubernetes.io/"
 
 
 @dataclass(slots=True)
@@ -59,8 +62,19 @@ def copies(node: Node, number: int) -> list[Node]:
         name = f"{node.metadata.name}-new-{index}"
         labels = {key: name if value == node.metadata.name else value for key, value in node.metadata.labels.items()}
         meta = replace(node.metadata, name=name, uid=name, labels=labels)
-        made.append(replace(node, metadata=meta, spec=replace(node.spec, unschedulable=False)))
+        made.append(uncordoned(replace(node, metadata=meta, spec=replace(node.spec, taints=_own_taints(node)))))
     return made
+
+
+def uncordoned(node: Node) -> Node:
+    """The node without its cordon, and without the taint that Kubernetes adds to one that is cordoned."""
+    taints = [taint for taint in node.spec.taints if taint.key != CORDON_TAINT]
+    return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
+
+
+def _own_taints(node: Node) -> list[Taint]:
+    """The taints that somebody chose; those of Kubernetes tell how one particular node is at the moment."""
+    return [taint for taint in node.spec.taints if not taint.key.startswith(KUBERNETES_TAINTS)]
 
 
 def _remove(picture: Picture, name: str, namespace: str) -> None:

@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 from msgspec.structs import replace
 
-from extender.explain.changes import copies
+from extender.explain.changes import copies, uncordoned
 from extender.explain.holders import Holder, holders
 from extender.explain.report import GangReport, Relief
 from extender.explain.scene import Scene
@@ -47,7 +47,9 @@ class Reliever:
                 found = list(self._room(report.shortage))
                 yield from found
                 if not found and report.queue.ahead:
-                    ahead = f"the gangs before it start or go first: {', '.join(reversed(report.queue.ahead))}"
+                    ahead = (
+                        f"the gangs before it start first, or are withdrawn: {', '.join(reversed(report.queue.ahead))}"
+                    )
                     yield Relief("wait", ahead, report.queue.ahead, tried=False)
 
     def _existing(self) -> int:
@@ -76,8 +78,7 @@ class Reliever:
         if not any(cause.words == CORDONED for cause in lacks.causes):
             return
         nodes = self._behind(cls, CORDONED)
-        opened = [replace(node, spec=replace(node.spec, unschedulable=False)) for node in nodes]
-        enough = self._fewest(opened)
+        enough = self._fewest([uncordoned(node) for node in nodes])
         if enough:
             names = [node.metadata.name for node in enough]
             yield Relief("uncordon", f"{_listed(names)} {_are(names)} uncordoned", tuple(names))

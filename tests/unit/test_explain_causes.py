@@ -75,8 +75,8 @@ def missing_pod_slots(world: ExplainWorld) -> None:
 
 
 def everything_cordoned(world: ExplainWorld) -> None:
-    """Three nodes, all cordoned."""
-    world.nodes(3, unschedulable=True)
+    """Three nodes, all cordoned, with the taint that Kubernetes adds then."""
+    world.nodes(3, unschedulable=True, taints=[Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")])
     world.gang("a", {"worker": (2, GPU8)})
 
 
