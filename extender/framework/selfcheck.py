@@ -81,13 +81,14 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: Picture) -> State:
 
 def differences(kept: Picture, fresh: Picture) -> list[str]:
     """What the state has other than the objects say, at most `MOST` of them; empty if all is well."""
+    asked = frozenset(fresh.queries.values())  # a query that nobody asks any more may live a little longer
     found = [
         *_unlike("node", dict.fromkeys(kept.columns, ""), dict.fromkeys(fresh.columns, "")),
         *_unlike("charge", _charges(kept), _charges(fresh)),
         *_unlike("claim in use", dict(kept.claim_users), dict(fresh.claim_users)),
         *_unlike("allocatable", _amounts(kept, kept.allocatable), _amounts(fresh, fresh.allocatable)),
         *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),
-        *_unlike("pods counted", _counts(kept), _counts(fresh)),
+        *_unlike("pods counted", _counts(kept, asked), _counts(fresh, asked)),
     ]
     return found[:MOST]
 
@@ -116,21 +117,21 @@ def _amounts(seen: Picture, amounts: Amounts) -> dict[Hashable, object]:
     }
 
 
-def _counts(seen: Picture) -> dict[Hashable, object]:
+def _counts(seen: Picture, asked: frozenset[bytes]) -> dict[Hashable, object]:
     names = {column: name for name, column in seen.columns.items()}
     return {
         (said, names.get(int(column), f"column {column}")): int(counts[column])
         for mark, counts in seen.census.items()
-        if (said := _said(mark, seen.queries)) is not None
+        if (said := _said(mark, seen.queries, asked)) is not None
         for column in np.flatnonzero(counts)
     }
 
 
-def _said(mark: Mark, queries: Mapping[Mark, bytes]) -> Hashable:
+def _said(mark: Mark, queries: Mapping[Mark, bytes], asked: frozenset[bytes]) -> Hashable:
     """The mark without numbers; None if nobody asks its query any more."""
     kind = mark[0]
     if kind == "port":
         return mark
     query = mark[1] if kind == "apart" else mark
-    key = queries.get(query) if isinstance(query, tuple) else None
-    return None if key is None else (kind, key.hex(), mark[2] if kind == "apart" else "")
+    key = queries.get(query, b"") if isinstance(query, tuple) else b""
+    return None if key not in asked else (kind, key.hex(), mark[2] if kind == "apart" else "")

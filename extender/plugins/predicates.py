@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from extender.framework.hooks import Codes
+from extender.framework.hooks import Causes, Codes
 from extender.framework.neighbours import Spread
 from extender.framework.podclass import PodClass
 from extender.framework.registry import refuse_arguments
@@ -36,10 +36,13 @@ class Predicates:
         refuse_arguments(self.name, arguments)
         self._by_node, self._by_volumes, self._inclusion = PerNode(), PerNode(), PerNode()
         self._domains = Domains()
+        self._causes: Causes | None = None
 
     def on_session_open(self, session: Session) -> None:
         """Register the predicates, and be told of what changes the second kind's answers."""
         snapshot = session.snapshot
+        if self._causes is not session.causes:  # what is kept are codes of these causes
+            self._by_node, self._by_volumes, self._causes = PerNode(), PerNode(), session.causes
         crowd = Crowd(session, self._domains, lambda cls, spread: self._eligible(snapshot, cls, spread))
         session.add("predicate", lambda cls: self._codes(session, cls))
         session.add("neighbour_predicate", crowd.codes)

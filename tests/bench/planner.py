@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from extender_world import World
@@ -13,6 +14,19 @@ from extender.actions.settle import Settle
 from tests.bench.timing import Result, cpu_ms
 
 NODES = 5000
+ITSELF = {"matchLabels": {"volcano.sh/job-name": "a"}}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+DEMANDS: dict[str, dict[str, Any]] = {
+    "one per host": {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": "host", "labelSelector": ITSELF}]}}},
+    "one zone": {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": ITSELF}]}}},
+    "spread over zones": {
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": ITSELF}
+        ]
+    },
+    "a host port": {"hostNetwork": True, "containers": [{"name": "main", "ports": [{"containerPort": 80}]}]},
+}
+"""What the pods of a gang demand of each other."""
 
 
 def run() -> Iterator[Result]:
@@ -24,6 +38,14 @@ def run() -> Iterator[Result]:
         world.session(Allocate())  # the masks of the class are made once and kept
         ms = cpu_ms(lambda world=world: world.session(Allocate()))
         yield Result(f"plan of one {members}-pod gang, {NODES} nodes", ms, budget)
+    for what, demand in DEMANDS.items():
+        world = world_of(NODES)
+        for index in range(NODES):
+            world.node(f"node-{index}", labels={"zone": f"zone-{index % 10}", "host": f"node-{index}"})
+        world.gang("a", {"worker": (512, {"cpu": 4, "nvidia.com/gpu": 8})}, spec=demand)
+        world.session(Allocate())
+        ms = cpu_ms(lambda world=world: world.session(Allocate()), runs=5)
+        yield Result(f"plan of one 512-pod gang, {what}", ms)
     world = world_of(NODES)
     for number in range(1000):
         world.gang(f"g{number}", {"worker": (64, {"cpu": 4, "nvidia.com/gpu": 9})})

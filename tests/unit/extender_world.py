@@ -10,6 +10,7 @@ from extender.actions.allocate import Allocate
 from extender.actions.enqueue import Enqueue
 from extender.actions.settle import Settle
 from extender.framework import decisions
+from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Plugin
 from extender.framework.selfcheck import differences, picture, rebuilt
 from extender.framework.session import Session
@@ -59,6 +60,7 @@ class World:
     def __init__(self, *, checked: bool = True) -> None:
         self.state = RememberingState()
         self.checked = checked
+        self.causes = Causes()
         self.now = NOW
         self.half_since: dict[str, float] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
@@ -170,7 +172,7 @@ class World:
         """Run these actions in one cycle."""
         if self.checked:
             assert self.state.differences() == []
-        session = Session(take(self.state), now=self.now)
+        session = Session(take(self.state), now=self.now, causes=self.causes)
         for plugin in self.plugins:
             plugin.on_session_open(session)
         for action in actions:

@@ -1,0 +1,169 @@
+"""The state that events keep is the one that the objects alone would give, and a rollback leaves no trace."""
+
+import threading
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import pytest
+from extender_world import World
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from extender.framework.session import Session
+from extender.framework.snapshot import take
+from extender.framework.statement import Statement
+from extender.plugins.predicates import Predicates
+from extender.selfcheck import SelfCheck
+from muster.api.core import Namespace, Node, Pod
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+APPS, NODES, NAMESPACES = ("web", "db"), ("n0", "n1", "n2"), ("ns", "other")
+app = st.sampled_from(APPS)
+term = st.builds(
+    lambda name, key, everywhere: {
+        "topologyKey": key,
+        "labelSelector": {"matchLabels": {"app": name}},
+        **({"namespaceSelector": {"matchLabels": {"team": "red"}}} if everywhere else {}),
+    },
+    app,
+    st.sampled_from(("zone", "host")),
+    st.booleans(),
+)
+spread = st.builds(
+    lambda name: [
+        {
+            "maxSkew": 1,
+            "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": name}},
+        }
+    ],
+    app,
+)
+demands = st.fixed_dictionaries(
+    {},
+    optional={
+        "affinity": st.one_of(
+            st.builds(lambda one: {"podAffinity": {REQUIRED: [one]}}, term),
+            st.builds(lambda one: {"podAntiAffinity": {REQUIRED: [one]}}, term),
+        ),
+        "topologySpreadConstraints": spread,
+        "volumes": st.just([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]),
+    },
+)
+pod_event = st.tuples(
+    st.just("pod"), st.integers(0, 5), st.sampled_from(NAMESPACES), app, st.sampled_from(("", *NODES)),
+    st.sampled_from(("Pending", "Running", "Succeeded")), st.booleans(), st.booleans(), demands,
+)  # fmt: skip
+event = st.one_of(
+    pod_event,
+    pod_event,
+    st.tuples(st.just("gone"), st.integers(0, 5)),
+    st.tuples(st.just("node"), st.sampled_from(NODES), st.sampled_from(("a", "b"))),
+    st.tuples(st.just("lost"), st.sampled_from(NODES)),
+    st.tuples(st.just("team"), st.sampled_from(("red", "blue"))),
+    st.tuples(st.just("gang"), st.integers(0, 2), demands),
+    st.tuples(st.just("plan")),
+)
+
+
+def tell(world: World, what: str, *details: Any) -> None:
+    """Let one event happen."""
+    state = world.state
+    if what == "pod":
+        number, namespace, label, node, phase, leaving, ports, spec = details
+        gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if leaving else {}
+        meta = msgspec.to_builtins(
+            world.meta(f"p{number}", uid=f"p{number}", namespace=namespace, labels={"app": label})
+        )
+        container = {"name": "main", "resources": {"requests": {"cpu": 1}}}
+        if ports:
+            container["ports"] = [{"containerPort": 80, "hostPort": 80}]
+        body = {"metadata": meta | gone, "spec": {"containers": [container], "nodeName": node, **spec}}
+        pod = msgspec.convert(body, Pod)
+        pod.status.phase = phase
+        state.on_pod(None, pod)
+    elif what == "gone":
+        pod = state.pod_objects.get(f"p{details[0]}")
+        if pod is not None:
+            state.on_pod(pod, None)
+    elif what == "node":
+        world.node(details[0], labels={"zone": details[1], "host": details[0]})
+    elif what == "lost":
+        column = state.nodes.index.get(details[0])
+        state.on_node(state.nodes.nodes[column] if column is not None else Node(metadata=world.meta(details[0])), None)
+    elif what == "team":
+        state.on_namespace(None, Namespace(metadata=world.meta("other", namespace="", labels={"team": details[0]})))
+    elif what == "gang":
+        world.gang(f"g{details[0]}", {"worker": (2, {"cpu": 1})}, spec=details[1])
+    else:
+        world.plan()
+
+
+@settings(max_examples=200, deadline=None)
+@given(events=st.lists(event, max_size=30))
+def test_after_any_events_the_state_is_what_its_objects_say(events: list[tuple[Any, ...]]) -> None:
+    """Arrays, charges, held seats, ports, claims, and the pods that each demand counts."""
+    world = World()
+    for one in events:
+        tell(world, *one)
+        assert world.state.differences() == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(events=st.lists(event, max_size=15), places=st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=8))
+def test_what_a_statement_takes_back_changes_no_answer(
+    events: list[tuple[Any, ...]], places: list[tuple[int, bool]]
+) -> None:
+    """Every class is refused by the same nodes for the same reasons as before."""
+    world = World()
+    for node in NODES:
+        tell(world, "node", node, "a")
+    tell(
+        world, "gang", 0, {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": {}}]}}}
+    )
+    for one in events:
+        tell(world, *one)
+    session = Session(take(world.state), now=world.now)
+    Predicates({}).on_session_open(session)
+    classes = [pod_set.cls for gang in session.snapshot.gangs for pod_set in gang.pod_sets if pod_set.cls]
+    before = [session.codes(cls).copy() for cls in classes]
+    statement = Statement(session)
+    gang = session.snapshot.gangs[0]
+    for column, evict in places:
+        for cls in classes:
+            (statement.evict if evict else statement.allocate)(gang, "worker", [0, 1], column, cls)
+    statement.discard()
+    assert all(np.array_equal(codes, session.codes(cls)) for codes, cls in zip(before, classes, strict=True))
+
+
+@pytest.fixture
+def watched() -> World:
+    """A world with a pod on a node."""
+    world = World()
+    tell(world, "node", "n0", "a")
+    leaving, ports = False, True
+    tell(world, "pod", 0, "ns", "web", "n0", "Running", leaving, ports, {})
+    return world
+
+
+def selfcheck(world: World) -> SelfCheck:
+    """The self-check of a process that watches this world."""
+    cluster = SimpleNamespace(
+        state=world.state, lock=threading.RLock(), pods=lambda: list(world.state.pod_objects.values()), synced=True
+    )
+    return SelfCheck(cast("Any", cluster))
+
+
+def test_a_difference_that_lasts_is_told(watched: World) -> None:
+    """It names what is kept and what is right."""
+    watched.state.nodes.used[watched.state.nodes.axis["cpu"], 0] += 5
+    assert selfcheck(watched).check(lambda _: None) == ["used ('n0', 'cpu'): 1005 is kept, 1000 is right"]
+
+
+def test_a_difference_that_goes_away_is_not_told(watched: World) -> None:
+    """The object's change was on its way to the state."""
+    pod = watched.state.pod_objects.pop("p0")
+    assert selfcheck(watched).check(lambda _: watched.state.pod_objects.update(p0=pod)) == []
