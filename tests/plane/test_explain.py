@@ -1,6 +1,7 @@
 """`muster explain`, `snapshot` and `simulate` on a real control plane."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from muster.local.plane import Plane
 
 pytestmark = pytest.mark.plane
 Muster = Callable[..., str]
+QUIET_S = 2.0
+"""Longer than the planner and the controller wait before they write counts."""
 
 
 @pytest.fixture
@@ -117,11 +120,13 @@ def test_a_snapshot_explains_as_the_cluster_does(two_gangs: str, muster: Muster,
         assert offline == live
 
 
-def test_simulating_changes_nothing(two_gangs: str, client: Client, muster: Muster, tmp_path: Path) -> None:
+def test_simulating_changes_nothing(
+    two_gangs: str, client: Client, muster: Muster, tmp_path: Path, wait_for: Callable[..., Any]
+) -> None:
     """Every object is the same before and after, in the same version; only then are the answers right."""
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(job("third", two_gangs, replicas=2)))
-    before = _versions(client, two_gangs)
+    before = wait_for(_Quiet(client, two_gangs), 30, "Muster to have written what it had to")
     arguments = ("simulate", "-f", str(file), "-n", two_gangs)
     assert "would wait" in muster(*arguments)
     changed = muster(
@@ -148,6 +153,22 @@ def test_what_is_simulated_is_what_happens(
     placement = wait_for(lambda: next(iter(client.list(PLACEMENTS, namespace)), None), 30, "the placement")
     assert msgspec.to_builtins(placement.spec.pod_sets) == outcome["podSets"]
     client.delete(JOBS, "told", namespace)
+
+
+class _Quiet:
+    """The versions, once they have stayed the same for a while."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._seen: dict[str, Any] = {}
+        self._since = 0.0
+
+    def __call__(self) -> dict[str, Any] | None:
+        versions = _versions(self._client, self._namespace)
+        if versions != self._seen:
+            self._seen, self._since = versions, time.monotonic()
+        return versions if time.monotonic() - self._since > QUIET_S else None
 
 
 def _versions(client: Client, namespace: str) -> dict[str, Any]:
