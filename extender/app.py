@@ -7,17 +7,24 @@ import msgspec
 import structlog
 from flask import Flask, Response, request
 
+from extender.preemption import DECODE_PREEMPTION
 from extender.verbs import DECODE_ARGS, DECODE_BINDING, Verbs
-from muster.api.extender import ExtenderBindingResult, ExtenderFilterResult
+from muster.api.extender import (
+    ExtenderBindingResult,
+    ExtenderFilterResult,
+    ExtenderPreemptionArgs,
+    ExtenderPreemptionResult,
+)
 
 log = structlog.get_logger()
 MALFORMED = "Muster could not read the request; see the extender's log"
 INTERNAL = "Muster's extender failed; see its log; trying again"
+Preempt = Callable[[ExtenderPreemptionArgs], ExtenderPreemptionResult]
 Pages = Callable[[], Mapping[str, Callable[[], object]]]
 
 
-def create_app(verbs: Verbs, pages: Pages) -> Flask:
-    """The Flask app: three verbs, and the pages of plugins.
+def create_app(verbs: Verbs, preempt: Preempt, pages: Pages) -> Flask:
+    """The Flask app: four verbs, and the pages of plugins.
 
     A verb's answer is always 200, as kube-scheduler reads no other body; what goes wrong is an error in it.
     """
@@ -32,6 +39,14 @@ def create_app(verbs: Verbs, pages: Pages) -> Flask:
     @app.post("/prioritize")
     def prioritize() -> Response:
         return _answer("prioritize", lambda body: verbs.prioritize(DECODE_ARGS.decode(body)), lambda _: [])
+
+    @app.post("/preempt")
+    def preempt_() -> Response:
+        return _answer(
+            "preempt",
+            lambda body: preempt(DECODE_PREEMPTION.decode(body)),
+            lambda _: ExtenderPreemptionResult(),
+        )
 
     @app.post("/bind")
     def bind() -> Response:

@@ -20,8 +20,10 @@ from extender.framework import config
 from extender.framework.registry import Registry
 from extender.planner import Planner
 from extender.plugins import PLUGINS
+from extender.preemption import preempt
 from extender.selfcheck import SelfCheck
 from extender.verbs import Verbs
+from muster.api.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.follower import LeaseFollower
@@ -81,6 +83,7 @@ class Extender:
             Binder(client),
             active=self._active,
             on_release=self._committer.say_binding,
+            session=lambda: self._planner.session,
         )
         self._selfcheck = SelfCheck(self._cluster)
         LEADING.set_function(lambda: float(self._follower.active))
@@ -107,6 +110,10 @@ class Extender:
         self._follower.stop()
         self._recorder.stop()
         self._status.stop()
+
+    def preempt(self, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
+        """The preempt verb."""
+        return preempt(self._cluster, args)
 
     def pages(self) -> Mapping[str, Callable[[], object]]:
         """What plugins show over HTTP."""
@@ -175,7 +182,7 @@ def main(
     )
     extender = Extender(options)
     serve(
-        create_app(extender.verbs, extender.pages),
+        create_app(extender.verbs, extender.preempt, extender.pages),
         host=host,
         port=port,
         threads=THREADS,

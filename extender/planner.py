@@ -50,6 +50,8 @@ class Planner:
         self._staleness_grace_s = staleness_grace_s
         self.pages: dict[str, Callable[[], object]] = {}
         """What plugins show over HTTP, by name; as of the last cycle."""
+        self.session: Session | None = None
+        """The last cycle."""
         self._active = active
         self._clock = clock
         self._monotonic = monotonic
@@ -106,7 +108,7 @@ class Planner:
         session.avoided = self._still_avoided(snapshot, now)
         session.staleness_grace_s = self._staleness_grace_s
         run(session, self._actions, self._plugins)
-        self.pages = session.ask("http_handler")
+        self.pages, self.session = session.ask("http_handler"), session
         self._remember_avoided(session, now)
         WAITING.set(sum(isinstance(decision, Unschedulable) for decision in session.decisions))
         CYCLE.labels("plan").observe(self._monotonic() - started)

@@ -13,6 +13,8 @@ from extender.barrier import Barrier, Outcome
 from extender.binding import Binder
 from extender.cluster import Cluster
 from extender.framework.gangs import ACTIVE, GangView, PodRecord
+from extender.framework.session import Session
+from extender.ranks import MAX_PRIORITY, collapse, fullness
 from muster.api.extender import (
     ExtenderArgs,
     ExtenderBindingArgs,
@@ -42,8 +44,6 @@ FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls"
 BINDS = Counter("muster_bind_total", "Bind calls", ["pod", "verdict"])
 BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a binding")
 
-MAX_PRIORITY = 10
-
 
 class Verbs:
     """The extender's answers. `active` says whether this replica leads."""
@@ -56,12 +56,15 @@ class Verbs:
         *,
         active: Callable[[], bool],
         on_release: Callable[[Placement, int], None],
+        session: Callable[[], Session | None] = lambda: None,
     ) -> None:
         self._cluster = cluster
         self._barrier = barrier
         self._binder = binder
         self._active = active
         self._on_release = on_release
+        self._session = session
+        """The last planning cycle, whose plugins score nodes and may add to bindings."""
 
     # -- filter -----------------------------------------------------------------------------------------------------
 
@@ -128,18 +131,20 @@ class Verbs:
     # -- prioritize -------------------------------------------------------------------------------------------------
 
     def prioritize(self, args: ExtenderArgs) -> list[HostPriority]:
-        """Fuller nodes first, so that pods without a gang leave whole nodes to gangs."""
+        """The plugins' scores as ranks 0-10; without any, fuller nodes first, so that whole nodes are left to gangs."""
         nodes = args.node_names or []
+        session = self._session()
         with self._cluster.lock:
             table = self._cluster.state.nodes
-            columns = [table.index.get(name, -1) for name in nodes]
-            allocatable, used = table.allocatable[:, columns], table.used[:, columns]
-        share = np.where(allocatable > 0, used / np.maximum(allocatable, 1), 0.0).max(axis=0, initial=0.0)
-        ranks = np.clip(np.floor(share * MAX_PRIORITY), 0, MAX_PRIORITY).astype(int)
-        return [
-            HostPriority(host=name, score=int(rank) if column >= 0 else 0)
-            for name, rank, column in zip(nodes, ranks, columns, strict=True)
-        ]
+            cls = self._cluster.state.classes.of_pod(args.pod)
+            columns = np.fromiter((table.index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
+            full = fullness(table, columns)
+        scores = session.scores(cls) if session is not None else None
+        if isinstance(scores, np.ndarray) and len(nodes) and columns.max() < len(scores):
+            ranks = collapse(np.where(columns >= 0, scores[columns], 0.0))
+        else:
+            ranks = np.floor(np.where(columns >= 0, full, 0.0) * MAX_PRIORITY).astype(np.int64)
+        return [HostPriority(host=name, score=int(rank)) for name, rank in zip(nodes, ranks, strict=True)]
 
     # -- bind -------------------------------------------------------------------------------------------------------
 
@@ -178,7 +183,9 @@ class Verbs:
             refusal = self._unavailable() or self._still(key, epoch, args)
             if refusal:
                 return refusal
-        return self._post(args, _marks(placement))
+        session = self._session()
+        extra = session.ask("bind_request_mutate", record, args.node) if session is not None else {}
+        return self._post(args, {**extra, **_marks(placement)})
 
     def _enough(self, key: str, placement: Placement, held: frozenset[Member]) -> bool:
         """Whether the members held at the barrier, with those bound already, may start. Tells who writes the story."""

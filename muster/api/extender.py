@@ -32,6 +32,32 @@ class HostPriority(ExtenderWire):
     score: int
 
 
+class MetaPod(ExtenderWire):
+    """A pod by its UID only."""
+
+    uid: str = field(name="UID")
+
+
+class MetaVictims(ExtenderWire):
+    """The pods that would have to go from one node."""
+
+    pods: list[MetaPod] = field(default_factory=list)
+    num_pdb_violations: int = field(default=0, name="NumPDBViolations")
+
+
+class ExtenderPreemptionArgs(ExtenderWire):
+    """Where a pod could go if others went; the meta form, as nodeCacheCapable is set."""
+
+    pod: Pod
+    node_name_to_meta_victims: dict[str, MetaVictims] | None = None
+
+
+class ExtenderPreemptionResult(ExtenderWire):
+    """The nodes that remain candidates."""
+
+    node_name_to_meta_victims: dict[str, MetaVictims] = field(default_factory=dict)
+
+
 class ExtenderBindingArgs(ExtenderWire):
     """Which pod to bind where."""
 

@@ -1,0 +1,122 @@
+"""What the extender answers kube-scheduler, apart from gangs on their way (those are tested on the plane)."""
+
+import threading
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+from extender_world import World
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender import messages
+from extender.barrier import Barrier
+from extender.preemption import preempt
+from extender.ranks import collapse
+from extender.verbs import Verbs
+from muster.api.core import Pod
+from muster.api.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
+from muster.api.meta import ObjectMeta
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+
+
+def cluster_of(world: World, *, synced: bool = True) -> Any:
+    """The cluster as the verbs see it."""
+    return SimpleNamespace(state=world.state, lock=threading.RLock(), synced=synced, changed=lambda: None)
+
+
+def verbs_of(world: World, *, active: bool = True, synced: bool = True) -> Verbs:
+    """Verbs over a world."""
+    barrier = Barrier(timeout_s=1, clock=lambda: 0.0)
+    cluster = cluster_of(world, synced=synced)
+    return Verbs(cluster, barrier, cast("Any", None), active=lambda: active, on_release=lambda *_: None)
+
+
+def args(world: World, pod: Pod | None = None, *nodes: str) -> ExtenderArgs:
+    """A call about this pod, or about a plain one that wants a GPU."""
+    if pod is None:
+        pod = Pod(metadata=ObjectMeta(name="plain", namespace="ns", uid="plain"))
+        pod.spec = world.pod("ns/none", "t", 0, {"nvidia.com/gpu": 1}).spec
+    return ExtenderArgs(pod=pod, node_names=list(nodes))
+
+
+def test_an_extender_that_does_not_lead_or_knows_nothing_answers_with_an_error_never_with_a_rejection() -> None:
+    """An error is tried again."""
+    world = World()
+    world.nodes(1)
+    call = args(world, None, "node-0")
+    assert verbs_of(world, active=False).filter(call).error == messages.NOT_LEADING
+    assert verbs_of(world, synced=False).filter(call).error == messages.NOT_SYNCED
+
+
+def test_a_plain_pod_is_kept_off_room_that_a_starting_gang_holds() -> None:
+    """The gang has not a single bound pod yet."""
+    world = World()
+    world.nodes(2)
+    world.gang("a", {"worker": (1, GPU8)})
+    world.plan()
+    answer = verbs_of(world).filter(args(world, None, "node-0", "node-1"))
+    assert answer.node_names == ["node-1"]
+    answer = verbs_of(world).filter(args(world, None, "node-0"))
+    assert answer.node_names == []
+    assert answer.failed_and_unresolvable_nodes == {"node-0": messages.HELD_BY_GANG}
+
+
+def test_a_name_that_was_not_sent_is_never_returned() -> None:
+    """kube-scheduler treats it as an error of the whole call."""
+    world = World()
+    world.nodes(2)
+    key = world.gang("a", {"worker": (1, GPU8)})
+    world.plan()
+    pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1)
+    answer = verbs_of(world).filter(args(world, pod, "node-1"))
+    assert answer.node_names == []
+    assert answer.failed_and_unresolvable_nodes == {"node-1": messages.NOT_PLANNED_HERE}
+
+
+def test_a_member_whose_placement_is_not_seen_yet_is_an_error() -> None:
+    """The watch is behind, that is all."""
+    world = World()
+    world.nodes(1)
+    key = world.gang("a", {"worker": (1, GPU8)})
+    pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1)
+    assert verbs_of(world).filter(args(world, pod, "node-0")).error == messages.NOT_SEEN
+
+
+def test_without_plugins_that_score_fuller_nodes_come_first() -> None:
+    """So that whole nodes are left to gangs."""
+    world = World()
+    world.nodes(2)
+    world.pod("ns/x", "t", 1, {"nvidia.com/gpu": 4}, node="node-1", phase="Running")
+    scores = {entry.host: entry.score for entry in verbs_of(world).prioritize(args(world, None, "node-0", "node-1"))}
+    assert scores["node-1"] > scores["node-0"]
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
+def test_ranks_keep_the_order_of_scores(scores: list[float]) -> None:
+    """Between 0 and 10, never the wrong way round."""
+    ranks = collapse(np.array(scores))
+    assert ranks.min() >= 0
+    assert ranks.max() <= 10
+    for left, left_rank in zip(scores, ranks, strict=True):
+        for right, right_rank in zip(scores, ranks, strict=True):
+            assert not (left < right and left_rank > right_rank)
+
+
+def test_victims_that_would_break_a_running_gang_are_refused_while_there_are_others() -> None:
+    """The gang needs both of its members."""
+    world = World()
+    world.nodes(3)
+    key = world.gang("a", {"worker": (2, GPU8)})
+    members = [world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running") for rank in range(2)]
+    lone = world.pod("ns/none", "t", 5, GPU8, node="node-2", phase="Running")
+
+    def victims(pod: Pod) -> MetaVictims:
+        return MetaVictims(pods=[MetaPod(uid=pod.metadata.uid)])
+
+    both = {"node-0": victims(members[0]), "node-2": victims(lone)}
+    call = ExtenderPreemptionArgs(pod=lone, node_name_to_meta_victims=both)
+    assert preempt(cluster_of(world), call).node_name_to_meta_victims.keys() == {"node-2"}
+    call = ExtenderPreemptionArgs(pod=lone, node_name_to_meta_victims={"node-0": victims(members[0])})
+    assert preempt(cluster_of(world), call).node_name_to_meta_victims.keys() == {"node-0"}
