@@ -1,0 +1,50 @@
+"""Gangs whose members mind each other are placed so that kube-scheduler agrees."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from gangs import job
+
+from muster.api.batch import JOBS
+from muster.api.core import NODES, PODS
+from muster.api.placement import PLACEMENTS
+from muster.local.nodes import RACK
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+ITSELF = {"matchLabels": {"volcano.sh/job-name": "a"}}
+SPREAD = {"maxSkew": 1, "topologyKey": RACK, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": ITSELF}
+
+
+def term(key: str) -> list[dict[str, Any]]:
+    """An affinity term that means the gang itself."""
+    return [{"topologyKey": key, "labelSelector": ITSELF}]
+
+
+@pytest.mark.parametrize(
+    ("demand", "replicas", "per_node", "per_rack"),
+    [
+        ({"affinity": {"podAntiAffinity": {REQUIRED: term("kubernetes.io/hostname")}}}, 8, [1] * 8, [4, 4]),
+        ({"affinity": {"podAffinity": {REQUIRED: term(RACK)}}}, 6, [6], [6]),
+        ({"topologySpreadConstraints": [SPREAD]}, 6, [3, 3], [3, 3]),
+    ],
+    ids=["one per node", "one rack", "spread over racks"],
+)
+def test_a_gang_whose_members_mind_each_other_runs(
+    plane: Plane, namespace: str, wait_for: Callable[..., Any], demand: Any, replicas: int, per_node: Any, per_rack: Any
+) -> None:
+    """At the first attempt: its placement is never given up."""
+    client = plane.client()
+    body = job("a", namespace, replicas=replicas, gpus=0)
+    body["spec"]["tasks"][0]["template"]["spec"] |= demand
+    client.create(JOBS, body, namespace)
+    wait_for(lambda: client.get(JOBS, "a", namespace).status.state.phase == "Running", 60, "the gang to run")
+    racks = {node.metadata.name: node.metadata.labels[RACK] for node in client.list(NODES)}
+    nodes = [pod.spec.node_name for pod in client.list(PODS, namespace)]
+    assert sorted(Counter(nodes).values()) == per_node
+    assert sorted(Counter(racks[node] for node in nodes).values()) == per_rack
+    assert [placement.spec.epoch for placement in client.list(PLACEMENTS, namespace)] == [1]
