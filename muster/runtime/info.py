@@ -70,7 +70,8 @@ class PodSet:
 
     `rank` is how a member learns its own rank; `hosts` makes the host names of so many pods, in rank order; `target`
     is the container that runs the framework, None in pods that don't. `offset` is the rank of the first pod: other pod
-    sets of the same world come before it.
+    sets of the same world come before it. `searches` are further DNS search domains; `fs_group` says whether the pods'
+    volumes belong to a group of their own.
     """
 
     name: str
@@ -87,7 +88,9 @@ class PodSet:
     after: dict[str, str] = field(default_factory=dict)
     volumes: list[Volume] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str | Late] = field(default_factory=dict)
+    searches: list[str | Late] = field(default_factory=list)
+    fs_group: bool = False
 
     @property
     def endpoints(self) -> Endpoints:
@@ -189,7 +192,8 @@ def _freeze(pod_set: PodSet) -> PodSetPlan:
         role=pod_set.role,
         volumes=tuple(pod_set.volumes),
         labels=dict(pod_set.labels),
-        annotations=dict(pod_set.annotations),
+        annotations={key: text(value) for key, value in pod_set.annotations.items()},
+        searches=tuple(text(domain) for domain in pod_set.searches),
         requests=pod_set.requests,
         after=dict(pod_set.after),
     )

@@ -87,7 +87,7 @@ class PodSetPlan:
 
     `slots` is None where the pods run no processes of the framework, or where their number is only known inside of the
     pod; `requests` is what one pod asks for, limits included; `after` holds other pod sets (by name) that must be
-    Ready or Complete before pods of this one are created.
+    Ready or Complete before pods of this one are created; `searches` are further DNS search domains.
     """
 
     name: str
@@ -100,6 +100,7 @@ class PodSetPlan:
     volumes: tuple[Volume, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    searches: tuple[str, ...] = ()
     requests: Vector = field(default_factory=dict)
     after: Mapping[str, str] = field(default_factory=dict)
 

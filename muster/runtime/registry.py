@@ -9,6 +9,12 @@ A third party's package names its plugin class in its metadata, and Muster finds
 from importlib.metadata import EntryPoint, entry_points
 
 from muster.runtime.framework import Framework
+from muster.runtime.plugins.components import JobSet, MusterJob
+from muster.runtime.plugins.mpi import MPI
+from muster.runtime.plugins.pod_groups import CoScheduling, Volcano
+from muster.runtime.plugins.rules import Rules
+from muster.runtime.plugins.simple import JAX, PlainML, XGBoost
+from muster.runtime.plugins.tensorflow import TensorFlow
 from muster.runtime.plugins.torch import Torch
 from muster.runtime.protocols import Plugin
 
@@ -17,7 +23,19 @@ ENTRY_POINTS = "muster.runtime"
 
 def plugins() -> list[Plugin]:
     """A new instance of each built-in plugin, in fixed order."""
-    return [Torch()]
+    return [
+        Rules(),
+        Torch(),
+        MPI(),
+        JAX(),
+        XGBoost(),
+        TensorFlow(),
+        PlainML(),
+        CoScheduling(),
+        Volcano(),
+        JobSet(),
+        MusterJob(),
+    ]
 
 
 def third_party() -> list[Plugin]:

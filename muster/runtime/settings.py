@@ -20,6 +20,7 @@ LAUNCHER_AS_NODE = "mpi-launcher-as-node"
 SSH_MOUNT_PATH = "ssh-auth-mount-path"
 SSH_KEY = "ssh-key"
 SSH_SECRET = "ssh-auth-secret"  # noqa: S105 - the name of a setting, not a secret
+CLUSTER_DOMAIN = "cluster-domain"
 RANK = "rank"
 SIZE = "size"
 LEADER = "leader"
@@ -35,6 +36,7 @@ KEYS = (
     SSH_MOUNT_PATH,
     SSH_KEY,
     SSH_SECRET,
+    CLUSTER_DOMAIN,
     RANK,
     SIZE,
     LEADER,

@@ -1,21 +1,42 @@
 """From a TrainJob and its runtime to `Info`, and to the components that run it."""
 
-from typing import Literal
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, Literal
 
-from muster.api.trainer import TrainJob
-from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+import msgspec
+from msgspec import to_builtins
+
+from muster.api.core import EnvVar, PodSpec
+from muster.api.trainer import (
+    ANCESTOR,
+    DATASET_INITIALIZER,
+    LAUNCHER,
+    MODEL_INITIALIZER,
+    NODE,
+    TRAINER,
+    StepInitializer,
+    Trainer,
+    TrainJob,
+)
+from muster.api.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
 from muster.runtime.component import Compiled
 from muster.runtime.framework import Framework
-from muster.runtime.info import Info
+from muster.runtime.info import Container, Info, PodSet, UserEnv
+from muster.runtime.merge import by_key, deep, patched, with_trainer
+from muster.runtime.plan import Owner, Role
+from muster.runtime.train_settings import settings_of
+from muster.runtime.workload import containers_of, has_fs_group
 
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 Target = Literal["Job", "JobSet"]
 """What makes the pods of a TrainJob: a Job of Muster's (batch.volcano.sh), or a JobSet."""
 
-
-def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> Info:
-    """What plugins need to know of a TrainJob."""
-    raise NotImplementedError
+JSON = dict[str, Any]
+_INITIALIZERS: Mapping[str, Role] = {
+    DATASET_INITIALIZER: "dataset-initializer",
+    MODEL_INITIALIZER: "model-initializer",
+}
 
 
 def compile_train_job(train_job: TrainJob, runtime: Runtime, framework: Framework, target: Target = "Job") -> Compiled:
@@ -25,3 +46,185 @@ def compile_train_job(train_job: TrainJob, runtime: Runtime, framework: Framewor
     before they are merged into it. Neither argument is changed.
     """
     return framework.compile(describe(train_job, runtime, target))
+
+
+def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> Info:
+    """What plugins need to know of a TrainJob: its pod sets from the merged template, its settings, its env.
+
+    It never fails: what is missing (a container `node`, a replicated job that is patched) is found by validation.
+    """
+    framework = framework_of(runtime.spec.ml_policy)
+    base = merged(train_job, runtime)
+    metadata = _template_metadata(train_job, runtime)
+    info = Info(
+        framework,
+        Owner(
+            api_version="trainer.kubeflow.org/v1alpha1",
+            kind="TrainJob",
+            name=train_job.metadata.name,
+            namespace=train_job.metadata.namespace,
+            uid=train_job.metadata.uid,
+        ),
+        [_pod_set(job, train_job, runtime, framework) for job in base.get("replicatedJobs") or []],
+        settings_of(train_job, runtime),
+        user_env=_user_env(train_job),
+        target=target,
+        train_job=train_job,
+        runtime=runtime,
+        base=base,
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
+    )
+    info.injections = [container for _, _, container in injections(info) if container]
+    return info
+
+
+def framework_of(policy: MLPolicy | None) -> str:
+    """Which framework a runtime is for: `plain` where its policy names none."""
+    if policy is None:
+        return "plain"
+    found = [name for name in ("torch", "mpi", "jax", "xgboost", "flux") if getattr(policy, name) is not None]
+    return found[0] if found else "plain"
+
+
+def step_of(job: Mapping[str, Any]) -> str:
+    """The step of the TrainJob that a replicated job is, from the label of its template; empty for others."""
+    labels = (job["template"].get("metadata") or {}).get("labels") or {}
+    return str(labels.get(ANCESTOR, ""))
+
+
+def pod_template(job: Mapping[str, Any]) -> JSON:
+    """The pod template of a replicated job."""
+    template: JSON = (job["template"].get("spec") or {}).get("template") or {}
+    return template
+
+
+def injections(info: Info) -> list[tuple[str, str, Container | None]]:
+    """The runtime's targets of envInjection: pod set, container, and the container itself if there is one."""
+    policy = info.runtime.spec.ml_policy if info.runtime else None
+    targets = policy.torch.env_injection.targets if policy and policy.torch and policy.torch.env_injection else []
+    result = []
+    for target in targets:
+        pod_set = info.pod_set(target.job_name)
+        result += [
+            (target.job_name, name, pod_set.container(name) if pod_set else None) for name in target.container_names
+        ]
+    return result
+
+
+def merged(train_job: TrainJob, runtime: Runtime) -> JSON:
+    """The JobSet spec with runtime patches, trainer and initializers merged in."""
+    base: JSON = deepcopy(to_builtins(runtime.spec.template.spec))
+    jobs = patched(base.get("replicatedJobs") or [], train_job.spec.runtime_patches)
+    for job in jobs:
+        template = pod_template(job)
+        spec = template.get("spec") or {}
+        containers = [_merged_container(each, job, train_job, runtime) for each in spec.get("containers") or []]
+        job["template"] = deep(job["template"], {"spec": {"template": {"spec": {"containers": containers}}}})
+    return {**base, "replicatedJobs": jobs}
+
+
+def _merged_container(container: JSON, job: JSON, train_job: TrainJob, runtime: Runtime) -> JSON:
+    trainer, initializer, step = train_job.spec.trainer, train_job.spec.initializer, step_of(job)
+    framework = framework_of(runtime.spec.ml_policy)
+    if trainer and container.get("name") == NODE:
+        if framework == "mpi":
+            return _merged_mpi(container, job["name"], trainer, runtime)
+        if step == TRAINER:
+            return with_trainer(container, trainer)
+    steps = {DATASET_INITIALIZER: "dataset", MODEL_INITIALIZER: "model"}
+    if initializer and step in steps and container.get("name") == step:
+        return _with_initializer(container, getattr(initializer, steps[step]))
+    return container
+
+
+def _merged_mpi(container: JSON, job: str, trainer: Trainer, runtime: Runtime) -> JSON:
+    """The launcher runs the user's command; on the nodes the processes run, so image, env and resources are theirs."""
+    policy = runtime.spec.ml_policy
+    computes = job == NODE or bool(policy and policy.mpi and policy.mpi.run_launcher_as_node)
+    if job not in {NODE, LAUNCHER}:
+        return container
+    return with_trainer(container, trainer, command=job == LAUNCHER, resources=computes)
+
+
+def _with_initializer(container: JSON, step: StepInitializer | None) -> JSON:
+    if step is None:
+        return container
+    result = dict(container)
+    uri = [{"name": "STORAGE_URI", "value": step.storage_uri}] if step.storage_uri else []
+    env = by_key(by_key(result.get("env") or [], uri, "name"), step.env, "name")
+    if env:
+        result["env"] = env
+    if step.secret_ref:
+        reference = {"secretRef": to_builtins(step.secret_ref)}
+        result["envFrom"] = [*(result.get("envFrom") or []), reference]
+    return result
+
+
+def _template_metadata(train_job: TrainJob, runtime: Runtime) -> JSON:
+    """Labels and annotations of the object that makes the pods; a later patch wins."""
+    result: JSON = to_builtins(runtime.spec.template.metadata)
+    for patch in train_job.spec.runtime_patches:
+        template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
+        if template and template.metadata:
+            result = deep(result, to_builtins(template.metadata))
+    return result
+
+
+def _user_env(train_job: TrainJob) -> UserEnv:
+    trainer = train_job.spec.trainer
+    return UserEnv([_wire(each) for each in trainer.env] if trainer else [], "spec.trainer.env")
+
+
+def _wire(variable: JSON) -> EnvVar:
+    return EnvVar(
+        name=str(variable.get("name", "")),
+        value=str(variable.get("value") or ""),
+        value_from=variable.get("valueFrom"),
+    )
+
+
+def _pod_set(job: JSON, train_job: TrainJob, runtime: Runtime, framework: str) -> PodSet:
+    spec = msgspec.convert(pod_template(job).get("spec") or {}, PodSpec)
+    path = f"{runtime.kind or 'runtime'} {runtime.metadata.name}: replicatedJobs[{job['name']}].template.spec"
+    containers = containers_of(spec, path)
+    role = _role(job, framework)
+    main = [each for each in containers if each.name == NODE and not each.init]
+    return PodSet(
+        name=job["name"],
+        count=_count(job, role, train_job, runtime, framework),
+        rank="",  # the network says it
+        hosts=lambda _count: (),
+        subdomain="",
+        target=main[0] if main and role in {"trainer", "launcher"} else None,
+        containers=containers,
+        spec=spec,
+        role=role,
+        fs_group=has_fs_group(pod_template(job)),
+        after={each["name"]: each["status"] for each in job.get("dependsOn") or []},
+    )
+
+
+def _role(job: JSON, framework: str) -> Role:
+    step = step_of(job)
+    if framework == "mpi":
+        if job["name"] == LAUNCHER:
+            return "launcher"
+        if job["name"] == NODE:
+            return "trainer"
+    if step in _INITIALIZERS:
+        return _INITIALIZERS[step]
+    return "trainer" if step == TRAINER else "other"
+
+
+def _count(job: JSON, role: Role, train_job: TrainJob, runtime: Runtime, framework: str) -> int:
+    """Nodes for the pod set that trains; others have what their template says."""
+    policy, trainer = runtime.spec.ml_policy, train_job.spec.trainer
+    nodes = trainer.num_nodes if trainer else None
+    spec = job["template"].get("spec") or {}
+    parallelism = int(1 if spec.get("parallelism") is None else spec["parallelism"])
+    if role == "trainer" and nodes is not None:
+        return nodes
+    if role == "trainer" and policy and (framework != "mpi" or policy.num_nodes is not None):
+        return max(1, 1 if policy.num_nodes is None else policy.num_nodes)
+    return max(1, parallelism) * int(job.get("replicas") or 1)

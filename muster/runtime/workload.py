@@ -1,6 +1,7 @@
 """From an owner and a pod (or its template) to `Info`: which container runs the framework, and what settings hold."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -56,6 +57,7 @@ def describe(
         target=target,
         containers=containers,
         spec=spec,
+        fs_group=has_fs_group(adapter.template),
     )
     return Info(
         framework,
@@ -65,6 +67,12 @@ def describe(
         user_env=UserEnv(target.given.env, f"{target.path}.env"),
         injections=_injections(containers, settings, path),
     )
+
+
+def has_fs_group(template: Mapping[str, Any]) -> bool:
+    """Whether the volumes of these pods belong to a group of their own (securityContext.fsGroup)."""
+    security = (template.get("spec") or {}).get("securityContext") or {}
+    return security.get("fsGroup") is not None
 
 
 def containers_of(spec: PodSpec, path: str) -> list[Container]:

@@ -107,6 +107,10 @@ def _write_pod(pod_set: PodSetPlan, pod: dict[str, Any], framework: str, patch: 
     for volume in pod_set.volumes:
         if volume.name not in there:
             patch.append("spec", "volumes", value=volume.as_json())
+    searches = (spec.get("dnsConfig") or {}).get("searches") or []
+    for domain in pod_set.searches:
+        if domain not in searches:
+            patch.append("spec", "dnsConfig", "searches", value=domain)
     if pod_set.subdomain and not spec.get("subdomain"):
         patch.set("spec", "subdomain", value=pod_set.subdomain)
     return errors

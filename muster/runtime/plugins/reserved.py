@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 from muster.runtime.fields import FieldError, Findings
 from muster.runtime.info import Info
+from muster.runtime.values import Late, Value
+
+Variables = dict[str, tuple[Value | Late, str]]
 
 
 def reserved(info: Info, names: Sequence[str]) -> Findings:
@@ -31,3 +34,11 @@ def overriding(info: Info, names: Sequence[str], what: str) -> Findings:
             if variable.name in names
         ]
     )
+
+
+def yielding(info: Info, variables: Variables) -> Variables:
+    """The variables without those that a TrainJob sets itself: where no error forbids it, the user wins."""
+    if info.train_job is None:
+        return variables
+    given = {variable.name for variable in info.user_env.variables}
+    return {name: value for name, value in variables.items() if name not in given}

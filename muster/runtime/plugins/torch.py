@@ -10,9 +10,9 @@ from functools import partial
 from muster.runtime.devices import cpus, gpus
 from muster.runtime.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.info import Container, Info, PodSet
-from muster.runtime.plugins.reserved import overriding, reserved
+from muster.runtime.plugins.reserved import Variables, overriding, reserved
 from muster.runtime.settings import ELASTIC, MAX_RESTARTS, NPROC_PER_NODE, TORCH_ENV, Setting, annotation
-from muster.runtime.values import Late, Value, text
+from muster.runtime.values import Late, text
 
 NNODES = "PET_NNODES"
 NPROC = "PET_NPROC_PER_NODE"
@@ -30,8 +30,6 @@ ELASTIC_RESERVED = (*RESERVED, *OVERRIDING, RESTARTS)
 PYTHON_RESERVED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 PORT = 29500
-
-Variables = dict[str, tuple[Value | Late, str]]
 
 
 class Torch:

@@ -1,0 +1,236 @@
+"""What makes the pods of a TrainJob: a JobSet, or a Job of Muster's; and where their pods are found."""
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from muster.api import names
+from muster.api.batch import JOBS
+from muster.api.jobset import JOB_SETS
+from muster.runtime.adapters.base import annotation, label
+from muster.runtime.adapters.job import JOBSET_NAME, REPLICATED_JOB
+from muster.runtime.component import Component
+from muster.runtime.endpoints import Endpoints, Joined, Run
+from muster.runtime.info import Info, PodSet
+from muster.runtime.plan import Plan, PodSetPlan
+from muster.runtime.template import planned
+
+JSON = dict[str, Any]
+
+
+class JobSet:
+    """One JobSet, named as the TrainJob."""
+
+    name = "JobSet"
+
+    def identify_pod_network(self, info: Info) -> None:
+        """`<set>-<replicated job>-<job>-<index>.<subdomain>`; the rank is the completion index."""
+        if info.target != self.name:
+            return
+        network = info.base.get("network") or {}
+        subdomain = network.get("subdomain") or info.owner.name
+        replicas = {job["name"]: int(job.get("replicas") or 1) for job in info.base["replicatedJobs"]}
+        for pod_set in info.pod_sets:
+            pod_set.subdomain = subdomain
+            pod_set.rank = label(names.COMPLETION_INDEX)
+            pod_set.hosts = _jobset_hosts(f"{info.owner.name}-{pod_set.name}", subdomain, _jobs(pod_set, replicas))
+
+    def build(self, plan: Plan) -> Iterable[Component]:
+        """The JobSet; a pod set without pods is left out, and nobody waits for it."""
+        if plan.target != self.name:
+            return
+        spec: JSON = deepcopy(dict(plan.base))
+        there = {pod_set.name: pod_set for pod_set in plan.pod_sets if _exists(pod_set)}
+        jobs = [_replicated_job(job, there) for job in spec.get("replicatedJobs") or [] if job["name"] in there]
+        metadata: JSON = {
+            "name": plan.owner.name,
+            "namespace": plan.owner.namespace,
+            "ownerReferences": [plan.owner.reference()],
+        }
+        for key, values in (("labels", plan.labels), ("annotations", plan.annotations)):
+            if values:
+                metadata[key] = dict(values)
+        manifest = {
+            "apiVersion": JOB_SETS.api_version,
+            "kind": JOB_SETS.kind,
+            "metadata": metadata,
+            "spec": {**spec, "replicatedJobs": jobs},
+        }
+        yield Component(manifest, self.name, stage=1)
+
+    def watched(self) -> Iterable[str]:
+        """JobSets."""
+        return [f"{JOB_SETS.plural}.{JOB_SETS.group}"]
+
+
+class MusterJob:
+    """A Job of Muster's for the pods that run together, and a batch/v1 Job for each initializer before that."""
+
+    name = "Job"
+
+    def identify_pod_network(self, info: Info) -> None:
+        """`<job>-<task>-<index>.<job>`; the rank is the index in the task."""
+        if info.target != self.name:
+            return
+        for pod_set in info.pod_sets:
+            pod_set.subdomain = info.owner.name
+            pod_set.rank = annotation(names.TASK_INDEX)
+            pod_set.hosts = _job_hosts(f"{info.owner.name}-{pod_set.name}-", info.owner.name)
+
+    def build(self, plan: Plan) -> Iterable[Component]:
+        """Initializers in the order of their dependencies, then the Job."""
+        if plan.target != self.name or plan.gang is None:
+            return
+        templates = {job["name"]: job["template"] for job in plan.base.get("replicatedJobs") or []}
+        members = [pod_set for pod_set in plan.pod_sets if pod_set.name in plan.gang.pod_sets]
+        before = [pod_set for pod_set in plan.pod_sets if pod_set.count and pod_set not in members]
+        stages = _stages(before)
+        for pod_set in before:
+            yield Component(
+                _batch_job(plan, pod_set, templates[pod_set.name]), self.name, stage=1 + stages[pod_set.name]
+            )
+        manifest = {
+            "apiVersion": JOBS.api_version,
+            "kind": JOBS.kind,
+            "metadata": _metadata(plan, plan.owner.name),
+            "spec": _job_spec(plan, members, templates),
+        }
+        yield Component(manifest, self.name, stage=1 + max(stages.values(), default=-1) + 1)
+
+    def watched(self) -> Iterable[str]:
+        """Jobs of both kinds."""
+        return [f"{JOBS.plural}.{JOBS.group}", "jobs.batch"]
+
+
+def _jobs(pod_set: PodSet, replicas: Mapping[str, int]) -> int:
+    """How many Jobs the pods are spread over; steps of a TrainJob have one."""
+    return 1 if pod_set.role != "other" else replicas[pod_set.name]
+
+
+def _jobset_hosts(head: str, subdomain: str, jobs: int) -> Any:
+    def hosts(count: int) -> Endpoints:
+        runs = tuple(Run(f"{head}-{job}-", f".{subdomain}", count // jobs) for job in range(jobs))
+        return runs[0] if len(runs) == 1 else Joined(runs)
+
+    return hosts
+
+
+def _job_hosts(head: str, subdomain: str) -> Any:
+    return lambda count: Run(head, f".{subdomain}", count)
+
+
+def _exists(pod_set: PodSetPlan) -> bool:
+    """A node count of 0 that the user asked for stays visible; nodes that the launcher replaces are left out."""
+    return bool(pod_set.count)
+
+
+def _replicated_job(job: JSON, there: Mapping[str, PodSetPlan]) -> JSON:
+    pod_set = there[job["name"]]
+    template = job["template"]
+    spec = template.get("spec") or {}
+    count = pod_set.count // (int(job.get("replicas") or 1) if pod_set.role == "other" else 1)
+    spec = {
+        **spec,
+        "parallelism": count,
+        "completions": count,
+        "template": planned(spec.get("template") or {}, pod_set),
+    }
+    result = {**job, "template": {**template, "spec": spec}}
+    if pod_set.role != "other":
+        result["replicas"] = 1
+    waits = [each for each in job.get("dependsOn") or [] if each["name"] in there]
+    if "dependsOn" in job:
+        result["dependsOn"] = waits
+    return {key: value for key, value in result.items() if (key, value) != ("dependsOn", [])}
+
+
+def _metadata(plan: Plan, name: str) -> JSON:
+    result: JSON = {
+        "name": name,
+        "namespace": plan.owner.namespace,
+        "ownerReferences": [plan.owner.reference()],
+    }
+    for key, values in (("labels", plan.labels), ("annotations", plan.annotations)):
+        if values:
+            result[key] = dict(values)
+    return result
+
+
+def _with_jobset_labels(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
+    """A pod template with the labels by which Kubeflow's clients find the pods of a step."""
+    result = planned((template.get("spec") or {}).get("template") or {}, pod_set)
+    metadata = result.get("metadata") or {}
+    labels = {JOBSET_NAME: plan.owner.name, REPLICATED_JOB: pod_set.name}
+    return {**result, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
+
+
+def _stages(before: list[PodSetPlan]) -> dict[str, int]:
+    """How many other pod sets must be complete before each: a dependency is always listed earlier."""
+    stages: dict[str, int] = {}
+    for pod_set in before:
+        stages[pod_set.name] = max((stages[name] + 1 for name in pod_set.after if name in stages), default=0)
+    return stages
+
+
+def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
+    """An Indexed Job, named as a JobSet would."""
+    spec = template.get("spec") or {}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": _metadata(plan, f"{plan.owner.name}-{pod_set.name}-0"),
+        "spec": {
+            **spec,
+            "completionMode": "Indexed",
+            "parallelism": pod_set.count,
+            "completions": pod_set.count,
+            "template": _with_jobset_labels(plan, pod_set, template),
+        },
+    }
+
+
+def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSON]) -> JSON:
+    gang = plan.gang
+    details = gang.details if gang else {}
+    restarts = int((plan.base.get("failurePolicy") or {}).get("maxRestarts") or 0)
+    failed = {"event": "PodFailed", "action": "RestartJob" if restarts else "TerminateJob"}
+    spec: JSON = {
+        "minAvailable": gang.minimum if gang else 0,
+        "queue": details.get("queue") or names.DEFAULT_QUEUE,
+        "schedulerName": names.SCHEDULER,
+        "plugins": {"svc": ["--publish-not-ready-addresses"]},
+        "policies": [{"event": "PodEvicted", "action": "RestartJob"}, failed],
+        "tasks": [_task(plan, pod_set, members, templates[pod_set.name]) for pod_set in members],
+    }
+    if restarts:
+        spec["maxRetry"] = restarts
+    for key in ("networkTopology", "priorityClassName"):
+        if details.get(key):
+            spec[key] = details[key]
+    ttl_s = plan.base.get("ttlSecondsAfterFinished")
+    return spec if ttl_s is None else {**spec, "ttlSecondsAfterFinished": ttl_s}
+
+
+def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: JSON) -> JSON:
+    there = {each.name for each in members}
+    waits = [name for name in pod_set.after if name in there]
+    pods = _with_jobset_labels(plan, pod_set, template)
+    task: JSON = {
+        "name": pod_set.name,
+        "replicas": pod_set.count,
+        "minAvailable": 0 if waits else pod_set.count,
+        "template": {**pods, "spec": {key: value for key, value in pods["spec"].items() if key != "subdomain"}},
+    }
+    if waits:
+        task["dependsOn"] = {"name": waits}
+    if pod_set.name in _deciding(plan, members):
+        task["policies"] = [{"event": "TaskCompleted", "action": "CompleteJob"}]
+    return task
+
+
+def _deciding(plan: Plan, members: list[PodSetPlan]) -> list[str]:
+    """The pod sets whose end is the end of the Job, where those are not all of them."""
+    targets = (plan.base.get("successPolicy") or {}).get("targetReplicatedJobs") or []
+    if not targets and plan.framework == "mpi":
+        targets = [pod_set.name for pod_set in members if pod_set.role == "launcher"]  # sshd never ends by itself
+    return list(targets) if len(targets) == 1 else []

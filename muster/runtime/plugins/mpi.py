@@ -1,0 +1,243 @@
+"""MPI: a launcher that reaches its nodes by ssh, the key for it, and the list of nodes.
+
+A TrainJob has pod sets `launcher` and `node`; the hostfile is a ConfigMap and the key a Secret of its own. Where an
+owner makes its pods itself, all pods are of one shape: rank 0 launches and computes, the hostfile travels as an
+annotation, and the user names the Secret.
+"""
+
+from collections.abc import Iterable
+
+from muster.runtime.component import Component, KeyKind
+from muster.runtime.fields import FieldError, Findings, InvalidFieldError
+from muster.runtime.info import Container, Info, PodSet
+from muster.runtime.plan import Mount, Plan, Volume
+from muster.runtime.plugins.mpi_kinds import HOSTFILE, OPEN_MPI
+from muster.runtime.plugins.mpi_settings import (
+    checked,
+    choice,
+    cluster_domain,
+    implementation,
+    launcher_computes,
+    mount_path,
+    slots,
+)
+from muster.runtime.plugins.reserved import Variables, reserved, yielding
+from muster.runtime.settings import SSH_KEY, SSH_SECRET, annotation
+from muster.runtime.values import Late
+
+SSH_VOLUME = "mpi-ssh-auth"
+HOSTFILE_VOLUME = "mpi-hostfile"
+HOSTFILE_KEY = "hostfile"
+PRIVATE_KEY = "ssh-privatekey"
+PUBLIC_KEY = "ssh-publickey"
+HOSTFILE_ANNOTATION = annotation(HOSTFILE_VOLUME)
+SSHD = ("/usr/sbin/sshd", "-De")
+SSH_PORT = 22
+_ROOT = "/root"
+_ANNOTATION_BYTES = 200_000  # of the 262,144 that all annotations of an object may have together
+
+
+class MPI:
+    """Gives launcher and nodes what mpirun and ssh need."""
+
+    name = "MPI"
+    framework = "mpi"
+
+    def validate(self, info: Info) -> Findings:
+        """Reserved variables, and settings that mean something."""
+        if info.framework != self.framework:
+            return Findings()
+        findings = Findings(checked(info))
+        if not findings.errors:
+            findings.add(reserved(info, implementation(info).reserved))
+        findings.errors += _shape_errors(info)
+        return findings
+
+    def enforce_ml_policy(self, info: Info) -> None:
+        """Counts, slots, volumes, mounts and variables."""
+        launcher, nodes = _parts(info)
+        if info.train_job and launcher_computes(info):
+            # The launcher is one of the nodes that the user counts.
+            for pod_set in nodes:
+                pod_set.count = max(pod_set.count - 1, 0)
+        for pod_set in nodes if launcher in nodes else [launcher, *nodes]:
+            if pod_set in nodes or launcher_computes(info):
+                pod_set.slots = slots(info, nodes[0])
+            self._keys(info, pod_set)
+            if pod_set is not launcher:
+                _serve(pod_set)
+            if implementation(info).calls_back:
+                pod_set.searches.append(Late(lambda: search_domain(info, launcher)))
+        self._launch(info, launcher, slots(info, nodes[0]))
+
+    def build(self, plan: Plan) -> Iterable[Component]:
+        """The key of a TrainJob, made once and never changed under running pods, and its hostfile."""
+        if plan.framework != self.framework or not plan.target:
+            return
+        metadata = {"namespace": plan.owner.namespace, "ownerReferences": [plan.owner.reference()]}
+        if SSH_SECRET not in plan.settings:
+            yield Component(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Secret",
+                    "metadata": {"name": f"{plan.owner.name}-{SSH_VOLUME}", **metadata},
+                    "type": "kubernetes.io/ssh-auth",
+                    "immutable": True,
+                },
+                self.name,
+                once=True,
+                keys=_key_kind(plan),
+            )
+        yield Component(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": f"{plan.owner.name}-{HOSTFILE_VOLUME}", **metadata},
+                "data": {HOSTFILE_KEY: hostfile(plan)},
+            },
+            self.name,
+        )
+
+    def watched(self) -> Iterable[str]:
+        """What `build` makes."""
+        return ["configmaps", "secrets"]
+
+    def _keys(self, info: Info, pod_set: PodSet) -> None:
+        secret = info.setting(SSH_SECRET)
+        path = mount_path(info)
+        source = {
+            "secret": {
+                "secretName": secret.text if secret else f"{info.owner.name}-{SSH_VOLUME}",
+                "defaultMode": 0o400,
+                "items": [
+                    {"key": PRIVATE_KEY, "path": "id_rsa", "mode": _key_mode(pod_set, path)},
+                    {"key": PUBLIC_KEY, "path": "id_rsa.pub", "mode": 0o644},
+                    {"key": PUBLIC_KEY, "path": "authorized_keys", "mode": 0o644},
+                ],
+            }
+        }
+        pod_set.volumes.append(Volume(SSH_VOLUME, source, self.name, f"ssh between the pods of {info.workload}"))
+        if pod_set.target:
+            pod_set.target.mounts.append(Mount(SSH_VOLUME, path))
+
+    def _launch(self, info: Info, launcher: PodSet, number: int) -> None:
+        """Hostfile and variables of the launcher."""
+        if info.train_job:
+            source: dict[str, object] = {
+                "configMap": {
+                    "name": f"{info.owner.name}-{HOSTFILE_VOLUME}",
+                    "items": [{"key": HOSTFILE_KEY, "path": HOSTFILE_KEY, "mode": 0o444}],
+                }
+            }
+        else:
+            launcher.annotations[HOSTFILE_ANNOTATION] = Late(lambda: _hostfile_text(info, launcher, number))
+            reference = {"fieldPath": f"metadata.annotations['{HOSTFILE_ANNOTATION}']"}
+            source = {"downwardAPI": {"items": [{"path": HOSTFILE_KEY, "fieldRef": reference, "mode": 0o444}]}}
+        launcher.volumes.append(Volume(HOSTFILE_VOLUME, source, self.name, f"pods of {info.workload}"))
+        if launcher.target:
+            launcher.target.mounts.append(Mount(HOSTFILE_VOLUME, HOSTFILE.rpartition("/")[0]))
+            launcher.target.set(self.name, yielding(info, _environment(info, number)))
+
+
+def search_domain(info: Info, launcher: PodSet) -> str:
+    """Where the launcher's host name means something."""
+    return f"{launcher.subdomain}.{info.owner.namespace}.svc.{cluster_domain(info)}"
+
+
+def hostfile(plan: Plan) -> str:
+    """A line for each pod that runs processes, in the order of the pod sets."""
+    kind = choice(plan.settings)
+    lines = []
+    for pod_set in plan.pod_sets:
+        if pod_set.slots is None:
+            continue
+        for host in pod_set.endpoints:
+            own = pod_set.role == "launcher" and kind.short_launcher
+            lines.append(kind.line(host.partition(".")[0] if own else host, pod_set.slots))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _hostfile_text(info: Info, launcher: PodSet, number: int) -> str:
+    """The hostfile of pods that all look alike: the first of them launches."""
+    kind = implementation(info)
+    hosts = list(launcher.endpoints)
+    if not all(hosts):
+        message = "mpi needs the names of all pods, and a pod without an owner knows only that of rank 0"
+        raise InvalidFieldError(FieldError("metadata.ownerReferences", message))
+    if kind.short_launcher and hosts:
+        hosts[0] = hosts[0].partition(".")[0]
+    result = "".join(f"{kind.line(host, number)}\n" for host in hosts)
+    if len(result) > _ANNOTATION_BYTES:
+        message = (
+            f"makes a hostfile of {len(result)} bytes for {len(hosts)} pods; use a TrainJob for more than thousands"
+        )
+        raise InvalidFieldError(FieldError("metadata.ownerReferences", message, info.owner.name))
+    return result
+
+
+def _environment(info: Info, number: int) -> Variables:
+    kind = implementation(info)
+    why = f"what {kind.name} reads"
+    values = dict(kind.environment(number))
+    if mount_path(info).startswith(_ROOT) and kind is OPEN_MPI:
+        values |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {name: (value, why) for name, value in values.items()}
+
+
+def _parts(info: Info) -> tuple[PodSet, list[PodSet]]:
+    """The launcher, and the pod sets that compute; InvalidFieldError where a part is missing."""
+    nodes = info.trainers
+    launcher = next((pod_set for pod_set in info.pod_sets if pod_set.role == "launcher"), None)
+    if launcher is None and not info.train_job and nodes:
+        launcher = nodes[0]
+    if launcher is None or not nodes:
+        raise InvalidFieldError(_missing_part(info))
+    return launcher, nodes
+
+
+def _missing_part(info: Info) -> FieldError:
+    message = "must refer to a runtime with replicated jobs launcher and node, because its policy is mpi"
+    return FieldError("spec.runtimeRef", message, info.runtime.metadata.name if info.runtime else None)
+
+
+def _shape_errors(info: Info) -> list[FieldError]:
+    try:
+        _parts(info)
+    except InvalidFieldError as error:
+        return [error.error]
+    return []
+
+
+def _serve(pod_set: PodSet) -> None:
+    """A node runs sshd unless it has a command of its own, and is ready as soon as ssh gets through."""
+    target = pod_set.target
+    if target is None:
+        return
+    port = _declared_port(target)
+    if not target.given.command and not target.given.args:
+        target.command = SSHD
+        port = port or SSH_PORT
+    if port:
+        target.readiness = {"tcpSocket": {"port": port}, "periodSeconds": 2}
+
+
+def _declared_port(container: Container) -> int | None:
+    ports = container.given.ports
+    found = [port.container_port for port in ports if port.name in {"ssh", "sshd"}]
+    found += [port.container_port for port in ports if port.container_port in {SSH_PORT, 2222}]
+    return found[0] if found else None
+
+
+def _key_mode(pod_set: PodSet, path: str) -> int:
+    """Ssh refuses a key that others can read if it belongs to the user; the files of a Secret belong to root.
+
+    So root needs 0600. Anybody else must be able to read it through the group (fsGroup), or as one of all.
+    """
+    if path == _ROOT or path.startswith(f"{_ROOT}/"):
+        return 0o600
+    return 0o640 if pod_set.fs_group else 0o644
+
+
+def _key_kind(plan: Plan) -> KeyKind:
+    setting = plan.settings.get(SSH_KEY)
+    return "ecdsa" if setting and setting.text == "ecdsa" else "ed25519"

@@ -1,0 +1,135 @@
+"""Gangs of TrainJobs: which pods start together, by which API."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import to_builtins
+
+from muster.api import names
+from muster.api.scheduling import POD_GROUPS
+from muster.resources.vector import PODS, to_quantities
+from muster.runtime.component import Component
+from muster.runtime.fields import FieldError, Findings
+from muster.runtime.gangs import gang, members
+from muster.runtime.info import Info
+from muster.runtime.plan import Plan
+
+JOBSET = "JobSet"
+
+
+class Volcano:
+    """A PodGroup of scheduling.volcano.sh, which is also Muster's. A Job of Muster's is a gang without asking."""
+
+    name = "Volcano"
+
+    def validate(self, info: Info) -> Findings:
+        """One policy at most, and a queue that is named must have a name."""
+        findings = Findings()
+        policy = info.runtime.spec.pod_group_policy if info.runtime else None
+        if policy and policy.volcano and policy.coscheduling:
+            message = "must refer to a runtime with one podGroupPolicy, either volcano or coscheduling"
+            findings.errors.append(FieldError("spec.runtimeRef", message, _runtime_name(info)))
+        if policy and policy.volcano and info.annotations.get(names.VOLCANO_QUEUE) == "":
+            message = f"must refer to a runtime whose annotation {names.VOLCANO_QUEUE} is not empty"
+            findings.errors.append(FieldError("spec.runtimeRef", message, _runtime_name(info)))
+        return findings
+
+    def enforce_pod_group_policy(self, info: Info) -> None:
+        """Marks the members by annotation where the pods are a JobSet's."""
+        policy = info.runtime.spec.pod_group_policy if info.runtime else None
+        wanted = policy.volcano if policy else None
+        if wanted is None and info.target != "Job":
+            return
+        details: dict[str, Any] = {"queue": queue_of(info), "priorityClassName": _priority(info)}
+        if wanted and wanted.network_topology:
+            topology = wanted.network_topology
+            details["networkTopology"] = {
+                "mode": topology.mode,
+                "highestTierAllowed": topology.highest_tier_allowed,
+            }
+        info.gang = gang(info, self.name, details)
+        if info.target == JOBSET:
+            for pod_set in members(info):
+                pod_set.annotations[names.GROUP_NAME] = info.owner.name
+
+    def build(self, plan: Plan) -> Iterable[Component]:
+        """The PodGroup; the controller makes that of a Job."""
+        if plan.target != JOBSET or plan.gang is None or plan.gang.plugin != self.name:
+            return
+        spec = {
+            "minMember": plan.gang.minimum,
+            "minResources": _quantities(plan),
+            **{key: value for key, value in plan.gang.details.items() if value},
+        }
+        yield Component(_pod_group(plan, POD_GROUPS.api_version, spec), self.name)
+
+    def watched(self) -> Iterable[str]:
+        """PodGroups."""
+        return ["podgroups.scheduling.volcano.sh"]
+
+
+class CoScheduling:
+    """A PodGroup of the scheduler-plugins project."""
+
+    name = "CoScheduling"
+    api_version = "scheduling.x-k8s.io/v1alpha1"
+
+    def enforce_pod_group_policy(self, info: Info) -> None:
+        """Marks the members by label."""
+        policy = info.runtime.spec.pod_group_policy if info.runtime else None
+        if policy is None or policy.coscheduling is None or info.target != JOBSET:
+            return
+        timeout_s = policy.coscheduling.schedule_timeout_seconds
+        info.gang = gang(info, self.name, {"scheduleTimeoutSeconds": timeout_s})
+        for pod_set in members(info):
+            pod_set.labels[names.COSCHEDULING_GROUP] = info.owner.name
+
+    def build(self, plan: Plan) -> Iterable[Component]:
+        """The PodGroup."""
+        if plan.gang is None or plan.gang.plugin != self.name:
+            return
+        spec = {"minMember": plan.gang.minimum, "minResources": _quantities(plan), **plan.gang.details}
+        yield Component(_pod_group(plan, self.api_version, spec), self.name)
+
+    def watched(self) -> Iterable[str]:
+        """PodGroups."""
+        return ["podgroups.scheduling.x-k8s.io"]
+
+
+def queue_of(info: Info) -> str:
+    """The queue that the TrainJob names by label or annotation, else the runtime's template, else the default one."""
+    meta = info.train_job.metadata if info.train_job else None
+    return (
+        (meta and (meta.labels.get(names.QUEUE) or meta.annotations.get(names.VOLCANO_QUEUE)))
+        or info.annotations.get(names.VOLCANO_QUEUE)
+        or info.labels.get(names.QUEUE)
+        or names.DEFAULT_QUEUE
+    )
+
+
+def _priority(info: Info) -> str:
+    """The last pod set's, as clients expect it."""
+    classes = [pod_set.spec.priority_class_name for pod_set in members(info) if pod_set.spec.priority_class_name]
+    return classes[-1] if classes else ""
+
+
+def _quantities(plan: Plan) -> dict[str, str]:
+    resources = plan.gang.resources if plan.gang else {}
+    return to_quantities({name: amount for name, amount in resources.items() if name != PODS})
+
+
+def _pod_group(plan: Plan, api_version: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": api_version,
+        "kind": "PodGroup",
+        "metadata": {
+            "name": plan.owner.name,
+            "namespace": plan.owner.namespace,
+            "ownerReferences": [plan.owner.reference()],
+        },
+        "spec": to_builtins(spec),
+    }
+
+
+def _runtime_name(info: Info) -> str:
+    return info.runtime.metadata.name if info.runtime else ""

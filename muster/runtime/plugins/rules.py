@@ -1,0 +1,134 @@
+"""Rules for a TrainJob and its runtime that belong to no framework. They look at the runtime as it is, unmerged."""
+
+import re
+from collections.abc import Iterator
+
+from muster.api.runtimepatch import ContainerPatch, PodSpecPatch, ReplicatedJobPatch, RuntimePatch
+from muster.api.trainer import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, StepInitializer, TrainJob
+from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.runtime.fields import FieldError, Findings
+from muster.runtime.info import Info
+from muster.runtime.train_job import injections, pod_template, step_of
+
+_PATH = "spec.runtimeRef"
+_OWN_FIELDS = frozenset({DATASET_INITIALIZER, MODEL_INITIALIZER, NODE})
+_MANAGER = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+)
+
+Runtime = TrainingRuntime | ClusterTrainingRuntime
+
+
+class Rules:
+    """Validates what every TrainJob must keep to."""
+
+    name = "Rules"
+
+    def validate(self, info: Info) -> Findings:
+        """All that is wrong."""
+        job, runtime = info.train_job, info.runtime
+        if job is None or runtime is None:
+            return Findings()
+        errors = [*_framework(info), *_trainer(info), *_initializers(job, runtime), *_injections(info)]
+        for index, patch in enumerate(job.spec.runtime_patches):
+            errors += _patch(patch, index, runtime)
+        return Findings(errors)
+
+
+def _framework(info: Info) -> Iterator[FieldError]:
+    if info.framework == "flux":
+        message = "must not refer to a runtime with mlPolicy flux, which Muster does not run"
+        yield FieldError(_PATH, message, _name(info))
+    policy = info.runtime.spec.ml_policy if info.runtime else None
+    trainer = info.train_job.spec.trainer if info.train_job else None
+    if policy is None and trainer and trainer.resources_per_node and not info.trainers:
+        message = "must be left out: the runtime has no step trainer that it could be for"
+        yield FieldError("spec.trainer.resourcesPerNode", message)
+
+
+def _trainer(info: Info) -> Iterator[FieldError]:
+    """The pods that train need container `node`: it is what trainer, env and ports are for."""
+    for pod_set in info.pod_sets:
+        if pod_set.role in {"trainer", "launcher"} and pod_set.target is None:
+            message = f"must refer to a runtime whose job {pod_set.name} has a container {NODE!r}"
+            yield FieldError(_PATH, message, _name(info))
+    if not info.trainers and info.framework != "plain":
+        message = f"must refer to a runtime with a step trainer, because its policy is {info.framework}"
+        yield FieldError(_PATH, message, _name(info))
+
+
+def _initializers(job: TrainJob, runtime: Runtime) -> Iterator[FieldError]:
+    initializer = job.spec.initializer
+    if initializer is None:
+        return
+    steps: dict[str, StepInitializer | None] = {
+        DATASET_INITIALIZER: initializer.dataset,
+        MODEL_INITIALIZER: initializer.model,
+    }
+    for step, wanted in steps.items():
+        if wanted is not None:
+            yield from _initializer(step, runtime)
+
+
+def _initializer(step: str, runtime: Runtime) -> Iterator[FieldError]:
+    name = runtime.metadata.name
+    jobs = [job for job in _jobs(runtime) if job["name"] == step or step_of(job) == step]
+    if not jobs:
+        message = f"must have {step} job when trainJob is configured with input {step.partition('-')[0]} config"
+        yield FieldError(_PATH, message, name)
+        return
+    containers = (pod_template(jobs[0]).get("spec") or {}).get("containers") or []
+    if step not in [each.get("name") for each in containers]:
+        message = f"must have container with name {step} in the {jobs[0]['name']} job"
+        yield FieldError(_PATH, message, name)
+
+
+def _injections(info: Info) -> Iterator[FieldError]:
+    for pod_set, container, found in injections(info):
+        if found is None:
+            message = f'envInjection target podSet "{pod_set}" container "{container}" not found in runtime template'
+            yield FieldError(_PATH, message, _name(info))
+
+
+def _patch(patch: RuntimePatch, index: int, runtime: Runtime) -> Iterator[FieldError]:
+    path = f"spec.runtimePatches[{index}]"
+    if not _MANAGER.fullmatch(patch.manager):
+        message = 'must be a domain-prefixed path (such as "acme.io/foo")'
+        yield FieldError(f"{path}.manager", message, patch.manager)
+    template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
+    known = {job["name"]: job for job in _jobs(runtime)}
+    for job in template.spec.replicated_jobs if template and template.spec else []:
+        if job.name not in known:
+            message = "must not have replicated job that doesn't exist in the runtime job template"
+            yield FieldError(_PATH, message, job.name)
+            continue
+        spec = pod_template(known[job.name]).get("spec") or {}
+        for kind, patches in _containers(job).items():
+            there = {each.get("name") for each in spec.get(f"{kind}s") or []}
+            yield from _container_errors(kind, patches, job.name, there)
+
+
+def _container_errors(
+    kind: str, patches: list[ContainerPatch], job: str, there: set[str | None]
+) -> Iterator[FieldError]:
+    for container in patches:
+        if container.name not in there:
+            message = f"must not have {kind} that doesn't exist in the runtime job {job}"
+            yield FieldError(_PATH, message, container.name)
+        if container.env and container.name in _OWN_FIELDS:
+            message = f"must not have envs for the {DATASET_INITIALIZER}, {MODEL_INITIALIZER}, {NODE} containers"
+            yield FieldError(_PATH, message, container.name)
+
+
+def _containers(patch: ReplicatedJobPatch) -> dict[str, list[ContainerPatch]]:
+    template = patch.template.spec.template if patch.template and patch.template.spec else None
+    spec = template.spec if template and template.spec else PodSpecPatch()
+    return {"initContainer": spec.init_containers, "container": spec.containers}
+
+
+def _jobs(runtime: Runtime) -> list[dict[str, object]]:
+    return [{"name": job.name, "template": job.template} for job in runtime.spec.template.spec.replicated_jobs]
+
+
+def _name(info: Info) -> str:
+    return info.runtime.metadata.name if info.runtime else ""

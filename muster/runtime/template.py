@@ -1,0 +1,65 @@
+"""A pod template with the plan of its pod set written into it."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from muster.runtime.merge import by_key
+from muster.runtime.plan import ContainerPlan, PodSetPlan
+
+JSON = dict[str, Any]
+
+
+def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
+    """The template (of a pod) with metadata, volumes and containers as the plan has them. The argument is not changed.
+
+    Variables of the plan stand first, so that all others may refer to them as $(NAME).
+    """
+    result: JSON = deepcopy(dict(template))
+    metadata = result.get("metadata") or {}
+    for key, values in (("labels", pod_set.labels), ("annotations", pod_set.annotations)):
+        if values:
+            metadata[key] = {**(metadata.get(key) or {}), **values}
+    if metadata:
+        result["metadata"] = metadata
+    spec = result.get("spec") or {}
+    if pod_set.volumes:
+        spec["volumes"] = by_key(spec.get("volumes") or [], [volume.as_json() for volume in pod_set.volumes], "name")
+    if pod_set.searches:
+        dns = spec.get("dnsConfig") or {}
+        given = dns.get("searches") or []
+        new = [domain for domain in pod_set.searches if domain not in given]
+        spec["dnsConfig"] = {**dns, "searches": [*given, *new]}
+    for kind in ("containers", "initContainers"):
+        if spec.get(kind):
+            spec[kind] = [_container(each, pod_set, init=kind != "containers") for each in spec[kind]]
+    result["spec"] = spec
+    return result
+
+
+def _container(container: Mapping[str, Any], pod_set: PodSetPlan, *, init: bool) -> JSON:
+    plan = pod_set.container(container["name"])
+    result = dict(container)
+    if plan is None or plan.init != init:
+        return result
+    if plan.command is not None:
+        result["command"] = list(plan.command)
+    if plan.env:
+        ours = {variable.name for variable in plan.env}
+        rest = [each for each in result.get("env") or [] if each.get("name") not in ours]
+        result["env"] = [*(variable.as_json() for variable in plan.env), *rest]
+    if plan.ports:
+        result["ports"] = _ports(result.get("ports") or [], plan)
+    if plan.mounts:
+        result["volumeMounts"] = by_key(
+            result.get("volumeMounts") or [], [mount.as_json() for mount in plan.mounts], "mountPath"
+        )
+    if plan.readiness and not result.get("readinessProbe"):
+        result["readinessProbe"] = dict(plan.readiness)
+    return result
+
+
+def _ports(given: Sequence[JSON], plan: ContainerPlan) -> list[JSON]:
+    there = {port.get("containerPort") for port in given if port.get("protocol", "TCP") == "TCP"}
+    new = [{"containerPort": port, "protocol": "TCP"} for port in plan.ports if port not in there]
+    return [*given, *new]
