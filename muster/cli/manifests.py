@@ -24,9 +24,10 @@ from muster.api.core import INDEXED_JOBS, PODS, IndexedJob, Pod
 from muster.api.gang import gang_of
 from muster.api.meta import Object, ObjectMeta, OwnerReference, format_time
 from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
-from webhook.mutate.batch_job import copy_labels
+from webhook.mutate import asks
 from webhook.mutate.job import defaults
 from webhook.mutate.steer import steer
+from webhook.mutate.workload import copy_labels
 from webhook.patch import Operation, Patch
 from webhook.validate.job import check
 
@@ -41,6 +42,8 @@ class Manifests:
     namespace: str
     now: float
     priorities: Mapping[str, int]
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Labels of the namespaces, which may ask for Muster."""
     items: list[Item] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
     """Objects that are not placed, e.g. Services."""
@@ -107,10 +110,11 @@ class Manifests:
 
     def _batch_job(self, content: dict[str, Any]) -> None:
         """Its pods, as the Job controller makes them, behind the gate."""
-        content = _applied(content, copy_labels(content))
+        inherited = self.namespaces.get(content["metadata"]["namespace"], {})
+        content = _applied(content, copy_labels(content, inherited=inherited))
         job = msgspec.convert(content, IndexedJob)
         if names.QUEUE not in (content["spec"]["template"].get("metadata") or {}).get("labels", {}):
-            self.ignored.append(f"Job {job.metadata.name} (it has no label {names.QUEUE})")
+            self.ignored.append(f"Job {job.metadata.name} (neither it nor its namespace has the label {names.QUEUE})")
             return
         self.items.append((INDEXED_JOBS, job))
         parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
@@ -139,9 +143,12 @@ class Manifests:
 
     def _pod(self, content: dict[str, Any]) -> None:
         meta = msgspec.convert(content["metadata"], ObjectMeta)
-        if names.QUEUE in meta.labels:
+        asked = asks.by_itself(meta.labels)
+        if not asks.decided(meta.labels) and asks.takes_defaults(content.get("spec") or {}, meta):
+            asked = asks.by_namespace(meta.namespace, self.namespaces.get(meta.namespace, {}))
+        if asked:
             patch = Patch(content)
-            steer(content, meta, patch)
+            steer(content, meta, asked, patch)
             content = _applied(content, patch.operations)
         pod = msgspec.convert(content, Pod)
         pod.status.phase = "Pending"

@@ -13,7 +13,7 @@ from extender.explain.scene import Scene
 from extender.explain.simulation import Outcome
 from extender.explain.simulation import simulate as run
 from extender.explain.text import Line
-from muster.api.core import INDEXED_JOBS, PRIORITY_CLASSES
+from muster.api.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
 from muster.api.scheduling import POD_GROUPS
 from muster.cli.look import cluster_options, look, namespace_option, output_option, snapshot_option
 from muster.cli.manifests import Manifests
@@ -71,7 +71,8 @@ def simulate(
 
 def _read(files: tuple[str, ...], picture: Picture, namespace: str) -> Manifests:
     priorities = {item.metadata.name: item.value for item in picture.of(PRIORITY_CLASSES)}
-    manifests = Manifests(namespace, picture.taken_at, priorities)
+    namespaces = {item.metadata.name: item.metadata.labels for item in picture.of(NAMESPACES)}
+    manifests = Manifests(namespace, picture.taken_at, priorities, namespaces)
     for file in files:
         try:
             text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")

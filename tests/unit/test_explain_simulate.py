@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from explain_world import ExplainWorld
 
 from extender.explain.snapshotfile import dump
+from muster.api.core import Namespace
+from muster.api.meta import ObjectMeta
 from muster.cli import main
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -94,8 +96,8 @@ def test_gangs_that_wait_already_come_first(world: ExplainWorld, simulate: Simul
     assert not gangs["Job ns/new"]["placed"]
 
 
-def test_a_batch_job_with_muster_labels_is_a_gang(simulate: Simulate) -> None:
-    """Its pods start together, as it has a framework; one without our labels is none of ours."""
+def test_a_batch_job_with_muster_labels_is_a_gang(world: ExplainWorld, simulate: Simulate) -> None:
+    """Its pods start together, as it has a framework; without labels it is none of ours, unless its namespace asks."""
     labels = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
     content = {
         "apiVersion": "batch/v1",
@@ -115,6 +117,9 @@ def test_a_batch_job_with_muster_labels_is_a_gang(simulate: Simulate) -> None:
     assert simulate(content)["Job ns/torchrun"]["nodes"] == ["pods: node-2, node-3"]
     content["metadata"] = {"name": "theirs"}
     assert simulate(content) == {}
+    labelled = Namespace(metadata=ObjectMeta(name="ns", labels={"muster.dev/queue": "default"}))
+    world.state.on_namespace(None, labelled)
+    assert simulate(content)["Job ns/theirs"]["placed"]
 
 
 def test_a_pod_group_with_pods_is_a_gang(simulate: Simulate) -> None:
