@@ -1,0 +1,129 @@
+"""Two pairs of kube-scheduler and extender: one leads, and one that was frozen does not act on what it remembers.
+
+kube-scheduler's identity begins with the host's name, so the second pair gets a host name of its own (a UTS namespace).
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from gangs import History, job
+
+from muster.api.batch import JOBS
+from muster.api.core import LEASES, PODS
+from muster.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
+from muster.api.placement import PLACEMENTS
+from muster.kube.client import Client
+from muster.local.plane import Plane
+from muster.local.ports import free_ports
+
+pytestmark = pytest.mark.plane
+OTHER_HOST = "other"
+
+
+@pytest.fixture
+def second_pair(plane: Plane, tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Starts kube-scheduler and extender once more, on the host `other`; they stand by. Ended after the test."""
+    secure, extender, status = free_ports(3, plane.state.ports.values())
+    scheduler = plane.site.command("muster-scheduler")
+    config = yaml.safe_load(_config(scheduler))
+    for entry in config["extenders"]:
+        entry["urlPrefix"] = f"http://127.0.0.1:{extender}"
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(yaml.safe_dump(config))
+    commands = [
+        _replaced(
+            plane.site.command("extender"),
+            {"--port": extender, "--status-port": status, "--identity-prefix": f"{OTHER_HOST}_"},
+        ),
+        _replaced(scheduler, {"--config": file, "--secure-port": secure}),
+    ]
+    pair = [_on_other_host(command, tmp_path / f"{number}.log") for number, command in enumerate(commands)]
+    try:
+        yield pair
+    finally:
+        for process in pair:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _config(command: list[str]) -> str:
+    return Path(next(arg for arg in command if arg.startswith("--config=")).partition("=")[2]).read_text()
+
+
+def _replaced(command: list[str], values: dict[str, object]) -> list[str]:
+    """The command with other values for these options."""
+    return [
+        f"{name}={values[name]}" if (name := argument.partition("=")[0]) in values else argument for argument in command
+    ]
+
+
+def _on_other_host(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+    script = f'hostname {OTHER_HOST} && exec "$@"'
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            ["unshare", "--uts", "sh", "-c", script, "sh", *command],
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
+def holder(client: Client) -> str:
+    """Who leads."""
+    return client.get(LEASES, SCHEDULER_LEASE, SYSTEM_NAMESPACE).spec.holder_identity or ""
+
+
+def test_a_frozen_leader_binds_nothing_when_it_wakes_up(
+    plane: Plane,
+    namespace: str,
+    second_pair: list[subprocess.Popen[bytes]],
+    wait_for: Callable[..., Any],
+) -> None:
+    """The other pair takes over and places the gang; the woken one neither binds nor plans."""
+    client = plane.client()
+    wait_for(lambda: holder(client) and not holder(client).startswith(OTHER_HOST), 30, "the first pair to lead")
+    frozen = [plane.part("muster-scheduler"), plane.part("extender")]
+    try:
+        with History(client, namespace) as history:
+            client.create(JOBS, job("gang", namespace, replicas=16, gpus=4), namespace)
+            wait_for(lambda: client.list(PLACEMENTS, namespace), 30, "the placement")
+            for part in frozen:
+                _signal_all(part.pid, signal.SIGSTOP)
+            wait_for(lambda: holder(client).startswith(OTHER_HOST), 60, "the second pair to lead")
+            wait_for(lambda: client.get(JOBS, "gang", namespace).status.running == 16, 90, "the gang to run")
+            placed = {placement.metadata.uid: placement.spec for placement in client.list(PLACEMENTS, namespace)}
+            for part in frozen:
+                _signal_all(part.pid, signal.SIGCONT)
+            client.create(JOBS, job("later", namespace, replicas=4, gpus=0), namespace)
+            wait_for(lambda: client.get(JOBS, "later", namespace).status.running == 4, 60, "the next gang to run")
+            assert holder(client).startswith(OTHER_HOST)
+            now = {placement.metadata.uid: placement.spec for placement in client.list(PLACEMENTS, namespace)}
+            assert all(now[uid] == spec for uid, spec in placed.items()), "the woken planner wrote"
+            alive = [life for life in history.of("gang-") if life.gone is None]
+            assert sorted(life.member.index for life in alive if life.member) == list(range(16))
+            assert all(len(life.nodes) == 1 for life in alive)
+            assert all(pod.spec.node_name for pod in client.list(PODS, namespace))
+    finally:
+        for process in second_pair:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        for part in frozen:
+            _signal_all(part.pid, signal.SIGCONT)
+        plane.start()
+        for name in ("gang", "later"):
+            client.delete(JOBS, name, namespace)
+
+
+def _signal_all(pid: int | None, signum: int) -> None:
+    """A process of the plane and its children (a gunicorn master's worker)."""
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            os.killpg(os.getpgid(pid), signum)
