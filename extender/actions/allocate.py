@@ -155,7 +155,7 @@ def _place_rest(session: Session, statement: Statement, gang: GangView) -> None:
 
 
 def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
-    """Orders of pod sets to try: greedy pods first, as they are hardest to place; then as written."""
+    """Orders of pod sets to try: greedy pods first, as they are hardest to place; then as written. Whoever follows others comes after them."""
     totals = session.snapshot.allocatable.sum(axis=1)
 
     def share(pod_set: PodSetView) -> float:
@@ -164,8 +164,15 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
         row = session.snapshot.row_of(pod_set.cls)
         return float((row / np.maximum(totals, 1)).max(initial=0.0))
 
-    greedy = sorted(gang.pod_sets, key=share, reverse=True)
-    return [greedy] if greedy == gang.pod_sets else [greedy, gang.pod_sets]
+    written = sorted(gang.pod_sets, key=_follows)
+    greedy = sorted(written, key=lambda pod_set: (_follows(pod_set), -share(pod_set)))
+    return [greedy] if greedy == written else [greedy, written]
+
+
+def _follows(pod_set: PodSetView) -> bool:
+    """Whether its pods must go where pods of another kind are: those come first, as they may be of the same gang."""
+    together = pod_set.cls.neighbours.together if pod_set.cls else None
+    return together is not None and pod_set.cls is not None and together.mark not in pod_set.cls.matched
 
 
 def _runs(session: Session, gang: GangView, operations: list[Operation]) -> list[PodSetPlacement]:

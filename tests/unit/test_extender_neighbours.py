@@ -152,6 +152,20 @@ def test_the_first_pod_of_a_group_may_go_anywhere_and_the_others_follow_into_a_d
     assert placed(world) == ["node-1", "node-2"]
 
 
+def test_pods_that_follow_another_pod_set_of_their_gang_are_placed_after_it() -> None:
+    """Although they are written first and ask for more."""
+    world = World()
+    zones(world, "a", "a", "b")
+    key = world.gang("a", {"worker": (2, {"cpu": 20}), "master": (1, SMALL)})
+    follow = affinity("podAffinity", term(ZONE, **{"volcano.sh/task-spec": "master"}))
+    job = next(iter(world.state.jobs.values()))
+    job.spec.tasks[0].template["spec"] |= follow
+    world.state.on_job(None, job)
+    [place] = of(world.plan(), decisions.Place)
+    assert place.gang.key == key
+    assert seats(place) == {"master": ["node-0"], "worker": ["node-0", "node-1"]}
+
+
 def test_affinity_to_nobody_waits_and_says_so() -> None:
     """A pod that is not of the group itself must find it there."""
     world = World()
