@@ -1,14 +1,15 @@
 """Sees to it that a Job has its PodGroup while it runs, and none when it was killed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from controller.job.ledger import Ledger
 from controller.job.podgroup import group_name, pod_group, update
 from controller.job.pods import usable
+from controller.job.sync import not_counted_yet
 from controller.worker import Retry
 from muster.api.batch import Job
-from muster.api.core import PriorityClass
+from muster.api.core import Pod, PriorityClass
 from muster.api.placement import PLACEMENTS, Placement
 from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
@@ -26,21 +27,22 @@ class Groups:
         self._groups = groups
         self._priorities = priorities
         self._ledger = ledger
-        self._settled: dict[str, tuple[str, int]] = {}  # group key → (its UID, generation of the Job it fits)
+        self._settled: dict[str, tuple[str, int, frozenset[str]]] = {}  # group key → what it fits
 
     def find(self, job: Job) -> PodGroup | None:
         """The Job's PodGroup as it is."""
         key = self._key(job)
         return self._ledger.group(key, self._groups.get(key))
 
-    def ensure(self, job: Job) -> PodGroup:
-        """The Job's PodGroup, created or brought up to date."""
+    def ensure(self, job: Job, pods: Sequence[Pod]) -> PodGroup:
+        """The Job's PodGroup, created or brought up to date; what it counts also depends on the Job's pods."""
         found = self.find(job)
-        if found and self._settled.get(self._key(job)) == (found.metadata.uid, job.metadata.generation):
+        later = not_counted_yet(job, pods, found)
+        if found and self._settled.get(self._key(job)) == (found.metadata.uid, job.metadata.generation, later):
             return found
-        wanted = pod_group(job, {item.metadata.name: item.value for item in self._priorities()})
+        wanted = pod_group(job, {item.metadata.name: item.value for item in self._priorities()}, later)
         group = self._updated(found, wanted) if found else self._created(job, wanted)
-        self._settled[self._key(job)] = (group.metadata.uid, job.metadata.generation)
+        self._settled[self._key(job)] = (group.metadata.uid, job.metadata.generation, later)
         return group
 
     def delete(self, job: Job) -> None:
@@ -83,7 +85,7 @@ class Groups:
         patch = update(found, wanted)
         if not patch:
             return found
-        patch["metadata"] = {"uid": found.metadata.uid}
+        patch["metadata"] = {**patch.get("metadata", {}), "uid": found.metadata.uid}
         return self._client.merge_patch(POD_GROUPS, found.metadata.name, patch, found.metadata.namespace)
 
     @staticmethod

@@ -1,9 +1,9 @@
 """The PodGroup of a Job: its gang, computed from the Job's spec. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
 from controller.job.events import PARTITION_ID
 from controller.job.machine import task_minimum, total_replicas
@@ -35,9 +35,15 @@ def owner_of(job: Job) -> OwnerReference:
     )
 
 
-def pod_group(job: Job, priorities: Mapping[str, int]) -> PodGroup:
-    """The PodGroup as it is created; `priorities` are the values of the PriorityClasses."""
+def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = ()) -> PodGroup:
+    """The PodGroup as it is created; `priorities` are the values of the PriorityClasses.
+
+    `later` are the tasks that wait for others: the gang's minimum leaves them out until they have started.
+    """
     annotations = {key: value for key, value in job.metadata.annotations.items() if key != _LAST_APPLIED}
+    if later:
+        annotations[names.LATER_TASKS] = ",".join(sorted(later))
+        job = _without(job, later)
     return PodGroup(
         api_version=POD_GROUPS.api_version,
         kind=POD_GROUPS.kind,
@@ -69,7 +75,20 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
     Queue, labels, annotations and topology are settled when the group is created.
     """
     patch: dict[str, Any] = difference(_updated(existing), _updated(wanted))
-    return {"spec": patch} if patch else {}
+    before, after = (group.metadata.annotations.get(names.LATER_TASKS) for group in (existing, wanted))
+    result: dict[str, Any] = {"spec": patch} if patch else {}
+    return result if before == after else {**result, "metadata": {"annotations": {names.LATER_TASKS: after}}}
+
+
+def _without(job: Job, later: Collection[str]) -> Job:
+    """The Job as if these tasks did not exist: its minimum loses theirs, if it covers the minimums of all tasks."""
+    spec = job.spec
+    tasks = [task for task in spec.tasks if task.name not in later]
+    least = spec.min_available
+    if least >= sum(task_minimum(task) for task in spec.tasks):
+        least -= sum(task_minimum(task) for task in spec.tasks if task.name in later)
+    least = min(least, sum(task.replicas for task in tasks))
+    return structs.replace(job, spec=structs.replace(spec, tasks=tasks, min_available=least))
 
 
 def _updated(group: PodGroup) -> dict[str, Any]:

@@ -88,13 +88,13 @@ class Reconciler:
             # Plugins of a Job cannot be changed: trying again would not help.
             self._explain(job, "PluginError", str(error))
             return
+        pods = context.pods(job)
         try:
             context.objects.ensure(job, plugins)
-            group = context.groups.ensure(job)
+            group = context.groups.ensure(job, pods)
         except (Retry, APIError, ValueError) as error:
             self._explain(job, "PodGroupError" if isinstance(error, ValueError) else "ObjectError", str(error))
             raise Retry(str(error)) from error
-        pods = context.pods(job)
         decision = decide(job, pods, may_create=group.status.phase not in {"", "Pending"})
         troubles = [("FailedDelete", why) for why in self._delete(job, decision.delete, "Surplus", mark=True)]
         troubles += [("FailedCreate", why) for why in self._create(job, group, decision.create, plugins)]

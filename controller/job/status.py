@@ -14,7 +14,7 @@ from controller.job.kill import UNFINISHED, WHOLE, Target
 from controller.job.machine import FINISHED_PHASES
 from muster.api.batch import Job, JobCondition, JobState, JobStatus, Phase, TaskState
 from muster.api.core import Pod
-from muster.api.gang import gated
+from muster.api.gang import gated, later_tasks
 from muster.api.meta import format_time, parse_time
 from muster.api.scheduling import PodGroup
 
@@ -120,6 +120,9 @@ def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
         return queued(group.spec.queue)
     if any(gated(pod) for pod in pods):
         return "Gated", "the gang is admitted and waits for a placement"
+    later = sorted(later_tasks(group.metadata))
+    if later:
+        return "WaitingForTasks", f"tasks that others must be ready for: {', '.join(later)}"
     return "Starting", "the gang is admitted; its pods are being started"
 
 

@@ -9,6 +9,8 @@ from controller.job.machine import task_minimum
 from muster.api import names
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Pod
+from muster.api.gang import later_tasks
+from muster.api.scheduling import PodGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,25 @@ def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bo
         for name in task.depends_on.name
     ]
     return any(answers) if task.depends_on.iteration == "any" else all(answers)
+
+
+def not_counted_yet(job: Job, pods: Sequence[Pod], group: PodGroup | None) -> frozenset[str]:
+    """The tasks that the gang leaves out for now, as they wait for others; `group` is its PodGroup if there is one.
+
+    A task is counted once it has started, and stays so for the rest of the gang's life: while it only waits for a
+    place, the pods that run lack nothing.
+    """
+    waiting = {task.name: task for task in job.spec.tasks if task.depends_on and task.depends_on.name}
+    if group is None:
+        candidates = {name for name, task in waiting.items() if not dependencies_ready(job.spec, task, pods)}
+    else:
+        candidates = {name for name in later_tasks(group.metadata) if name in waiting}
+    return frozenset(name for name in candidates if not _started(waiting[name], pods))
+
+
+def _started(task: TaskSpec, pods: Iterable[Pod]) -> bool:
+    own = [pod for pod in pods if task_of(pod) == task.name and not pod.metadata.deletion_timestamp]
+    return sum(bool(pod.spec.node_name) or pod.finished for pod in own) >= max(1, task_minimum(task))
 
 
 def _ready(pod: Pod) -> bool:

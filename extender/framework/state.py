@@ -18,7 +18,7 @@ from extender.framework.templates import Templates
 from extender.framework.volumes import Volumes
 from muster.api.batch import Job
 from muster.api.core import Namespace, Node, Pod, PriorityClass
-from muster.api.gang import DEFAULT_POD_SET, Member, epoch_of, gang_of, gated, member_of
+from muster.api.gang import DEFAULT_POD_SET, Member, epoch_of, gang_of, gated, later_tasks, member_of
 from muster.api.names import GATE, NODE
 from muster.api.placement import Placement, node_of
 from muster.api.scheduling import PodGroup, Queue
@@ -269,11 +269,15 @@ class State:
         return GangView(key, group, priority, list(pod_sets.values()), pods, placement, arrival)
 
     def _job_sets(self, group: PodGroup, job: Job) -> dict[str, PodSetView]:
-        sets = {}
+        sets, later = {}, later_tasks(group.metadata)
         for template in self._templates.of(job):
             task = template.task
-            minimum = min(group.spec.min_task_member.get(task.name, 0), task.replicas)
-            sets[task.name] = PodSetView(task.name, template.cls, task.replicas, minimum, template=True)
+            seats = 0 if task.name in later else task.replicas
+            minimum = min(group.spec.min_task_member.get(task.name, 0), seats)
+            sets[task.name] = PodSetView(task.name, template.cls, seats, minimum, template=True)
+        for policy in group.spec.sub_group_policy:
+            if policy.name in sets:
+                sets[policy.name].unit = policy.sub_group_size or 1
         return sets
 
     # -- who meets whose demands ------------------------------------------------------------------------------------

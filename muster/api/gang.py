@@ -38,6 +38,14 @@ def group_name_for_owner(uid: str) -> str:
     return f"podgroup-{uid}"
 
 
+def later_tasks(meta: ObjectMeta) -> frozenset[str]:
+    """The tasks that a PodGroup does not count yet, because they wait for others (`dependsOn`).
+
+    No seats are planned for them; their pods are placed as they come. A task leaves the list when it has started.
+    """
+    return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
+
+
 def member_of(meta: ObjectMeta) -> Member | None:
     """The seat of a pod: Volcano task and index, Indexed Job index, StatefulSet ordinal, or the rank the planner wrote.
 

@@ -6,6 +6,7 @@ DOMAIN = "muster.dev"
 QUEUE = f"{DOMAIN}/queue"
 FRAMEWORK = f"{DOMAIN}/framework"
 GANG = f"{DOMAIN}/gang"
+MANAGED = f"{DOMAIN}/managed"  # "false": leave this alone
 
 # Annotations of users: parameters of a gang.
 MIN_MEMBER = f"{DOMAIN}/min-member"
@@ -17,6 +18,7 @@ NPROC_PER_NODE = f"{DOMAIN}/nproc-per-node"
 GATE = f"{DOMAIN}/gang"  # scheduling gate: waits until the gang has a placement
 EPOCH = f"{DOMAIN}/epoch"  # annotation: the placement's epoch that pinned or bound this pod
 NODE = f"{DOMAIN}/node"  # annotation: the node that this pod is pinned to
+LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it does not count yet (dependsOn)
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
 
 # Schedulers: the profiles of Muster's kube-scheduler.
