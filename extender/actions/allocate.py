@@ -1,7 +1,7 @@
 """Give gangs their nodes: the whole minimum under one Statement or nothing, then what else fits."""
 
-from collections import Counter
 from collections.abc import Hashable
+from functools import cmp_to_key
 
 import numpy as np
 
@@ -126,7 +126,7 @@ def _place_minimum(session: Session, statement: Statement, gang: GangView) -> Sh
         start = statement.checkpoint()
         failed = False
         for pod_set in order:
-            ranks = seats[pod_set.name][: wanted[pod_set.name]]
+            ranks = _first(session, pod_set, seats[pod_set.name], wanted[pod_set.name])
             before = statement.checkpoint()
             placed = fill(session, statement, gang, pod_set, ranks)
             if placed < len(ranks):
@@ -144,18 +144,47 @@ def _waits(gang: GangView, lacks: Shortage) -> decisions.Unschedulable:
     return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
 
 
+def _first(session: Session, pod_set: PodSetView, ranks: list[int], count: int) -> list[int]:
+    """At least so many of these ranks: whole sub-groups, and pods that the task order prefers before others."""
+    chosen: list[int] = []
+    for unit in pod_set.units(_preferred(session, pod_set, ranks)):
+        if len(chosen) >= count:
+            break
+        chosen += unit if pod_set.unit > 1 else unit[:1]
+    return sorted(chosen)
+
+
+def _preferred(session: Session, pod_set: PodSetView, ranks: list[int]) -> list[int]:
+    """Ranks in the plugins' task order where all of them have pods and are placed singly; else as they are."""
+    if pod_set.unit > 1 or not all(rank in pod_set.waiting for rank in ranks):
+        return ranks
+
+    def compare(left: int, right: int) -> int:
+        return session.ask("task_order", pod_set.waiting[left], pod_set.waiting[right]) or left - right
+
+    return sorted(ranks, key=cmp_to_key(compare))
+
+
 def _place_rest(session: Session, statement: Statement, gang: GangView) -> None:
-    """Fill open seats above the minimum as far as there is room."""
-    filled = Counter[str]()
-    for operation in statement.operations:
-        filled[operation.pod_set] += len(operation.ranks)
-    for pod_set in gang.pod_sets:
-        ranks = gang.open_seats()[pod_set.name][filled[pod_set.name] :]
-        fill(session, statement, gang, pod_set, ranks)
+    """Fill open seats above the minimum as far as there is room; of a sub-group all or none."""
+    filled = {(operation.pod_set, rank) for operation in statement.operations for rank in operation.ranks}
+    seats = gang.open_seats()
+    for pod_set in session.ordered_pod_sets(gang):
+        ranks = [rank for rank in seats[pod_set.name] if (pod_set.name, rank) not in filled]
+        if pod_set.unit == 1:
+            fill(session, statement, gang, pod_set, _preferred(session, pod_set, ranks))
+            continue
+        for unit in pod_set.units(ranks):
+            before = statement.checkpoint()
+            if fill(session, statement, gang, pod_set, unit) < len(unit):
+                statement.rollback(before)
 
 
 def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
-    """Orders of pod sets to try: greedy pods first, as they are hardest to place; then as written. Whoever follows others comes after them."""
+    """Orders of pod sets to try: greedy pods first, as they are hardest to place; then as written.
+
+    Whoever follows others comes after them in both.
+    """
     totals = session.snapshot.allocatable.sum(axis=1)
 
     def share(pod_set: PodSetView) -> float:
