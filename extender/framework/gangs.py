@@ -6,6 +6,7 @@ A view is made from the objects when any of them changed, and is not changed aft
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from extender.framework.podclass import PodClass
 from muster.api.gang import Member
@@ -68,6 +69,8 @@ class PodSetView:
     waiting: dict[int, PodRecord] = field(default_factory=dict)
     template: bool = False
     """Pods may be made from a template, so a seat needs no pod yet."""
+    unit: int = 1
+    """Size of its sub-groups: consecutive ranks that are placed together or not at all."""
     mixed: bool = False
     """Some waiting pods are of another class than the set, e.g. because each has a claim of its own."""
 
@@ -84,6 +87,10 @@ class PodSetView:
         if self.template and not begun:
             return [rank for rank in range(self.replicas) if rank not in self.taken]
         return sorted(rank for rank in self.waiting if rank not in self.taken)
+
+    def units(self, ranks: list[int]) -> list[list[int]]:
+        """These ranks by sub-group, in order."""
+        return [list(group) for _, group in groupby(ranks, key=lambda rank: rank // self.unit)]
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from extender.framework.decisions import Decision
-from extender.framework.gangs import GangView
+from extender.framework.gangs import GangView, PodSetView
 from extender.framework.hooks import AGGREGATES, HOOKS, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.nodes import Amounts
 from extender.framework.podclass import PodClass
@@ -65,6 +65,10 @@ class Session:
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
         """Gangs in the order in which they are tried: queue order, then job order, then who came first."""
         return sorted(gangs, key=cmp_to_key(self._compare))
+
+    def ordered_pod_sets(self, gang: GangView) -> list[PodSetView]:
+        """Pod sets of a gang in the plugins' order; without an opinion as they are written."""
+        return sorted(gang.pod_sets, key=cmp_to_key(lambda left, right: self.ask("pod_set_order", left, right)))
 
     def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
         """Per node (all columns), why it does not take a pod of this class, room aside; 0 where it does."""

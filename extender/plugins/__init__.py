@@ -11,6 +11,7 @@ from extender.plugins.priority import Priority
 from extender.plugins.reflectjoborder import ReflectJobOrder
 from extender.plugins.resourcetype import ResourceType
 from extender.plugins.subgrouporder import SubGroupOrder
+from extender.plugins.taskorder import TaskOrder
 
 PLUGINS: dict[str, PluginBuilder] = {
     "gang": Gang,
@@ -23,5 +24,6 @@ PLUGINS: dict[str, PluginBuilder] = {
     "gpupack": GpuPack,
     "gpuspread": GpuSpread,
     "subgrouporder": SubGroupOrder,
+    "taskorder": TaskOrder,
     "reflectjoborder": ReflectJobOrder,
 }

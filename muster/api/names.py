@@ -6,6 +6,7 @@ DOMAIN = "muster.dev"
 QUEUE = f"{DOMAIN}/queue"
 FRAMEWORK = f"{DOMAIN}/framework"
 GANG = f"{DOMAIN}/gang"
+TASK_PRIORITY = f"{DOMAIN}/task-priority"
 MANAGED = f"{DOMAIN}/managed"  # "false": leave this alone
 
 # Annotations of users: parameters of a gang.
