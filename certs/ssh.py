@@ -2,33 +2,63 @@
 
 from base64 import b64encode
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ec import SECP521R1
+from cryptography.hazmat.primitives.asymmetric.ec import SECP521R1, EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as ecdsa_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as rsa_key
 
 from muster.runtime.component import Component, KeyKind
 from muster.runtime.plugins.mpi import PRIVATE_KEY, PUBLIC_KEY
 
 
+PrivateKey = Ed25519PrivateKey | EllipticCurvePrivateKey | RSAPrivateKey
+_RSA_BITS = 2048
+
+
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """A private key in OpenSSH's format, and the line of authorized_keys that lets it in."""
+    """A private key in a format that OpenSSH reads, and the line of authorized_keys that lets it in."""
 
     private: bytes
     public: bytes
 
 
-def key_pair(kind: KeyKind = "ed25519") -> KeyPair:
-    """A new pair: Ed25519 (short, and every OpenSSH since 6.5 knows it), or ECDSA on P-521."""
-    key = Ed25519PrivateKey.generate() if kind == "ed25519" else ecdsa_key(SECP521R1())
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return KeyPair(private, public + b"\n")
+def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> KeyPair:
+    """A new pair: Ed25519 (short, and every OpenSSH since 6.5 knows it), ECDSA on P-521, or RSA.
+
+    RSA is for programs that read the file themselves, so it has the format that they know: PEM, PKCS#1. It takes some
+    tenths of a second.
+    """
+    layout = serialization.PrivateFormat.OpenSSH
+    key: PrivateKey
+    if kind == "rsa":
+        key = rsa_key(public_exponent=65537, key_size=_RSA_BITS)
+        layout = serialization.PrivateFormat.TraditionalOpenSSL
+    else:
+        key = Ed25519PrivateKey.generate() if kind == "ed25519" else ecdsa_key(SECP521R1())
+    private = key.private_bytes(serialization.Encoding.PEM, layout, serialization.NoEncryption())
+    return KeyPair(private, _public(key))
+
+
+def pair_of(private: bytes) -> KeyPair:
+    """The pair of a given private key, in OpenSSH's format or PEM; ValueError says why it cannot be read."""
+    load = serialization.load_ssh_private_key if b"OPENSSH" in private else serialization.load_pem_private_key
+    try:
+        key = load(private, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError(f"the private key cannot be read: {error}") from error
+    if not isinstance(key, PrivateKey):
+        raise ValueError(f"the private key is of a kind that is not used here ({type(key).__name__})")  # noqa: TRY004 - the text is at fault
+    return KeyPair(private, _public(key))
+
+
+def _public(key: PrivateKey) -> bytes:
+    return key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH) + b"\n"
 
 
 def secret_data(pair: KeyPair) -> dict[str, str]:

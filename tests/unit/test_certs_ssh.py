@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.ssh import complete, key_pair, secret_data
+from certs.ssh import complete, key_pair, pair_of, secret_data
 from muster.runtime.component import Component, KeyKind
 
 MANIFEST = {"kind": "Secret", "metadata": {"name": "s"}, "type": "kubernetes.io/ssh-auth", "immutable": True}
@@ -25,6 +25,20 @@ def test_openssh_reads_the_pair(tmp_path: Path, kind: KeyKind, algorithm: str) -
     assert computed.split()[:2] == pair.public.split()
     assert pair.public.startswith(algorithm.encode())
     assert pair.private.startswith(b"-----BEGIN OPENSSH PRIVATE KEY-----")
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
+def test_the_public_half_follows_from_the_private_one(kind: KeyKind) -> None:
+    """In each format; RSA keys have the one that old programs read."""
+    pair = key_pair(kind)
+    assert pair_of(pair.private) == pair
+    assert pair.private.startswith(b"-----BEGIN RSA") == (kind == "rsa")
+
+
+def test_a_key_that_cannot_be_read() -> None:
+    """A sentence says so."""
+    with pytest.raises(ValueError, match="the private key cannot be read"):
+        pair_of(b"-----BEGIN nothing")
 
 
 def test_every_pair_is_new() -> None:
