@@ -10,20 +10,26 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from muster.api.admission import AdmissionRequest
+from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.kube.errors import APIError
 from muster.runtime.framework import Framework
-from webhook import review
-from webhook.lookup import Owners, Queues
-from webhook.mutate import batch_job as mutate_batch_job
+from webhook import deadline, review
+from webhook.lookup import Lookups
 from webhook.mutate import job as mutate_job
 from webhook.mutate import pod as mutate_pod
+from webhook.mutate import trainjob as mutate_trainjob
+from webhook.mutate import workload as mutate_workload
 from webhook.review import BadReviewError, Handler, MalformedError
 from webhook.validate import batch_job as validate_batch_job
 from webhook.validate import job as validate_job
 from webhook.validate import podgroup as validate_podgroup
 from webhook.validate import queue as validate_queue
+from webhook.validate import trainingruntime as validate_runtime
+from webhook.validate import trainjob as validate_trainjob
 
 log = structlog.get_logger()
+
+_TRAINER = "-trainer-kubeflow-org-v1alpha1"  # the paths of Kubeflow's own webhook
 
 REVIEWS = Counter("muster_webhook_reviews", "Reviews answered, by route and outcome.", ["route", "outcome"])
 SECONDS = Histogram(
@@ -34,12 +40,17 @@ SECONDS = Histogram(
 )
 
 
-def routes(queues: Queues, owners: Owners, framework: Framework) -> dict[str, Handler]:
+def routes(lookups: Lookups, framework: Framework) -> dict[str, Handler]:
     """Path → handler: everything that the webhook does."""
+    queues = lookups.queues
     return {
         "/mutate/job": mutate_job.review,
-        "/mutate/batch-job": mutate_batch_job.review,
-        "/mutate/pod": mutate_pod.reviewer(queues, owners, framework),
+        "/mutate/workload": mutate_workload.reviewer(lookups.namespaces),
+        "/mutate/pod": mutate_pod.reviewer(lookups, framework),
+        f"/mutate{_TRAINER}-trainjob": mutate_trainjob.reviewer(lookups.namespaces, time.time),
+        f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework),
+        f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime),
+        f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime),
         "/validate/job": validate_job.reviewer(queues),
         "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
         "/validate/podgroup": validate_podgroup.reviewer(queues),
@@ -61,6 +72,7 @@ def _view(route: str, handler: Handler) -> flask.typing.RouteCallable:
 
     def view() -> flask.Response:
         started = time.perf_counter()
+        deadline.start(flask.request.args.get("timeout"))
         # Strict, and not only by taste: no browser sends this type to another site without asking first.
         if flask.request.mimetype != review.CONTENT_TYPE:
             REVIEWS.labels(route, "malformed").inc()

@@ -1,21 +1,31 @@
-"""What handlers look up: queues and owning Jobs, from a cache, with one live read where the cache does not know."""
+"""What handlers look up, from caches, with one live read where a cache does not know."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from muster.api import names
 from muster.api.apps import STATEFUL_SETS
 from muster.api.base import Resource
 from muster.api.batch import JOBS
-from muster.api.core import INDEXED_JOBS
+from muster.api.core import INDEXED_JOBS, NAMESPACES
 from muster.api.meta import Object, OwnerReference
 from muster.api.scheduling import QUEUES, Queue
+from muster.api.trainer import RuntimeRef
+from muster.api.trainingruntime import (
+    CLUSTER_TRAINING_RUNTIMES,
+    TRAINING_RUNTIMES,
+    ClusterTrainingRuntime,
+    TrainingRuntime,
+)
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
+from webhook import deadline
 
 T = TypeVar("T", bound=Object)
+Runtime = TrainingRuntime | ClusterTrainingRuntime
 
 _LIVE_TIMEOUT_S = 4.0  # the API server waits 10 s for the whole review
 
@@ -40,6 +50,33 @@ class Owners(Protocol):
         """The owner that is meant (same UID), or None if it is gone; APIError if that could not be found out."""
 
 
+class Namespaces(Protocol):
+    """The namespaces of the cluster."""
+
+    def labels(self, name: str, *, with_queue: bool) -> Mapping[str, str]:
+        """The labels of a namespace, none if it is gone; APIError if that could not be found out.
+
+        `with_queue`: the API server has seen the queue label there, so a cache without it is behind.
+        """
+
+
+class Runtimes(Protocol):
+    """What TrainJobs run on."""
+
+    def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
+        """The runtime that is meant, or None if there is none; APIError if that could not be found out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """Everything that handlers may ask for."""
+
+    queues: Queues
+    owners: Owners
+    namespaces: Namespaces
+    runtimes: Runtimes
+
+
 class Cached(Generic[T]):
     """One kind: its reflector's store, and a live read on a miss."""
 
@@ -51,13 +88,20 @@ class Cached(Generic[T]):
         self._client = client
         self._resource = resource
 
+    @property
+    def kind(self) -> str:
+        """What is cached, e.g. `jobs.batch`."""
+        return f"{self._resource.plural}.{self._resource.group}".rstrip(".")
+
     def get(self, name: str, namespace: str = "", *, uid: str = "") -> T | None:
         """The object; with `uid` only the one with that UID, however stale the cache is."""
         found = self.store.get(f"{namespace}/{name}" if namespace else name)
         if found and uid in {"", found.metadata.uid}:
             return found
         try:
-            found = self._client.get(self._resource, name, namespace or None, timeout_s=_LIVE_TIMEOUT_S)
+            found = self._client.get(
+                self._resource, name, namespace or None, timeout_s=deadline.within(_LIVE_TIMEOUT_S)
+            )
         except NotFound:
             return None
         return found if uid in {"", found.metadata.uid} else None
@@ -95,6 +139,50 @@ class OwnerLookup:
         """See `Owners`."""
         found: Object | None = self.caches[source].get(owner.name, namespace, uid=owner.uid)
         return found
+
+
+class NamespaceLookup:
+    """`Namespaces` from the API server."""
+
+    def __init__(self, client: Client) -> None:
+        self.cached = Cached(client, NAMESPACES)
+
+    def labels(self, name: str, *, with_queue: bool) -> Mapping[str, str]:
+        """See `Namespaces`."""
+        found = self.cached.get(name)
+        if found and with_queue and names.QUEUE not in found.metadata.labels:
+            found = self.cached.live(name)
+        return found.metadata.labels if found else {}
+
+
+class RuntimeLookup:
+    """`Runtimes` from the API server."""
+
+    def __init__(self, client: Client) -> None:
+        self.namespaced = Cached(client, TRAINING_RUNTIMES)
+        self.cluster = Cached(client, CLUSTER_TRAINING_RUNTIMES)
+
+    def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
+        """See `Runtimes`."""
+        if reference.kind == TRAINING_RUNTIMES.kind:
+            return self.namespaced.get(reference.name, namespace)
+        return self.cluster.get(reference.name)
+
+
+class ClusterLookups:
+    """All look-ups from one API server, with the caches behind them by the name of their kind."""
+
+    def __init__(self, client: Client) -> None:
+        queues, owners = QueueLookup(client), OwnerLookup(client)
+        namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
+        self.lookups = Lookups(queues, owners, namespaces, runtimes)
+        self.caches: list[Cached[Any]] = [
+            queues.cached,
+            namespaces.cached,
+            runtimes.namespaced,
+            runtimes.cluster,
+            *owners.caches.values(),
+        ]
 
 
 def _parent(queue: Queue) -> Iterable[str]:

@@ -10,7 +10,7 @@ from muster.process.health import Check, Health, StatusServer
 from muster.process.server import serve
 from muster.runtime import registry
 from webhook.app import create_app, routes
-from webhook.lookup import Cached, OwnerLookup, QueueLookup
+from webhook.lookup import Cached, ClusterLookups
 
 THREADS = 4
 
@@ -20,26 +20,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = _parser().parse_args(argv)
     logs.configure("webhook", arguments.log_level)
     client = Client.load(arguments.kubeconfig, user_agent="muster-webhook")
-    queues, owners = QueueLookup(client), OwnerLookup(client)
+    cluster = ClusterLookups(client)
     health = Health()
-    health.add_check("queues", _synced(queues.cached))
-    for kind, cached in owners.caches.items():
-        health.add_check(f"{kind.plural}.{kind.group}", _synced(cached))
-    reflectors = [cached.reflector for cached in (queues.cached, *owners.caches.values())]
+    for cached in cluster.caches:
+        health.add_check(cached.kind, _synced(cached))
     status = StatusServer(arguments.status_port, health, host=arguments.host)
 
     def start() -> None:
-        for reflector in reflectors:
-            reflector.start()
+        for cached in cluster.caches:
+            cached.reflector.start()
         status.start()
 
     def stop() -> None:
         status.stop()
-        for reflector in reflectors:
-            reflector.stop()
+        for cached in cluster.caches:
+            cached.reflector.stop()
 
     serve(
-        create_app(routes(queues, owners, registry.framework())),
+        create_app(routes(cluster.lookups, registry.framework())),
         host=arguments.host,
         port=arguments.port,
         threads=THREADS,

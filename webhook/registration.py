@@ -4,63 +4,115 @@ from base64 import b64encode
 from typing import Any, NamedTuple
 
 from muster.api import names
-from muster.api.core import INDEXED_JOBS
+from muster.api.trainer import WEBHOOK_VALIDATION
+from webhook.mutate.asks import CLUSTER_SCHEDULER, TIED_OWNERS
+from webhook.mutate.workload import JOB, OTHERS
 
 NAME = "muster"
 TIMEOUT_S = 10
+# A webhook's name is all that its user reads of us while it does not answer, so it says what to do.
+_HINT = "start-the-muster-webhook"
+_POD_HINT = "start-the-muster-webhook-or-label-the-pod-managed-false"
 UNTOUCHED_NAMESPACES = ("kube-system", "kube-node-lease", names.SYSTEM_NAMESPACE)
 
 _VOLCANO_BATCH = ("batch.volcano.sh", "v1alpha1")
 _VOLCANO_SCHEDULING = ("scheduling.volcano.sh", "v1beta1")
+_TRAINER = ("trainer.kubeflow.org", "v1alpha1")
+_PODS = ("", "v1")
+_BATCH_JOBS = (JOB.group, JOB.version)
+_CHANGES = ("CREATE", "UPDATE")
 
-# Two entries with one label each instead of a condition: a label selector costs the API server next to nothing, and
-# every pod of the cluster passes here.
-_QUEUED = {"matchExpressions": [{"key": names.QUEUE, "operator": "Exists"}]}
-_ONLY_SHAPED = {
-    "matchExpressions": [
-        {"key": names.FRAMEWORK, "operator": "Exists"},
-        {"key": names.QUEUE, "operator": "DoesNotExist"},
-    ]
-}
+Expression = dict[str, Any]
+_OUTSIDE: Expression = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(UNTOUCHED_NAMESPACES)}
+_MANAGED: Expression = {"key": names.MANAGED, "operator": "NotIn", "values": ["false"]}
+_VALIDATED: Expression = {"key": WEBHOOK_VALIDATION, "operator": "NotIn", "values": ["disabled"]}
+
+
+def _has(label: str) -> Expression:
+    return {"key": label, "operator": "Exists"}
+
+
+def _lacks(label: str) -> Expression:
+    return {"key": label, "operator": "DoesNotExist"}
 
 
 class _Entry(NamedTuple):
-    """One webhook of a configuration."""
+    """One webhook of a configuration; all of its expressions and conditions must hold."""
 
     name: str
     route: str
     api: tuple[str, str]
     plural: str
     operations: tuple[str, ...] = ("CREATE",)
-    selector: dict[str, Any] | None = None
-    condition: str = ""
+    object: tuple[Expression, ...] = ()
+    namespace: tuple[Expression, ...] = ()
+    conditions: tuple[tuple[str, str], ...] = ()
+
+
+def _trainer(verb: str, kind: str, *expressions: Expression) -> _Entry:
+    """A kind of Kubeflow Trainer's, at the path where its own webhook has it."""
+    return _Entry(
+        f"{kind}s", f"/{verb}-trainer-kubeflow-org-v1alpha1-{kind}", _TRAINER, f"{kind}s", _CHANGES, expressions
+    )
 
 
 def _labelled(metadata: str) -> str:
-    """CEL: this metadata has one of our two labels."""
-    either = " || ".join(f"'{label}' in {metadata}.labels" for label in (names.QUEUE, names.FRAMEWORK))
+    """CEL: this metadata has one of our labels."""
+    labels = (names.QUEUE, names.FRAMEWORK, names.MANAGED)
+    either = " || ".join(f"'{label}' in {metadata}.labels" for label in labels)
     return f"(has({metadata}.labels) && ({either}))"
 
 
-# A batch/v1 Job may carry the labels itself or on its template only.
-_ASKS = (
-    f"{_labelled('object.metadata')} || "
-    f"(has(object.spec.template.metadata) && {_labelled('object.spec.template.metadata')})"
+# A workload may carry the labels itself or, as far as Jobs are concerned, on its template only.
+_ASKS = (("asks-for-muster", _labelled("object.metadata")),)
+_JOB_ASKS = f"{_ASKS[0][1]} || (has(object.spec.template.metadata) && {_labelled('object.spec.template.metadata')})"
+# Pods that need no place must not wait for us, whatever their namespace says. Where it says nothing, none is sent.
+_TIED = f"owner, owner.kind in {list(TIED_OWNERS)}"
+_SCHEDULERS = ["", CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
+_NEEDS_A_PLACE = (
+    ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
+    (
+        "is-for-any-node",
+        f"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists({_TIED})",
+    ),
+    (
+        "scheduler-is-open",
+        f"!has(object.spec.schedulerName) || object.spec.schedulerName in {_SCHEDULERS}",
+    ),
 )
-_BATCH_JOBS = (INDEXED_JOBS.group, INDEXED_JOBS.version)
+_IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
 
+# Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here. No pod is in
+# two entries. The one by namespace comes last: its patch adds the label that the first one selects.
 _MUTATING = (
     _Entry("jobs.batch-volcano-sh", "/mutate/job", _VOLCANO_BATCH, "jobs"),
-    _Entry("jobs.batch", "/mutate/batch-job", _BATCH_JOBS, "jobs", condition=_ASKS),
-    _Entry("pods", "/mutate/pod", ("", "v1"), "pods", selector=_QUEUED),
-    _Entry("shaped-pods", "/mutate/pod", ("", "v1"), "pods", selector=_ONLY_SHAPED),
-)
+    _trainer("mutate", "trainjob"),
+    _Entry("jobs.batch", "/mutate/workload", _BATCH_JOBS, "jobs", conditions=(("asks-for-muster", _JOB_ASKS),)),
+    _Entry(
+        "namespaced-jobs.batch", "/mutate/workload", _BATCH_JOBS, "jobs", namespace=_IN_A_QUEUE,
+        conditions=(("says-nothing-itself", f"!({_JOB_ASKS})"),),
+    ),
+    *(
+        _Entry(f"{kind.plural}.{kind.group.partition('.')[0]}", "/mutate/workload", (kind.group, kind.version),
+               kind.plural, conditions=_ASKS)
+        for kind in OTHERS
+    ),
+    _Entry("pods", "/mutate/pod", _PODS, "pods", object=(_has(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)),
+    _Entry("shaped-pods", "/mutate/pod", _PODS, "pods", object=(_has(names.FRAMEWORK), _MANAGED)),
+    _Entry(
+        "namespaced-pods", "/mutate/pod", _PODS, "pods", namespace=_IN_A_QUEUE, conditions=_NEEDS_A_PLACE,
+        object=(_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED),
+    ),
+)  # fmt: skip
 _VALIDATING = (
-    _Entry("jobs.batch-volcano-sh", "/validate/job", _VOLCANO_BATCH, "jobs", ("CREATE", "UPDATE")),
-    _Entry("jobs.batch", "/validate/batch-job", _BATCH_JOBS, "jobs", condition=_ASKS),
+    _Entry("jobs.batch-volcano-sh", "/validate/job", _VOLCANO_BATCH, "jobs", _CHANGES),
+    _trainer("validate", "trainjob"),
+    _trainer("validate", "trainingruntime", _VALIDATED),
+    _trainer("validate", "clustertrainingruntime", _VALIDATED),
+    _Entry("jobs.batch", "/validate/batch-job", _BATCH_JOBS, "jobs", conditions=(("asks-for-muster", _JOB_ASKS),)),
     _Entry("podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups"),
     _Entry("queues", "/validate/queue", _VOLCANO_SCHEDULING, "queues", ("CREATE", "UPDATE", "DELETE")),
-)
+)  # fmt: skip
 
 
 def configurations(
@@ -107,9 +159,8 @@ def _webhook(entry: _Entry, client: dict[str, Any], *, mutating: bool) -> dict[s
         "operations": list(entry.operations),
         "scope": "*",
     }
-    outside = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(UNTOUCHED_NAMESPACES)}
     result: dict[str, Any] = {
-        "name": f"{entry.name}.{names.DOMAIN}",
+        "name": f"{entry.name}.{_POD_HINT if entry.plural == 'pods' else _HINT}.{names.DOMAIN}",
         "clientConfig": client,
         "rules": [rule],
         "admissionReviewVersions": ["v1"],
@@ -117,12 +168,12 @@ def _webhook(entry: _Entry, client: dict[str, Any], *, mutating: bool) -> dict[s
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
         "timeoutSeconds": TIMEOUT_S,
-        "namespaceSelector": {"matchExpressions": [outside]},
+        "namespaceSelector": {"matchExpressions": [_OUTSIDE, *entry.namespace]},
     }
     if mutating:
         result["reinvocationPolicy"] = "IfNeeded"
-    if entry.selector:
-        result["objectSelector"] = entry.selector
-    if entry.condition:
-        result["matchConditions"] = [{"name": "asks-for-muster", "expression": entry.condition}]
+    if entry.object:
+        result["objectSelector"] = {"matchExpressions": list(entry.object)}
+    if entry.conditions:
+        result["matchConditions"] = [{"name": name, "expression": text} for name, text in entry.conditions]
     return result

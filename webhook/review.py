@@ -47,6 +47,8 @@ class Verdict:
     errors: Sequence[FieldError] = ()
     patch: Sequence[Operation] = ()
     warnings: Sequence[str] = ()
+    refusal: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY
+    """The code of a refusal; clients of Kubeflow Trainer expect FORBIDDEN from a webhook."""
 
     @property
     def outcome(self) -> str:
@@ -90,7 +92,7 @@ def answer(request: AdmissionRequest, verdict: Verdict) -> bytes:
     """The review that tells the API server the verdict."""
     response = AdmissionResponse(uid=request.uid, allowed=not verdict.errors, warnings=[*verdict.warnings] or None)
     if verdict.errors:
-        response.status = _refusal(request, verdict.errors)
+        response.status = _refusal(request, verdict)
     elif verdict.patch:
         response.patch = b64encode(msgspec.json.encode(verdict.patch)).decode()
         response.patch_type = "JSONPatch"
@@ -104,12 +106,14 @@ def failure(request: AdmissionRequest, code: HTTPStatus, message: str) -> bytes:
     return _encode(AdmissionResponse(uid=request.uid, allowed=False, status=status))
 
 
-def _refusal(request: AdmissionRequest, errors: Sequence[FieldError]) -> ReviewStatus:
+def _refusal(request: AdmissionRequest, verdict: Verdict) -> ReviewStatus:
     """All errors, once as one message and once as causes that clients can show field by field."""
+    errors, code = verdict.errors, verdict.refusal
     causes = [StatusCause(reason=_CAUSE[error.reason], message=error.cause, field=error.path) for error in errors]
     details = StatusDetails(name=request.name, group=request.kind.group, kind=request.kind.kind, causes=causes)
     message = "; ".join(map(str, errors))
-    return ReviewStatus(message=message, reason="Invalid", code=HTTPStatus.UNPROCESSABLE_ENTITY, details=details)
+    reason = "Forbidden" if code == HTTPStatus.FORBIDDEN else "Invalid"
+    return ReviewStatus(message=message, reason=reason, code=code, details=details)
 
 
 def _encode(response: AdmissionResponse) -> bytes:

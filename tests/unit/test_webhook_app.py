@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
-from webhook_world import DownWorld, OwnerWorld, QueueWorld, indexed_job, pod_of, task, vcjob
+from webhook_world import DownWorld, indexed_job, lookups, pod_of, task, vcjob
 
 from muster.api.admission import AdmissionRequest
 from muster.runtime import registry
@@ -19,7 +19,7 @@ from webhook.review import MAX_BODY_BYTES, Verdict
 
 def client(queues: Any = None, owners: Any = None) -> FlaskClient:
     """The app without a server."""
-    return create_app(routes(queues or QueueWorld(), owners or OwnerWorld(), registry.framework())).test_client()
+    return create_app(routes(lookups(queues, owners), registry.framework())).test_client()
 
 
 def review(obj: Any, operation: str = "CREATE", **fields: Any) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def test_too_large() -> None:
     assert response.status_code == 413
 
 
-@pytest.mark.parametrize("route", list(routes(QueueWorld(), OwnerWorld(), registry.framework())))
+@pytest.mark.parametrize("route", list(routes(lookups(), registry.framework())))
 @pytest.mark.parametrize(
     "obj",
     [None, 7, "x", [], {}, {"metadata": None, "spec": None}, {"metadata": 3}, {"metadata": {"labels": [1]}, "spec": 2}],
@@ -132,7 +132,7 @@ def test_any_object_gets_a_verdict(route: str, obj: Any) -> None:
 def test_odd_objects_get_a_verdict(obj: Any) -> None:
     """No object makes a handler fail without an answer."""
     app = client()
-    for route in ("/mutate/job", "/validate/job", "/mutate/batch-job", "/validate/batch-job", "/mutate/pod"):
+    for route in ("/mutate/job", "/validate/job", "/mutate/workload", "/validate/batch-job", "/mutate/pod"):
         assert app.post(route, json=review(obj)).status_code == 200
 
 

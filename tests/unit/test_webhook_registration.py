@@ -3,11 +3,13 @@
 from base64 import b64decode
 
 import pytest
-from webhook_world import JSON, OwnerWorld, QueueWorld
+from webhook_world import JSON, lookups
 
 from muster.runtime import registry
 from webhook.app import routes
 from webhook.registration import configurations
+
+LEAVE = {"muster.dev/managed": "false"}
 
 
 def webhooks(url: str | None = "https://127.0.0.1:9443/", service: tuple[str, str] | None = None) -> list[JSON]:
@@ -24,7 +26,7 @@ def test_one_configuration_of_each_kind() -> None:
 def test_every_route_exists_and_is_used() -> None:
     """Each webhook points to a route of the app, and no route is left out."""
     paths = {each["clientConfig"]["url"].removeprefix("https://127.0.0.1:9443") for each in webhooks()}
-    assert paths == set(routes(QueueWorld(), OwnerWorld(), registry.framework()))
+    assert paths == set(routes(lookups(), registry.framework()))
 
 
 def test_fail_closed_and_small() -> None:
@@ -32,18 +34,57 @@ def test_fail_closed_and_small() -> None:
     for each in webhooks():
         assert (each["failurePolicy"], each["timeoutSeconds"], each["sideEffects"]) == ("Fail", 10, "None")
         assert each["matchPolicy"] == "Equivalent"
-        [outside] = each["namespaceSelector"]["matchExpressions"]
+        [outside, *_] = each["namespaceSelector"]["matchExpressions"]
         assert {"kube-system", "kube-node-lease", "muster-system"} == set(outside["values"])
         assert outside["operator"] == "NotIn"
         assert b64decode(each["clientConfig"]["caBundle"]) == b"PEM"
 
 
 def test_foreign_kinds_are_filtered() -> None:
-    """Pods and batch/v1 Jobs are only sent when they carry one of our labels; CRDs of ours always are."""
+    """Kinds that are not ours are only sent when they, or their namespace, carry one of our labels."""
+    ours = ("volcano.sh", "trainer.kubeflow.org")
     for each in webhooks():
         [rule] = each["rules"]
-        ours = rule["apiGroups"][0].endswith("volcano.sh")
-        assert ours != ("objectSelector" in each or "matchConditions" in each)
+        if not rule["apiGroups"][0].endswith(ours):
+            conditions = each.get("matchConditions", [])
+            by_object = any(one["operator"] == "Exists" for one in expressions(each, "objectSelector"))
+            by_namespace = {"key": "muster.dev/queue", "operator": "Exists"} in expressions(each, "namespaceSelector")
+            assert by_object or by_namespace or any(one["name"] == "asks-for-muster" for one in conditions)
+
+
+def expressions(webhook: JSON, selector: str) -> list[JSON]:
+    """The expressions of a selector."""
+    found: list[JSON] = webhook.get(selector, {}).get("matchExpressions", [])
+    return found
+
+
+def selects(webhook: JSON, labels: dict[str, str], selector: str = "objectSelector") -> bool:
+    """Whether a webhook's selector takes these labels, as the API server evaluates it."""
+    test = {
+        "Exists": lambda one: one["key"] in labels,
+        "DoesNotExist": lambda one: one["key"] not in labels,
+        "NotIn": lambda one: labels.get(one["key"]) not in one["values"],
+    }
+    return all(test[one["operator"]](one) for one in expressions(webhook, selector))
+
+
+@pytest.mark.parametrize("namespace", [{}, {"muster.dev/queue": "a"}, {"muster.dev/queue": "a", **LEAVE}])
+@pytest.mark.parametrize("framework", [{}, {"muster.dev/framework": "torch"}])
+@pytest.mark.parametrize("queue", [{}, {"muster.dev/queue": "b"}])
+@pytest.mark.parametrize("managed", [{}, LEAVE, {"muster.dev/managed": "true"}])
+def test_a_pod_is_sent_once(namespace: JSON, framework: JSON, queue: JSON, managed: JSON) -> None:
+    """However the labels are combined, at most one webhook takes a pod; none if it shall be left alone."""
+    pod = {**framework, **queue, **managed}
+    taken = [
+        each["name"]
+        for each in webhooks()
+        if each["rules"][0]["resources"] == ["pods"]
+        and selects(each, pod)
+        and selects(each, namespace, "namespaceSelector")
+    ]
+    inherits = "muster.dev/queue" in namespace and LEAVE.items() - namespace.items() != set()
+    asks = bool(framework or queue or inherits) and managed != LEAVE
+    assert len(taken) == asks
 
 
 def test_mutations_are_repeated_when_others_change_the_pod() -> None:

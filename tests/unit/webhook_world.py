@@ -11,7 +11,10 @@ from muster.api.admission import AdmissionRequest, GroupVersionKind
 from muster.api.base import Resource
 from muster.api.meta import Object, ObjectMeta, OwnerReference
 from muster.api.scheduling import Queue, QueueSpec, QueueStatus
+from muster.api.trainer import RuntimeRef
+from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.kube.errors import Unreachable
+from webhook.lookup import Lookups, Runtime
 from webhook.patch import Operation
 
 JSON = dict[str, Any]
@@ -55,6 +58,40 @@ class OwnerWorld:
         return found
 
 
+class NamespaceWorld:
+    """`Namespaces` of a test: name → labels."""
+
+    def __init__(self, **labels: dict[str, str]) -> None:
+        self._labels = labels
+
+    def labels(self, name: str, *, with_queue: bool) -> dict[str, str]:  # noqa: ARG002 # there is no cache here
+        """See webhook.lookup.Namespaces."""
+        return self._labels.get(name, {})
+
+
+class RuntimeWorld:
+    """`Runtimes` of a test: documents of either kind."""
+
+    def __init__(self, *runtimes: JSON) -> None:
+        self._runtimes = {
+            (each["kind"], each["metadata"]["name"]): msgspec.convert(
+                each, TrainingRuntime if each["kind"] == "TrainingRuntime" else ClusterTrainingRuntime
+            )
+            for each in runtimes
+        }
+
+    def find(self, reference: RuntimeRef, _namespace: str) -> Runtime | None:
+        """See webhook.lookup.Runtimes."""
+        return self._runtimes.get((reference.kind, reference.name))
+
+
+def lookups(queues: Any = None, owners: Any = None, namespaces: Any = None, runtimes: Any = None) -> Lookups:
+    """What handlers may ask for, from worlds; those left out are empty."""
+    return Lookups(
+        queues or QueueWorld(), owners or OwnerWorld(), namespaces or NamespaceWorld(), runtimes or RuntimeWorld()
+    )
+
+
 class DownWorld:
     """Look-ups while the API server does not answer."""
 
@@ -74,12 +111,16 @@ class DownWorld:
         """See webhook.lookup.Queues."""
         raise Unreachable("no answer")
 
+    def labels(self, _name: str, *, with_queue: bool) -> dict[str, str]:  # noqa: ARG002 # nobody answers
+        """See webhook.lookup.Namespaces."""
+        raise Unreachable("no answer")
+
 
 def request(obj: JSON, operation: str = "CREATE", old: JSON | None = None, **fields: Any) -> AdmissionRequest:
     """A review's request for an object."""
     return AdmissionRequest(
         uid="uid-1",
-        kind=GroupVersionKind(kind=obj.get("kind", "")),
+        kind=GroupVersionKind(group=obj.get("apiVersion", "").rpartition("/")[0], kind=obj.get("kind", "")),
         name=obj.get("metadata", {}).get("name", ""),
         namespace="team",
         operation=operation,

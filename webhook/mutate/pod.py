@@ -9,7 +9,8 @@ from muster.api.admission import AdmissionRequest
 from muster.api.meta import ObjectMeta
 from muster.runtime.fields import FieldError
 from muster.runtime.framework import Framework
-from webhook.lookup import Owners, Queues
+from webhook.lookup import Lookups, Namespaces
+from webhook.mutate import asks
 from webhook.mutate.shape import shape
 from webhook.mutate.steer import steer
 from webhook.patch import Patch
@@ -17,25 +18,39 @@ from webhook.review import Handler, Verdict, generic
 from webhook.validate.queue_name import unknown_queue
 
 
-def reviewer(queues: Queues, owners: Owners, framework: Framework) -> Handler:
+def reviewer(lookups: Lookups, framework: Framework) -> Handler:
     """The handler for pods, on CREATE. Reviewing a pod again that it changed already changes nothing."""
 
     def review(request: AdmissionRequest) -> Verdict:
-        return mutate(generic(request.object), request.namespace, queues, owners, framework)
+        return mutate(generic(request.object), request.namespace, lookups, framework)
 
     return review
 
 
-def mutate(pod: dict[str, Any], namespace: str, queues: Queues, owners: Owners, framework: Framework) -> Verdict:
+def mutate(pod: dict[str, Any], namespace: str, lookups: Lookups, framework: Framework) -> Verdict:
     """Patch, or errors. `namespace` is the review's: the pod's own may be empty."""
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
+    if asks.opted_out(meta.labels):
+        return Verdict()
     patch = Patch(pod)
     errors: list[FieldError] = []
     warnings: list[str] = []
-    if names.QUEUE in meta.labels:
+    asked = _asked(pod, meta, namespace, lookups.namespaces)
+    if asked:
         # The queue may have been closed since the workload was admitted; its pods still come.
-        errors += unknown_queue(f"metadata.labels[{names.QUEUE}]", meta.labels[names.QUEUE], queues)
-        warnings += steer(pod, meta, patch)
+        errors += unknown_queue(asked.path, asked.queue, lookups.queues)
+        warnings += steer(pod, meta, asked, patch)
     if names.FRAMEWORK in meta.labels:
-        errors += shape(pod, meta, namespace, owners, framework, patch)
+        errors += shape(pod, meta, namespace, lookups.owners, framework, patch)
     return Verdict(errors=errors, patch=() if errors else patch.operations, warnings=warnings)
+
+
+def _asked(pod: dict[str, Any], meta: ObjectMeta, namespace: str, namespaces: Namespaces) -> asks.Asked | None:
+    """Who asks for a queue: the pod, else its namespace."""
+    if asks.decided(meta.labels):
+        return asks.by_itself(meta.labels)
+    spec = msgspec.convert(pod.get("spec") or {}, dict[str, Any])
+    if not asks.takes_defaults(spec, meta):
+        return None
+    # Without a framework there is no other reason to send us this pod than its namespace.
+    return asks.by_namespace(namespace, namespaces.labels(namespace, with_queue=names.FRAMEWORK not in meta.labels))

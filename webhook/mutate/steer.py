@@ -5,13 +5,12 @@ from typing import Any
 from muster.api import names
 from muster.api.gang import gang_of, group_name_for_owner
 from muster.api.meta import ObjectMeta
+from webhook.mutate.asks import CLUSTER_SCHEDULER, Asked
 from webhook.patch import Patch
 
-CLUSTER_SCHEDULER = "default-scheduler"
 
-
-def steer(pod: dict[str, Any], meta: ObjectMeta, patch: Patch) -> list[str]:
-    """Adds scheduler, gang and gate to `patch` where they are missing; returns warnings.
+def steer(pod: dict[str, Any], meta: ObjectMeta, asked: Asked, patch: Patch) -> list[str]:
+    """Adds queue, scheduler, gang and gate to `patch` where they are missing; returns warnings.
 
     A pod that names a scheduler of somebody else's is left alone. Pods without a controller have no gang: they are
     placed one by one.
@@ -26,6 +25,8 @@ def steer(pod: dict[str, Any], meta: ObjectMeta, patch: Patch) -> list[str]:
             f"Muster's; leave schedulerName out, or use {names.SCHEDULER!r}"
         )
         return [warning]
+    if asked.inherited:
+        patch.set("metadata", "labels", names.QUEUE, value=asked.queue)
     gang = gang_of(meta)
     if gang is None and meta.controller:
         gang = group_name_for_owner(meta.controller.uid)

@@ -11,7 +11,7 @@ from muster.runtime.fields import FieldError
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode, generic
 from webhook.validate.job_names import check_names
-from webhook.validate.job_plugins import check_plugins
+from webhook.validate.job_plugins import check_plugins, warn_plugins
 from webhook.validate.job_policies import check_policies
 from webhook.validate.job_tasks import check_dependencies, check_task
 from webhook.validate.job_update import check_update
@@ -59,13 +59,14 @@ def check(job: Job) -> list[FieldError]:
 
 def warn(job: Job) -> list[str]:
     """What is allowed but will surprise."""
+    result = warn_plugins(job)
     if job.spec.scheduler_name in names.SCHEDULERS | {""}:
-        return []
+        return result
     warning = (
         f"spec.schedulerName: {job.spec.scheduler_name!r} is not a scheduler of Muster's: the pods will not be placed "
         f"together; leave it out, or use {names.VOLCANO_SCHEDULER!r}"
     )
-    return [warning]
+    return [*result, warning]
 
 
 def _check_counts(job: Job) -> Iterator[FieldError]:

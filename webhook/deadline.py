@@ -1,0 +1,34 @@
+"""How much time is left for the review at hand. The API server says in the URL how long it waits.
+
+An answer that comes later helps nobody: the client has its error, and a look-up for it would only take the time of the
+next review.
+"""
+
+import re
+import time
+from contextvars import ContextVar
+
+from muster.kube.errors import Unreachable
+
+DEFAULT_S = 10.0
+MARGIN_S = 0.5
+"""Kept back for the answer itself."""
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_DURATION = re.compile(r"([0-9]+)(ms|s|m)", re.ASCII)
+_end: ContextVar[float] = ContextVar("end of the review")
+
+
+def start(timeout: str | None) -> None:
+    """A review begins; `timeout` is the parameter of its URL (`10s`)."""
+    match = _DURATION.fullmatch(timeout or "")
+    given = float(match[1]) * _UNITS_S[match[2]] if match else DEFAULT_S
+    _end.set(time.monotonic() + min(given, DEFAULT_S))
+
+
+def within(longest_s: float) -> float:
+    """How long a look-up may take, at most `longest_s`; raises Unreachable when there is no time left for it."""
+    end = _end.get(None)
+    left = longest_s if end is None else end - time.monotonic() - MARGIN_S
+    if left <= 0:
+        raise Unreachable("no time is left for a look-up", where="review")
+    return min(left, longest_s)

@@ -1,0 +1,70 @@
+"""Stamps of a TrainJob's runtime patches, and the queue of its namespace."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from muster.api import names
+from muster.api.admission import AdmissionRequest
+from muster.api.meta import ObjectMeta, format_time
+from webhook.lookup import Namespaces
+from webhook.mutate import asks
+from webhook.patch import Patch
+from webhook.review import Handler, MalformedError, Verdict, generic
+
+JSON = dict[str, Any]
+_PATCHES = "runtimePatches"
+
+
+def reviewer(namespaces: Namespaces, clock: Callable[[], float]) -> Handler:
+    """The handler for TrainJobs, on CREATE and UPDATE; `clock` gives seconds since the epoch.
+
+    An object that does not have a TrainJob's shape is let through unchanged: the API server's schema names every wrong
+    field next.
+    """
+
+    def review(request: AdmissionRequest) -> Verdict:
+        try:
+            job = generic(request.object)
+            old = generic(request.old_object) if request.operation == "UPDATE" else {}
+            patch = Patch(job)
+            stamp(job, old, format_time(clock()), patch)
+            if not old:
+                _inherit(job, request.namespace, namespaces, patch)
+        except (MalformedError, msgspec.ValidationError):
+            return Verdict()
+        return Verdict(patch=patch.operations)
+
+    return review
+
+
+def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
+    """Sets `time` where a patch is new and has none, where it has changed, and back where it has not."""
+    before = {entry.get("manager"): entry for entry in _patches(old)}
+    for index, entry in enumerate(_patches(job)):
+        known = before.get(entry.get("manager"))
+        if known is None:
+            wanted = entry.get("time") or now
+        else:
+            wanted = known.get("time") or now if _content(known) == _content(entry) else now
+        if entry.get("time") != wanted:
+            patch.set("spec", _PATCHES, index, "time", value=wanted)
+
+
+def _inherit(job: JSON, namespace: str, namespaces: Namespaces, patch: Patch) -> None:
+    """A TrainJob that says nothing itself takes the queue of its namespace."""
+    meta = msgspec.convert(job.get("metadata") or {}, ObjectMeta)
+    if not asks.decided(meta.labels):
+        asked = asks.by_namespace(namespace, namespaces.labels(namespace, with_queue=False))
+        if asked:
+            patch.set("metadata", "labels", names.QUEUE, value=asked.queue)
+
+
+def _patches(job: JSON) -> list[JSON]:
+    spec = msgspec.convert(job.get("spec") or {}, JSON)
+    return msgspec.convert(spec.get(_PATCHES) or [], list[JSON])
+
+
+def _content(entry: Mapping[str, Any]) -> JSON:
+    return {key: value for key, value in entry.items() if key != "time"}

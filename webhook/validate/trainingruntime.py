@@ -1,0 +1,93 @@
+"""A runtime: its templates fit the steps that they claim to be. Both kinds, on every change."""
+
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from msgspec.json import Decoder
+
+from muster.api.admission import AdmissionRequest
+from muster.api.jobset import ReplicatedJob
+from muster.api.trainer import ANCESTOR, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TRAINER
+from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.runtime.fields import FieldError
+from webhook.review import Handler, Verdict, decode
+from webhook.validate.trainjob import deprecation
+
+CONTAINERS: Mapping[str, str] = {
+    TRAINER: NODE,
+    DATASET_INITIALIZER: DATASET_INITIALIZER,
+    MODEL_INITIALIZER: MODEL_INITIALIZER,
+}
+"""Step of a TrainJob → the container that its pods must have."""
+JOBS = "spec.template.spec.replicatedJobs"
+
+
+def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime]) -> Handler:
+    """The handler for one of the two kinds, on CREATE and UPDATE."""
+    decoder = Decoder(kind)
+
+    def review(request: AdmissionRequest) -> Verdict:
+        runtime = decode(request.object, decoder)
+        warnings = _warn(runtime)
+        if request.operation == "CREATE":
+            warnings += deprecation(runtime, f"{kind.__name__} {request.name or runtime.metadata.name}")
+        return Verdict(errors=[*check(runtime)], warnings=warnings, refusal=HTTPStatus.FORBIDDEN)
+
+    return review
+
+
+def check(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldError]:
+    """Everything that is wrong with a runtime."""
+    seen: set[str] = set()
+    for index, job in enumerate(runtime.spec.template.spec.replicated_jobs):
+        path = f"{JOBS}[{index}]"
+        yield from _check_step(job, path)
+        yield from _check_order(job, path, seen)
+        seen.add(job.name)
+    policy = runtime.spec.pod_group_policy
+    if policy and policy.coscheduling and policy.volcano:
+        yield FieldError(
+            "spec.podGroupPolicy", "must have either coscheduling or volcano, not both", reason="Forbidden"
+        )
+
+
+def _warn(runtime: TrainingRuntime | ClusterTrainingRuntime) -> list[str]:
+    policy = runtime.spec.ml_policy
+    if policy and policy.flux is not None:
+        return ["spec.mlPolicy.flux: Muster does not run Flux; TrainJobs of this runtime will be refused"]
+    return []
+
+
+def _check_step(job: ReplicatedJob, path: str) -> Iterator[FieldError]:
+    """A step of a TrainJob is one Job, with the container that the TrainJob speaks of."""
+    step = _at(job.template, "metadata", "labels").get(ANCESTOR)
+    wanted = CONTAINERS.get(step) if isinstance(step, str) else None
+    if wanted is None:
+        return
+    if job.replicas != 1:
+        yield FieldError(f"{path}.replicas", f"always must be 1 for a {step}", job.replicas)
+    containers = _at(job.template, "spec", "template", "spec").get("containers")
+    there = [container.get("name") for container in _list(containers)]
+    if wanted not in there:
+        message = f"must contain the required container for the ancestor: {step}; name one of them {wanted}"
+        yield FieldError(f"{path}.template.spec.template.spec.containers", message, there)
+
+
+def _check_order(job: ReplicatedJob, path: str, seen: set[str]) -> Iterator[FieldError]:
+    for place, dependency in enumerate(job.depends_on):
+        if dependency.name not in seen:
+            message = f"must be the name of a replicated job that stands before it: {', '.join(sorted(seen)) or 'none'}"
+            yield FieldError(f"{path}.dependsOn[{place}].name", message, dependency.name, "NotFound")
+
+
+def _at(node: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """A member of a template, empty where there is none; msgspec.ValidationError where it is no map."""
+    for part in path:
+        node = msgspec.convert(node.get(part) or {}, dict[str, Any])
+    return node
+
+
+def _list(value: Any) -> list[dict[str, Any]]:
+    return msgspec.convert(value or [], list[dict[str, Any]])

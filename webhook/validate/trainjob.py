@@ -1,0 +1,142 @@
+"""A TrainJob: its runtime exists, and the two fit together; later only what may change has changed.
+
+Refusals are Forbidden (403): clients of Kubeflow Trainer tell them from the schema's Invalid (422).
+"""
+
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+
+from msgspec.json import Decoder
+
+from muster.api import names
+from muster.api.admission import AdmissionRequest
+from muster.api.meta import Object
+from muster.api.trainer import DEPRECATED, GROUP, SUPPORT, RuntimeRef, TrainJob
+from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.runtime.fields import FieldError, Findings
+from muster.runtime.framework import Framework
+from muster.runtime.plan import Plan
+from muster.runtime.train_job import compile_train_job
+from webhook.lookup import Lookups, Runtime
+from webhook.review import Handler, Verdict, decode
+from webhook.validate.queue_name import unusable_queue
+
+REFERENCE = "spec.runtimeRef"
+LONGEST_HOST_NAME = 63
+_KINDS = (CLUSTER_TRAINING_RUNTIMES.kind, TRAINING_RUNTIMES.kind)
+_DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_MANAGER = re.compile(rf"{_DOMAIN}/[-A-Za-z0-9/_.~%!$&'()*+,;=:@]+", re.ASCII)
+_JOB = Decoder(TrainJob)
+
+
+def reviewer(lookups: Lookups, framework: Framework) -> Handler:
+    """The handler for TrainJobs, on CREATE and UPDATE."""
+
+    def review(request: AdmissionRequest) -> Verdict:
+        job = decode(request.object, _JOB)
+        if request.operation == "UPDATE":
+            findings = check_update(decode(request.old_object, _JOB), job, request.namespace, lookups, framework)
+        else:
+            findings = check(job, request.namespace, lookups, framework)
+        return Verdict(errors=findings.errors, warnings=findings.warnings, refusal=HTTPStatus.FORBIDDEN)
+
+    return review
+
+
+def check(job: TrainJob, namespace: str, lookups: Lookups, framework: Framework) -> Findings:
+    """Everything that is wrong with a new TrainJob."""
+    findings = Findings(errors=[*_check_managers(job)])
+    if names.QUEUE in job.metadata.labels:
+        path = f"metadata.labels[{names.QUEUE}]"
+        findings.errors += unusable_queue(path, job.metadata.labels[names.QUEUE], lookups.queues)
+    reference = job.spec.runtime_ref
+    wrong = list(_check_reference(reference))
+    runtime = None if wrong else lookups.runtimes.find(reference, namespace)
+    if runtime is None:
+        findings.errors += wrong or [_missing(reference)]
+        return findings
+    findings.warnings += deprecation(runtime, f"{reference.kind} {reference.name}")
+    findings.add(_check_against(job, runtime, framework))
+    return findings
+
+
+def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups, framework: Framework) -> Findings:
+    """What may not change, beyond the rules of the schema. A runtime that is gone holds nobody up: the job runs."""
+    patched = _without_times(old) != _without_times(new)
+    added = (old.spec.trainer, old.spec.initializer) != (new.spec.trainer, new.spec.initializer)
+    if new.metadata.deletion_timestamp or not (patched or added):
+        return Findings()
+    findings = Findings()
+    if patched:
+        findings.errors += [*_check_managers(new), *_check_moment(old, new)]
+    runtime = lookups.runtimes.find(new.spec.runtime_ref, namespace)
+    if runtime:
+        findings.add(_check_against(new, runtime, framework))
+    return findings
+
+
+def deprecation(runtime: Object, name: str) -> list[str]:
+    """A warning where the runtime is labelled as deprecated."""
+    if runtime.metadata.labels.get(SUPPORT) != DEPRECATED:
+        return []
+    return [f"{name} is deprecated and will be removed; choose another runtime (label {SUPPORT}: {DEPRECATED})"]
+
+
+def _check_reference(reference: RuntimeRef) -> Iterator[FieldError]:
+    if reference.api_group not in {"", GROUP}:
+        yield FieldError(f"{REFERENCE}.apiGroup", f"must be {GROUP}", reference.api_group, "NotSupported")
+    if reference.kind not in _KINDS:
+        message = f"must be {' or '.join(_KINDS)}"
+        yield FieldError(f"{REFERENCE}.kind", message, reference.kind, "NotSupported")
+
+
+def _missing(reference: RuntimeRef) -> FieldError:
+    kind = f"{reference.kind[0].lower()}{reference.kind[1:]}"
+    where = " in the TrainJob's namespace" if reference.kind == TRAINING_RUNTIMES.kind else ""
+    message = f"specified {kind} must be created before the TrainJob is created; there is none of this name{where}"
+    return FieldError(REFERENCE, message, reference.name)
+
+
+def _check_managers(job: TrainJob) -> Iterator[FieldError]:
+    for index, patch in enumerate(job.spec.runtime_patches):
+        if not _MANAGER.fullmatch(patch.manager):
+            message = "must be a domain-prefixed path, such as acme.io/foo"
+            yield FieldError(f"spec.runtimePatches[{index}].manager", message, patch.manager)
+
+
+def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:
+    """Pods must not run while their template changes."""
+    path = "spec.runtimePatches"
+    if not (old.spec.suspend or new.spec.suspend):
+        message = "can only be modified while the TrainJob is suspended; set spec.suspend to true first"
+        yield FieldError(path, message, reason="Forbidden")
+    for status in old.status.jobs_status:
+        if status.active:
+            message = f"cannot be modified while replicated job {status.name} is still active; wait for its pods to end"
+            yield FieldError(path, message, reason="Forbidden")
+
+
+def _check_against(job: TrainJob, runtime: Runtime, framework: Framework) -> Findings:
+    """What the plugins object to, on the runtime as it is before it is patched."""
+    compiled = compile_train_job(job, runtime, framework)
+    findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
+    if compiled.plan:
+        findings.errors += _check_host_names(job, compiled.plan)
+    return findings
+
+
+def _check_host_names(job: TrainJob, plan: Plan) -> Iterator[FieldError]:
+    """A pod's host name is a DNS label; one that is too long would be found out only when the pods are created."""
+    for pod_set in plan.pod_sets:
+        last = pod_set.endpoints[-1].partition(".")[0] if pod_set.endpoints else ""
+        if len(last) > LONGEST_HOST_NAME:
+            message = (
+                f"is too long: pod {last} of {pod_set.name} would have a host name of {len(last)} characters; "
+                f"{LONGEST_HOST_NAME} are allowed, so take {len(last) - LONGEST_HOST_NAME} off"
+            )
+            yield FieldError("metadata.name", message, job.metadata.name)
+
+
+def _without_times(job: TrainJob) -> list[object]:
+    return [(patch.manager, patch.training_runtime_spec) for patch in job.spec.runtime_patches]
