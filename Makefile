@@ -19,7 +19,7 @@ demo: setup ## sets everything up and shows a gang from submission to completion
 	$(BIN)/muster demo
 
 test: setup ## every test, on a real control plane
-	$(BIN)/pytest tests
+	$(BIN)/pytest tests -m "not storm"
 
 lint: setup ## style, types and import layers
 	$(BIN)/ruff check .

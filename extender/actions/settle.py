@@ -89,6 +89,9 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
     for member, node in missing.items():
         pod = _waiting(gang, member)
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch:
+            if pod.cls.neighbours.together or pod.cls.neighbours.spreads:
+                session.decide(decisions.Nudge(gang, pod))  # it may only have come before those that it follows
+                continue
             session.avoided.setdefault(gang.key, set()).add(node)
             return f"kube-scheduler refused {pod.name} on node {node}"
         column = session.snapshot.table.index.get(node)
@@ -97,7 +100,7 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
         cls = sets[member.pod_set].class_of(member.index) if member.pod_set in sets else None
         code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
         if code:
-            return f"node {node} {session.causes.words[code]}"
+            return f"node {node}: {session.causes.words[code]}"
     deadline = parse_time(placement.spec.deadline)
     if deadline is not None and session.now > deadline:
         return f"{len(missing)} members did not arrive before the deadline"

@@ -1,5 +1,6 @@
 """Gangs whose members mind each other are placed so that kube-scheduler agrees."""
 
+import copy
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -47,4 +48,21 @@ def test_a_gang_whose_members_mind_each_other_runs(
     nodes = [pod.spec.node_name for pod in client.list(PODS, namespace)]
     assert sorted(Counter(nodes).values()) == per_node
     assert sorted(Counter(racks[node] for node in nodes).values()) == per_rack
+    assert [placement.spec.epoch for placement in client.list(PLACEMENTS, namespace)] == [1]
+
+
+def test_workers_that_must_be_beside_their_master_wait_for_it(
+    plane: Plane, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """kube-scheduler refuses those that come before the master; they are tried again, and the placement stands."""
+    client = plane.client()
+    body = job("a", namespace, replicas=4, gpus=0)
+    [worker] = body["spec"]["tasks"]
+    master = {"name": "master", "replicas": 1, "template": copy.deepcopy(worker["template"])}
+    master["template"]["metadata"]["labels"] = {"role": "master"}
+    beside = [{"topologyKey": RACK, "labelSelector": {"matchLabels": {"role": "master"}}}]
+    worker["template"]["spec"]["affinity"] = {"podAffinity": {REQUIRED: beside}}
+    body["spec"] |= {"tasks": [worker, master], "minAvailable": 5}
+    client.create(JOBS, body, namespace)
+    wait_for(lambda: client.get(JOBS, "a", namespace).status.state.phase == "Running", 30, "the gang to run")
     assert [placement.spec.epoch for placement in client.list(PLACEMENTS, namespace)] == [1]

@@ -119,14 +119,14 @@ def test_target_survives_in_the_status(action: str) -> None:
     """What is restarted can be read from the status again, until the next phase is entered."""
     target = target_of(action, Request(task="w", partition="2", pod="j-w-0", pod_uid="p"))
     status = statuses.restarting(JobStatus(), target)
-    assert statuses.restart_target(status) == target
-    assert statuses.restart_target(statuses.moved(status, "Pending", "r", "m", 0.0)) is None
+    assert statuses.restart_targets(status) == [target]
+    assert statuses.restart_targets(statuses.moved(status, "Pending", "r", "m", 0.0)) == []
 
 
 def test_a_whole_restart_is_not_replaced_by_a_part() -> None:
     """Once the whole job is to go, a restart of a task does not spare the rest."""
     status = statuses.restarting(JobStatus(), Target())
-    assert statuses.restart_target(statuses.restarting(status, Target("task", "w"))) == Target()
+    assert statuses.restart_targets(statuses.restarting(status, Target("task", "w"))) == [Target()]
 
 
 def test_conditions_are_one_per_phase() -> None:

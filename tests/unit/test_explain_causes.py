@@ -339,7 +339,7 @@ CASES = {
         ("kube-scheduler refused a-worker-0 on node node-0", "the gang is planned again"),
     ),
     "deadline": Case(deadline_passed, "placement-failed", ("2 members did not arrive before the deadline",)),
-    "node cordoned": Case(planned_node_cordoned, "placement-failed", ("node node-1 cordoned",)),
+    "node cordoned": Case(planned_node_cordoned, "placement-failed", ("node node-1: cordoned",)),
     "half placed": Case(
         half_placed,
         "half-placed",

@@ -67,7 +67,7 @@ def test_a_cordon_between_plan_and_binding_ends_the_placement() -> None:
     planned(world)
     world.node("node-1", unschedulable=True)
     [settle] = of(world.plan(), decisions.Settle)
-    assert settle.message == "node node-1 cordoned"
+    assert settle.message == "node node-1: cordoned"
 
 
 def test_a_placement_that_is_not_filled_before_its_deadline_is_abandoned_and_planned_again_with_the_next_epoch() -> (
