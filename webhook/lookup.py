@@ -96,15 +96,17 @@ class Cached(Generic[T]):
     def get(self, name: str, namespace: str = "", *, uid: str = "") -> T | None:
         """The object; with `uid` only the one with that UID, however stale the cache is."""
         found = self.store.get(f"{namespace}/{name}" if namespace else name)
-        if found and uid in {"", found.metadata.uid}:
-            return found
+        if found is None or uid not in {"", found.metadata.uid}:
+            found = self.live(name, namespace)
+        return found if found and uid in {"", found.metadata.uid} else None
+
+    def live(self, name: str, namespace: str = "") -> T | None:
+        """The object as the API server has it now."""
+        timeout_s = deadline.within(_LIVE_TIMEOUT_S)
         try:
-            found = self._client.get(
-                self._resource, name, namespace or None, timeout_s=deadline.within(_LIVE_TIMEOUT_S)
-            )
+            return self._client.get(self._resource, name, namespace or None, timeout_s=timeout_s)
         except NotFound:
             return None
-        return found if uid in {"", found.metadata.uid} else None
 
 
 class QueueLookup:
