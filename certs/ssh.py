@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key a
 from muster.runtime.component import Component, KeyKind
 from muster.runtime.plugins.mpi import PRIVATE_KEY, PUBLIC_KEY
 
-
 PrivateKey = Ed25519PrivateKey | EllipticCurvePrivateKey | RSAPrivateKey
 _RSA_BITS = 2048
 
