@@ -1,15 +1,28 @@
 """The watched cluster: reflectors that feed the planner's state under one lock, and wake the planner."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from extender.framework.feed import FEED, Fed
 from extender.framework.state import State
-from muster.api.core import PODS, Pod
+from muster.api.core import PODS, Pod, PodSpec, PodStatus
+from muster.api.meta import ObjectMeta
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.kube.store import Store
+
+LONGEST_DELAY_S = 5.0
+"""Between two tries while the API server does not answer: gangs wait for it."""
+
+
+def name_only(pod: Pod) -> Pod:
+    """What the cache keeps of a pod: the state knows the rest. A whole pod is some 15 KiB, and there may be 50,000."""
+    meta = pod.metadata
+    name = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
+    return Pod(metadata=name, spec=_NO_SPEC, status=_NO_STATUS)
+
+
+_NO_SPEC, _NO_STATUS = PodSpec(), PodStatus()
 
 
 class Cluster:
@@ -19,7 +32,7 @@ class Cluster:
         self.lock = threading.RLock()
         self.state = State()
         self._wake = wake
-        self._pods: Store[Pod] = Store()
+        self._client = client
         self._reflectors = [self._watch(client, fed) for fed in FEED]
 
     @property
@@ -27,9 +40,10 @@ class Cluster:
         """Whether every cache has been filled once."""
         return all(reflector.synced for reflector in self._reflectors)
 
-    def pods(self) -> list[Pod]:
-        """Every pod as it came last."""
-        return self._pods.list()
+    def pods(self) -> Iterator[Pod]:
+        """Every pod, read from the API server now, page by page."""
+        for page, _ in self._client.pages(PODS):
+            yield from page
 
     def changed(self) -> None:
         """Somebody changed the state in another way than through a watch."""
@@ -46,7 +60,8 @@ class Cluster:
             reflector.stop()
 
     def _watch(self, client: Client, fed: Fed) -> Reflector[Any]:
-        reflector: Reflector[Any] = Reflector(client, fed.resource, store=self._pods if fed.resource is PODS else None)
+        keep = name_only if fed.resource is PODS else None
+        reflector: Reflector[Any] = Reflector(client, fed.resource, keep=keep, longest_delay_s=LONGEST_DELAY_S)
 
         def changed(old: Any, new: Any) -> None:
             with self.lock:

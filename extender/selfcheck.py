@@ -56,12 +56,14 @@ class SelfCheck:
         return lasting
 
     def _differences(self) -> list[str]:
-        """The state's lock is held only while what there is to compare is copied."""
+        """The state's lock is held only while what there is to compare is copied.
+
+        Pods are read from the API server page by page: nobody keeps them whole.
+        """
         with self._cluster.lock:
             kept = picture(self._cluster.state)
-            pods = self._cluster.pods()
             objects = self._cluster.state.objects()
-        return differences(kept, picture(rebuilt(objects, pods, kept)))
+        return differences(kept, picture(rebuilt(objects, self._cluster.pods(), kept)))
 
     def _run(self) -> None:
         while not self._stopped.wait(self._every_s):

@@ -47,6 +47,9 @@ class Reflector(Generic[T]):
     after the store has changed, and should only note what is to do: while they work, nothing else arrives. If one
     raises, that is logged and counted, and the others are still called.
 
+    `keep` makes what the store keeps of an object (at least its name, UID and resourceVersion), where handlers remember
+    what they need themselves; `old` is then no more than that.
+
     `relists` and `restarts` count the lists and watches after the first; `longest_delay_s` bounds the pause between two
     tries while the API server does not answer.
     """
@@ -57,6 +60,7 @@ class Reflector(Generic[T]):
         resource: Resource[T],
         *,
         store: Store[T] | None = None,
+        keep: Callable[[T], T] | None = None,
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
@@ -65,6 +69,7 @@ class Reflector(Generic[T]):
         longest_delay_s: float = 30.0,
     ) -> None:
         self.store: Store[T] = Store() if store is None else store
+        self._keep = keep
         self.relists = 0
         self.restarts = 0
         self._client = client
@@ -200,7 +205,7 @@ class Reflector(Generic[T]):
                 old = None
             elif old.metadata.resource_version == new.metadata.resource_version:
                 return
-        self.store.put(new)
+        self.store.put(self._keep(new) if self._keep else new)
         self._tell(old, new)
 
     def _remove(self, key: str) -> None:
