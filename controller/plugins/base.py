@@ -1,12 +1,13 @@
 """What a job plugin is, and the flags that it takes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from controller.job.pods import Manifest
 from controller.job.sync import Seat
 from muster.api.base import Resource
 from muster.api.batch import Job
+from muster.runtime.job_plugins import Default, parse
 
 
 class Owned(NamedTuple):
@@ -14,10 +15,12 @@ class Owned(NamedTuple):
 
     resource: Resource[Any]
     manifest: Manifest
+    made_once: Callable[[], Mapping[str, str]] | None = None
+    """More entries of `data` (base64), made when the object is created and kept from then on: keys, for example."""
 
 
 class Plugin(Protocol):
-    """One plugin of one Job. Both methods are pure, and may be called as often as one likes."""
+    """One plugin of one Job. Both methods are pure, may be called as often as one likes, and may raise PluginError."""
 
     def objects(self, job: Job) -> list[Owned]:
         """The objects that must exist before the Job's pods; without owner, which the controller adds."""
@@ -32,37 +35,13 @@ class PluginError(ValueError):
     """A Job asks for a plugin that cannot be had; the message is for the user."""
 
 
-def flags(arguments: Sequence[str], defaults: Mapping[str, str | bool | int]) -> dict[str, Any]:
+def flags(arguments: Sequence[str], defaults: Mapping[str, Default]) -> dict[str, Any]:
     """Arguments in the style of Go's flag package (`--k=v`, `-k v`, `--switch`) over their defaults.
 
     Unknown flags are passed over with their value, as manifests in the field carry some; a value that does not fit its
     flag's type leaves the default.
     """
-    result = dict(defaults)
-    words = list(arguments)
-    while words:
-        word = words.pop(0)
-        if not word.startswith("-"):
-            continue
-        name, given, text = word.lstrip("-").partition("=")
-        default = defaults.get(name)
-        if not given and not isinstance(default, bool) and words and not words[0].startswith("-"):
-            text = words.pop(0)
-        if default is not None:
-            result[name] = _value(text if given or not isinstance(default, bool) else "true", default)
-    return result
-
-
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-
-
-def _value(text: str, default: str | bool | int) -> str | bool | int:  # noqa: FBT001 - the type of a flag is its default's
-    if isinstance(default, bool):
-        return text in _TRUE or (default and text not in _FALSE)
-    if isinstance(default, int):
-        return int(text) if text.isascii() and text.isdigit() else default
-    return text
+    return parse(arguments, defaults).values
 
 
 def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
@@ -76,3 +55,30 @@ def add_env(container: Manifest, variables: Sequence[Manifest]) -> None:
     env = container["env"] = list(container.get("env") or [])
     present = {variable["name"] for variable in env}
     env.extend(variable for variable in variables if variable["name"] not in present)
+
+
+def add_port(container: Manifest, name: str, port: int) -> None:
+    """Opens a port that the container does not open yet."""
+    ports = container["ports"] = list(container.get("ports") or [])
+    if all(other.get("containerPort") != port for other in ports):
+        ports.append({"name": name, "containerPort": port, "protocol": "TCP"})
+
+
+def add_volume(manifest: Manifest, volume: Manifest, *, path: str, sub_path: str = "") -> None:
+    """Adds a volume, and mounts it in every container that has nothing at that path."""
+    spec = manifest["spec"]
+    spec["volumes"] = [*(spec.get("volumes") or []), volume]
+    mount = {"name": volume["name"], "mountPath": path, **({"subPath": sub_path} if sub_path else {})}
+    for container in containers(manifest):
+        mounts = list(container.get("volumeMounts") or [])
+        if all(str(other.get("mountPath", "")).rstrip("/") != path.rstrip("/") for other in mounts):
+            container["volumeMounts"] = [*mounts, mount]
+
+
+LONGEST_VARIABLE_BYTES = 131_072
+"""What Linux takes as one `NAME=value` with the byte that ends it: a program with a longer one cannot be started."""
+
+
+def fits_env(name: str, value: str) -> bool:
+    """Whether a program can be started with this variable."""
+    return len(name) + len(value.encode()) + len("=\0") <= LONGEST_VARIABLE_BYTES

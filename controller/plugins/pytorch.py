@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from controller.job.pods import Manifest
 from controller.job.sync import Seat, pod_name
-from controller.plugins.base import Owned, add_env, containers, flags
+from controller.plugins.base import Owned, add_env, add_port, containers
 from muster.api.batch import Job, JobSpec
+from muster.runtime.job_plugins import flags
 
 PORT_NAME = "pytorchjob-port"
 
@@ -14,17 +15,7 @@ class PyTorch:
     """Flags: master, worker (task names), port (23456), and wait-master-* for an init container that waits."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        self._flags = flags(
-            arguments,
-            {
-                "master": "master",
-                "worker": "worker",
-                "port": 23456,
-                "wait-master-enabled": False,
-                "wait-master-image": "busybox:1.36.1",
-                "wait-master-timeout": 300,
-            },
-        )
+        self._flags = flags("pytorch", arguments)
 
     def objects(self, job: Job) -> list[Owned]:
         """None; the names come from plugin svc."""
@@ -39,9 +30,7 @@ class PyTorch:
         address = f"{pod_name(job.metadata.name, master, 0)}.{job.metadata.name}"
         variables = environment(job.spec, seat, master=master, worker=worker, address=address, port=port)
         for container in containers(manifest, init=False):
-            ports = container["ports"] = list(container.get("ports") or [])
-            if all(other.get("containerPort") != port for other in ports):
-                ports.append({"name": PORT_NAME, "containerPort": port, "protocol": "TCP"})
+            add_port(container, PORT_NAME, port)
             add_env(container, [{"name": name, "value": value} for name, value in variables.items()])
         if self._flags["wait-master-enabled"] and seat.task.name == worker:
             spec = manifest["spec"]

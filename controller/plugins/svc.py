@@ -2,26 +2,32 @@
 
 A headless Service named as the Job gives each pod the name `<pod>.<job>`; a ConfigMap lists the names per task,
 mounted at /etc/volcano and as environment variables; a NetworkPolicy keeps pods of other jobs out.
+
+A list of hosts that is too long for an environment variable (some 1,100 pods) is in the files only: a container could
+not be started with it. A ConfigMap holds 1 MiB; where both forms of the lists do not fit, the one of such a task for
+environments is left out.
 """
 
 from collections.abc import Sequence
 
 from controller.job.pods import Manifest
 from controller.job.sync import Seat, pod_name
-from controller.plugins.base import Owned, add_env, containers, flags
+from controller.plugins.base import Owned, add_env, add_volume, containers, fits_env
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
+from muster.runtime.job_plugins import flags
 
 MOUNT_PATH = "/etc/volcano"
+CONFIG_MAP_BYTES = 1 << 20
 
 
 class Svc:
     """Flags: publish-not-ready-addresses, disable-network-policy (both false), inject-hosts-env (true)."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        defaults = {"publish-not-ready-addresses": False, "disable-network-policy": False, "inject-hosts-env": True}
-        self._flags = flags(arguments, defaults)
+        self._flags = flags("svc", arguments)
+        self._known: list[Manifest] | None = None
 
     def objects(self, job: Job) -> list[Owned]:
         """The ConfigMap, the Service and the NetworkPolicy."""
@@ -55,17 +61,16 @@ class Svc:
         spec["hostname"] = spec.get("hostname") or seat.name
         spec["subdomain"] = spec.get("subdomain") or job.metadata.name
         config_map = config_map_name(job)
-        spec["volumes"] = [*(spec.get("volumes") or []), {"name": config_map, "configMap": {"name": config_map}}]
-        variables = self._variables(job)
+        add_volume(manifest, {"name": config_map, "configMap": {"name": config_map}}, path=MOUNT_PATH)
+        if self._known is None:
+            self._known = self._variables(job)
         for container in containers(manifest):
-            mount = {"name": config_map, "mountPath": MOUNT_PATH}
-            container["volumeMounts"] = [*(container.get("volumeMounts") or []), mount]
-            add_env(container, variables)
+            add_env(container, self._known)
 
     def _variables(self, job: Job) -> list[Manifest]:
         keys = []
         for task in job.spec.tasks:
-            keys += [_hosts_key(task)] if self._flags["inject-hosts-env"] else []
+            keys += [_hosts_key(task)] if self._flags["inject-hosts-env"] and _hosts_fit(job, task) else []
             keys.append(_count_key(task))
         source = config_map_name(job)
         return [{"name": key, "valueFrom": {"configMapKeyRef": {"name": source, "key": key}}} for key in keys]
@@ -84,7 +89,15 @@ def hosts_data(job: Job) -> dict[str, str]:
         data[f"{task.name.replace('-', '_')}.host"] = "\n".join(hosts)
         data[_hosts_key(task)] = ",".join(hosts)
         data[_count_key(task)] = str(len(hosts))
+    if sum(len(key) + len(value) for key, value in data.items()) > CONFIG_MAP_BYTES:
+        for task in job.spec.tasks:
+            if not _hosts_fit(job, task):
+                del data[_hosts_key(task)]
     return data
+
+
+def _hosts_fit(job: Job, task: TaskSpec) -> bool:
+    return fits_env(_hosts_key(task), ",".join(task_hosts(job, task)))
 
 
 def task_hosts(job: Job, task: TaskSpec) -> list[str]:

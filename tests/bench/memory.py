@@ -1,4 +1,4 @@
-"""What the extender's caches weigh: recorded objects of a size that clusters have, decoded from JSON as from a watch."""
+"""What the extender's caches weigh: recorded objects of a usual size, decoded from JSON as from a watch."""
 
 import gc
 import json

@@ -83,9 +83,10 @@ def measure(plane: Plane, client: Client, gangs: int, members: int) -> str:
         client.delete(JOBS, name, "default")
     for pod in client.list(PODS, "default"):  # no garbage collector runs here
         client.delete(PODS, pod.metadata.name, "default", grace_period_s=0)
+    rate, first = (len(seen) / took, seen[0] - started) if seen else (0.0, 0.0)
+    lacking = "" if complete else f" (only {len(seen)} were bound)"
     return (
-        f"{gangs} Jobs x {members} pods, {NODE_COUNT} nodes: {len(seen) / took if took else 0:.0f} pods/s"
-        f"{'' if complete else f' (only {len(seen)} were bound)'}, first bind {seen[0] - started if seen else 0:.2f} s\n"
+        f"{gangs} Jobs x {members} pods, {NODE_COUNT} nodes: {rate:.0f} pods/s{lacking}, first bind {first:.2f} s\n"
         f"    CPU ms per pod: {shares}"
     )
 

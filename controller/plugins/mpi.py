@@ -1,0 +1,52 @@
+"""Plugin `mpi`: who the workers are, for `mpiexec --host`; plugins svc and ssh come along (admission adds them)."""
+
+from collections.abc import Sequence
+
+from controller.job.pods import Manifest
+from controller.job.sync import Seat
+from controller.plugins.base import Owned, PluginError, add_env, add_port, containers, fits_env
+from controller.plugins.svc import MOUNT_PATH, task_hosts
+from muster.api.batch import Job
+from muster.runtime.job_plugins import flags
+
+PORT_NAME = "mpijob-port"
+VARIABLE = "MPI_HOST"
+
+
+class MPI:
+    """Flags: master, worker (task names), port (22)."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._flags = flags("mpi", arguments)
+        self._hosts: str | None = None
+
+    def objects(self, job: Job) -> list[Owned]:
+        """None; the names come from plugin svc, the keys from plugin ssh."""
+        if self._flags["master"] not in {task.name for task in job.spec.tasks}:
+            master = self._flags["master"]
+            raise PluginError(f"spec.plugins[mpi]: no task is named {master!r}; name the master's with --master")
+        return []
+
+    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
+        """Opens the port everywhere, and names the workers to the master's containers.
+
+        More workers than fit in a variable are in the file that svc writes: `mpiexec --hostfile` takes it.
+        """
+        hosts = self._workers(job) if seat.task.name == self._flags["master"] else ""
+        for container in containers(manifest):
+            add_port(container, PORT_NAME, self._flags["port"])
+            if hosts and fits_env(VARIABLE, hosts):
+                add_env(container, [{"name": VARIABLE, "value": hosts}])
+            elif hosts:
+                file = f"{MOUNT_PATH}/{self._flags['worker'].replace('-', '_')}.host"
+                add_env(container, [{"name": "MPI_HOSTFILE", "value": file}])
+
+    def _workers(self, job: Job) -> str:
+        if self._hosts is None:
+            self._hosts = worker_hosts(job, self._flags["worker"])
+        return self._hosts
+
+
+def worker_hosts(job: Job, worker: str) -> str:
+    """The names of the workers, separated by commas; empty if there is no such task."""
+    return ",".join(host for task in job.spec.tasks if task.name == worker for host in task_hosts(job, task))
