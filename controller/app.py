@@ -11,7 +11,7 @@ from typing import Any
 from controller.gc import GarbageCollector
 from controller.job.commands import request_of
 from controller.job.context import OWNER_INDEX, Context
-from controller.job.effects import Effects
+from controller.job.effects import AT_ONCE, Effects
 from controller.job.events import group_changed, job_changed, job_of, pod_changed, pod_matters
 from controller.job.groups import Groups
 from controller.job.inbox import Inbox
@@ -38,9 +38,21 @@ def _owner_uids(pod: Pod) -> list[str]:
 
 
 class Controller:
-    """All of it, for one API server; `workers` share the Jobs among them."""
+    """All of it, for one API server; `workers` share the Jobs among them.
 
-    def __init__(self, client: Client, workers: int) -> None:
+    `clock` is monotonic, `now_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        workers: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now_s: Callable[[], float] = time.time,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        self._clock, self._now_s = clock, now_s
         pods = Store[Pod]({OWNER_INDEX: _owner_uids, GROUP_INDEX: group_keys})
         self._jobs = Reflector(client, JOBS)
         self._pods = Reflector(client, PODS, store=pods)
@@ -49,14 +61,14 @@ class Controller:
         self._queues = Reflector(client, QUEUES)
         self._priorities = Reflector(client, PRIORITY_CLASSES)
         self._recorder = Recorder(client, "muster-controller")
-        self._ledger = Ledger(time.monotonic)
+        self._ledger = Ledger(clock)
         self._inbox = Inbox()
-        self._effects = Effects(client, self._ledger, self._recorder)
-        self._shards = Shards(workers, self._process)
+        self._effects = Effects(client, self._ledger, self._recorder, at_once)
+        self._shards = Shards(workers, self._process, clock)
         self._reconciler = Reconciler(self._context(client), self._inbox)
-        self.queue_controller = Queues(client, self._queues.store)
-        self.group_controller = PodGroups(client, self._recorder, pods, self._groups.store)
-        self.collector = GarbageCollector(client, self._jobs.store, time.time)
+        self.queue_controller = Queues(client, self._queues.store, clock=clock)
+        self.group_controller = PodGroups(client, self._recorder, pods, self._groups.store, clock=clock)
+        self.collector = GarbageCollector(client, self._jobs.store, now_s, clock=clock)
         self._leading = threading.Event()
         self._may_act: Callable[[], bool] = lambda: False
         self._connect()
@@ -64,41 +76,45 @@ class Controller:
     def start(self) -> None:
         """Starts the caches."""
         self._recorder.start()
-        for reflector in self._reflectors.values():
+        for reflector in self.reflectors.values():
             reflector.start()
 
     def not_ready(self) -> str | None:
         """Which caches are not in sync yet; None when all are."""
-        waiting = [name for name, reflector in self._reflectors.items() if not reflector.synced]
+        waiting = [name for name, reflector in self.reflectors.items() if not reflector.synced]
         return f"not in sync yet: {', '.join(waiting)}" if waiting else None
 
     def wait_synced(self, timeout_s: float) -> bool:
         """Waits until all caches are in sync; False if that takes longer."""
         end = time.monotonic() + timeout_s
-        return all(reflector.wait_synced(max(0.0, end - time.monotonic())) for reflector in self._reflectors.values())
+        return all(reflector.wait_synced(max(0.0, end - time.monotonic())) for reflector in self.reflectors.values())
 
     def lead(self, may_act: Callable[[], bool]) -> None:
         """Starts to work: first on everything that there is, as nobody knows what the last leader left undone.
 
         `may_act` is asked before each pass over a Job: a process that was frozen may have lost its lease meanwhile.
         """
+        self.take_over(may_act)
+        for worker in self.workers:
+            worker.start()
+
+    def take_over(self, may_act: Callable[[], bool]) -> None:
+        """`lead` without its threads: fills the lists of things to do."""
         self._may_act = may_act
         self._leading.set()
         for reflector, handler in self._handlers:
             for obj in reflector.store.list():
                 handler(None, obj)
         self.queue_controller.replay()
-        self._shards.start()
-        for worker in self._workers:
-            worker.start()
 
     def stop(self) -> None:
         """Ends the workers, then the caches."""
         self._leading.clear()
-        self._shards.stop()
-        for worker in self._workers:
+        for worker in self.workers:
+            worker.queue.shut_down()
+        for worker in self.workers:
             worker.stop()
-        for reflector in self._reflectors.values():
+        for reflector in self.reflectors.values():
             reflector.stop()
         self._effects.close()
         self._recorder.stop()
@@ -113,13 +129,13 @@ class Controller:
             effects=self._effects,
             groups=Groups(client, self._groups.store, self._priorities.store.list, self._ledger),
             objects=Objects(client),
-            writer=StatusWriter(client, self._ledger, self._shards.add_after, time.monotonic),
+            writer=StatusWriter(client, self._ledger, self._shards.add_after, self._clock),
             again=self._shards.add_after,
-            now_s=time.time,
+            now_s=self._now_s,
         )
 
     def _connect(self) -> None:
-        self._reflectors: dict[str, Reflector[Any]] = {
+        self.reflectors: dict[str, Reflector[Any]] = {
             "jobs": self._jobs,
             "pods": self._pods,
             "podgroups": self._groups,
@@ -127,7 +143,8 @@ class Controller:
             "queues": self._queues,
             "priorityclasses": self._priorities,
         }
-        self._workers = [self.queue_controller.worker, self.group_controller.worker, self.collector.worker]
+        others = [self.queue_controller.worker, self.group_controller.worker, self.collector.worker]
+        self.workers = [*self._shards.workers, *others]
         self._handlers: list[tuple[Reflector[Any], Any]] = [
             (self._jobs, self._job_seen),
             (self._groups, self._group_seen),

@@ -1,5 +1,6 @@
 """Deletes Jobs some time after their end, where they ask for it (`ttlSecondsAfterFinished`)."""
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -10,7 +11,7 @@ from controller.worker import Worker
 from muster.api.batch import JOBS, Job
 from muster.api.meta import parse_time
 from muster.kube.client import Client
-from muster.kube.errors import Conflict, NotFound
+from muster.kube.errors import NotFound
 from muster.kube.store import Store
 
 log = structlog.get_logger(__name__)
@@ -28,11 +29,18 @@ def expires_s(job: Job) -> float | None:
 class GarbageCollector:
     """A worker over the keys of Jobs; `now_s` gives seconds since the epoch."""
 
-    def __init__(self, client: Client, jobs: Store[Job], now_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        jobs: Store[Job],
+        now_s: Callable[[], float],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._client = client
         self._jobs = jobs
         self._now_s = now_s
-        self.worker = Worker("gc", self.process, queue="gc")
+        self.worker = Worker("gc", self.process, queue="gc", clock=clock)
 
     def job_seen(self, old: Job | None, new: Job | None) -> None:
         """A Job has changed."""
@@ -46,7 +54,7 @@ class GarbageCollector:
         namespace, _, name = key.partition("/")
         if self._jobs.get(key) is None:
             return
-        with suppress(NotFound, Conflict):  # gone, or changed: its change has brought it here again
+        with suppress(NotFound):
             job = self._client.get(JOBS, name, namespace)
             due_s = expires_s(job)
             if due_s is None:

@@ -1,5 +1,7 @@
 """PodGroups for pods of Muster's schedulers that have none, one per owner; Services for batch Jobs of a framework."""
 
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -28,13 +30,21 @@ def group_keys(pod: Pod) -> list[str]:
 class PodGroups:
     """A worker over `namespace/name` of PodGroups."""
 
-    def __init__(self, client: Client, recorder: Recorder, pods: Store[Pod], groups: Store[PodGroup]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        recorder: Recorder,
+        pods: Store[Pod],
+        groups: Store[PodGroup],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._client = client
         self._recorder = recorder
         self._pods = pods
         self._groups = groups
         self._served: set[str] = set()  # group keys whose owner's Service was seen to
-        self.worker = Worker("podgroup", self.process, queue="podgroup")
+        self.worker = Worker("podgroup", self.process, queue="podgroup", clock=clock)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """A pod has changed; a group that exists is looked after by others."""

@@ -1,6 +1,7 @@
 """Queues: `root` and `default` always exist, every queue has a parent and a state."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -21,10 +22,10 @@ STANDING: Mapping[str, Mapping[str, Any]] = {
 class Queues:
     """A worker over the names of queues."""
 
-    def __init__(self, client: Client, queues: Store[Queue]) -> None:
+    def __init__(self, client: Client, queues: Store[Queue], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._queues = queues
-        self.worker = Worker("queue", self.process, queue="queue")
+        self.worker = Worker("queue", self.process, queue="queue", clock=clock)
 
     def queue_seen(self, old: Queue | None, new: Queue | None) -> None:
         """A queue has changed."""

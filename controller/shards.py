@@ -1,5 +1,6 @@
 """Work on Jobs, shared out so that a Job always has the same one worker."""
 
+import time
 from collections.abc import Callable
 
 from controller.worker import Worker
@@ -19,8 +20,8 @@ def fnv32(text: str) -> int:
 class Shards:
     """`count` workers; a key always goes to the one that its hash says."""
 
-    def __init__(self, count: int, process: Callable[[str], None]) -> None:
-        self._workers = [Worker("job", process, queue=f"job-{index}") for index in range(count)]
+    def __init__(self, count: int, process: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self.workers = [Worker("job", process, queue=f"job-{index}", clock=clock) for index in range(count)]
 
     def add(self, key: str) -> None:
         """Wants a pass over the key now."""
@@ -30,17 +31,5 @@ class Shards:
         """Wants a pass over the key in `delay_s`."""
         self._of(key).queue.add_after(key, delay_s)
 
-    def start(self) -> None:
-        """Starts the workers."""
-        for worker in self._workers:
-            worker.start()
-
-    def stop(self) -> None:
-        """Ends the workers."""
-        for worker in self._workers:
-            worker.queue.shut_down()
-        for worker in self._workers:
-            worker.stop()
-
     def _of(self, key: str) -> Worker:
-        return self._workers[fnv32(key) % len(self._workers)]
+        return self.workers[fnv32(key) % len(self.workers)]

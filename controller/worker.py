@@ -22,9 +22,16 @@ class Retry(Exception):  # noqa: N818 - not an error of ours: something outside 
 class Worker:
     """One work queue with one thread; `process` is called with one key after the other."""
 
-    def __init__(self, name: str, process: Callable[[str], None], *, queue: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        process: Callable[[str], None],
+        *,
+        queue: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.name = name
-        self.queue: WorkQueue[str] = WorkQueue(name=queue, max_delay_s=_LONGEST_DELAY_S)
+        self.queue: WorkQueue[str] = WorkQueue(clock, max_delay_s=_LONGEST_DELAY_S, name=queue)
         self._process = process
         self._thread = threading.Thread(target=self._run, name=queue or name, daemon=True)
 
@@ -41,12 +48,12 @@ class Worker:
     def _run(self) -> None:
         while (key := self.queue.get()) is not None:
             started = time.perf_counter()
-            result = self._once(key)
+            result = self.once(key)
             RECONCILES.labels(self.name, result).inc()
             RECONCILE_SECONDS.labels(self.name).observe(time.perf_counter() - started)
 
-    def _once(self, key: str) -> str:
-        """One pass; whatever goes wrong in it must not end the thread."""
+    def once(self, key: str) -> str:
+        """One pass over a key that the queue gave; says how it ended. Whatever goes wrong must not end the thread."""
         try:
             self._process(key)
         except (Retry, APIError) as error:

@@ -13,12 +13,12 @@ from controller.job import request as event
 from controller.job import status as statuses
 from controller.job.context import Context
 from controller.job.counts import count
-from controller.job.events import task_outcome
+from controller.job.events import task_outcome, unseen_evictions
 from controller.job.kill import Target, target_of, victims
 from controller.job.machine import Action, Effect, Step, step
 from controller.job.policies import Match, match
 from controller.job.request import Request
-from controller.job.timers import Timer, still_true
+from controller.job.timers import Timer, from_note, still_true, to_note
 from controller.metrics import ACTIONS
 from controller.worker import Retry
 from muster.api.batch import Job, JobStatus
@@ -28,11 +28,25 @@ _SYNC = Match(Action.SYNC_JOB)
 
 
 class Actions:
-    """Requests → actions. Keeps the timers, by the UID of the Job."""
+    """Requests → actions. Keeps the timers, by the UID of the Job.
+
+    `first_sight` comes before everything else about a Job.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._timers: dict[str, list[Timer]] = {}
+
+    def first_sight(self, job: Job) -> list[Request]:
+        """Takes over the timers of an earlier process; what happened to the Job's pods while nobody watched."""
+        if job.metadata.uid in self._timers:
+            return []
+        self._timers[job.metadata.uid] = from_note(job.status.controlled_resources.get(statuses.TIMERS_NOTE, ""))
+        return unseen_evictions(job, self._context.pods(job))
+
+    def noted(self, job: Job, status: JobStatus) -> JobStatus:
+        """The status with a note of the timers."""
+        return statuses.timed(status, to_note(self._timers.get(job.metadata.uid, ())))
 
     def handle(self, job: Job, request: Request) -> Job:
         """The Job after this request; a request that leads to nothing but a sync leaves it as it is."""
@@ -52,8 +66,8 @@ class Actions:
             if found.action == Action.SYNC_JOB or not true:
                 self._drop(uid, timer)
             elif timer.due_s <= now_s:
-                self._drop(uid, timer)
                 job = self._carry_out(job, found.action, timer.request)
+                self._drop(uid, timer)
         due = min((timer.due_s for timer in self._timers.get(uid, ())), default=None)
         if due is not None:
             self._context.again(job.metadata.key, max(due - now_s, 0.001))
@@ -65,7 +79,7 @@ class Actions:
 
     def carry_out_command(self, job: Job, request: Request) -> Job:
         """The Job after a Command; one that was carried out before is not carried out again."""
-        if job.status.controlled_resources.get(statuses.COMMAND_NOTE) == request.command_uid:
+        if statuses.was_commanded(job.status, request.command_uid):
             return job
         return self._carry_out(job, request.action, request)
 
@@ -129,7 +143,7 @@ class Actions:
         again = cell.effect is Effect.KILL_ALL
         if again or (cell.enter and cell.effect is not Effect.KILL_TARGET):
             status = structs.replace(status, version=status.version + 1)
-        if again or cell.enter == "Restarting":
+        if again or cell.enter == "Restarting" or cell.effect is Effect.KILL_TARGET:
             status = statuses.restarting(status, target)
         return status
 

@@ -4,8 +4,7 @@ A Command is carried out at least once and deleted after that, and its UID is no
 write that enters the phase, so it is not carried out a second time when this process dies before the deletion.
 """
 
-from contextlib import suppress
-
+from controller.deletion import delete
 from controller.job.actions import Actions
 from controller.job.context import Context
 from controller.job.machine import TARGETED, Action
@@ -13,7 +12,8 @@ from controller.job.request import COMMAND_ISSUED, Request
 from controller.worker import Retry
 from muster.api.batch import JOBS, Job
 from muster.api.bus import COMMANDS, Command
-from muster.kube.errors import Conflict, NotFound
+from muster.api.meta import ObjectMeta
+from muster.kube.errors import NotFound
 
 KNOWN = tuple(action for action in Action if action not in TARGETED)
 
@@ -44,6 +44,8 @@ class Commands:
         """The Job after the Command."""
         event = self._context.recorder.event
         if request.job_uid and request.job_uid != job.metadata.uid:
+            if self._uid(job.metadata.namespace, job.metadata.name) == request.job_uid:
+                raise Retry(f"the Job that Command {request.command} is for is too new to be known here")
             why = f"Command {request.command} is for an earlier Job of this name (UID {request.job_uid}); it is dropped"
             event(job, "Warning", "CommandIssued", why)
         elif request.action not in KNOWN:
@@ -59,18 +61,23 @@ class Commands:
         """Drops the Commands to a Job that is gone; raises Retry if it exists and only the cache does not know it."""
         commands = [request for request in requests if request.command]
         namespace, _, name = key.partition("/")
-        if commands and self._exists(namespace, name):
+        if commands and self._uid(namespace, name):
             raise Retry(f"Job {key} is too new to be known here")
         for request in commands:
             self._delete(namespace, request)
         requests.clear()
 
-    def _exists(self, namespace: str, name: str) -> bool:
+    def _uid(self, namespace: str, name: str) -> str:
+        """The UID of the Job of this name, as the API server says it; "" if there is none that stays."""
         try:
-            return not self._context.client.get(JOBS, name, namespace).metadata.deletion_timestamp
+            meta = self._context.client.get(JOBS, name, namespace).metadata
         except NotFound:
-            return False
+            return ""
+        return "" if meta.deletion_timestamp else meta.uid
 
     def _delete(self, namespace: str, request: Request) -> None:
-        with suppress(NotFound, Conflict):  # gone already
-            self._context.client.delete(COMMANDS, request.command, namespace, uid=request.command_uid)
+        delete(
+            self._context.client,
+            COMMANDS,
+            ObjectMeta(name=request.command, namespace=namespace, uid=request.command_uid),
+        )

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from controller.deletion import delete, exists
 from controller.job.ledger import Ledger
 from controller.job.pods import Manifest
 from controller.metrics import POD_FAILURES, PODS_CREATED, PODS_DELETED
 from muster.api import names
 from muster.api.batch import Job
 from muster.api.core import PODS, Pod
+from muster.api.meta import ObjectMeta
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 from muster.kube.events import Recorder
@@ -21,13 +23,17 @@ T = TypeVar("T")
 
 
 class Effects:
-    """Carries out what was decided about pods. Each method gives a sentence for every pod that failed."""
+    """Carries out what was decided about pods. Each method gives a sentence for every pod that failed.
 
-    def __init__(self, client: Client, ledger: Ledger, recorder: Recorder) -> None:
+    With `at_once` 1 one call follows the other, in order and in the caller's thread.
+    """
+
+    def __init__(self, client: Client, ledger: Ledger, recorder: Recorder, at_once: int = AT_ONCE) -> None:
         self._client = client
         self._ledger = ledger
         self._recorder = recorder
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="pods")
+        self._at_once = at_once
+        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="pods")
 
     def close(self) -> None:
         """Ends the threads."""
@@ -48,7 +54,7 @@ class Effects:
         return self._report(job, "delete", failures)
 
     def _each(self, items: Sequence[T], act: Callable[[T], str | None]) -> Iterable[str | None]:
-        return map(act, items) if len(items) == 1 else self._pool.map(act, items)
+        return map(act, items) if min(len(items), self._at_once) == 1 else self._pool.map(act, items)
 
     def _report(self, job: Job, verb: str, failures: Iterable[str | None]) -> list[str]:
         sentences = [failure for failure in failures if failure]
@@ -87,14 +93,21 @@ class Effects:
     def _delete(self, pod: Pod, *, why: str, mark: bool) -> str | None:
         meta = pod.metadata
         try:
-            if mark and names.OUT_OF_SYNC not in meta.annotations:
-                patch = {"metadata": {"uid": meta.uid, "annotations": {names.OUT_OF_SYNC: "true"}}}
-                self._client.merge_patch(PODS, meta.name, patch, meta.namespace)
-            self._client.delete(PODS, meta.name, meta.namespace, uid=meta.uid)
-        except (NotFound, Conflict):
-            pass  # this very pod is gone already
+            if not mark or names.OUT_OF_SYNC in meta.annotations or self._mark(meta):
+                delete(self._client, PODS, meta)
         except APIError as error:
             return f"pod {meta.name} cannot be deleted: {error}"
         PODS_DELETED.labels(why).inc()
         self._ledger.deleted(meta.uid)
         return None
+
+    def _mark(self, meta: ObjectMeta) -> bool:
+        """Marks the pod as deleted on purpose; False if it is gone already."""
+        patch = {"metadata": {"uid": meta.uid, "annotations": {names.OUT_OF_SYNC: "true"}}}
+        try:
+            self._client.merge_patch(PODS, meta.name, patch, meta.namespace)
+        except (NotFound, Conflict):
+            if exists(self._client, PODS, meta):
+                raise
+            return False
+        return True

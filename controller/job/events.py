@@ -2,7 +2,8 @@
 
 The functions also answer for an object that is seen for the first time (`old` None), as after a start of the
 controller: what a pod *is* then raises the event that its *becoming* so would have raised, and versions tell whether
-that was dealt with. So no event is lost while nobody watches, except the deletion of a pod that nobody saw.
+that was dealt with. A pod that is gone says nothing any more; that it was there, the Job's last counters tell
+(`unseen_evictions`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from controller.job import request as event
 from controller.job.counts import task_of
 from controller.job.request import Request
+from controller.job.sync import pod_name
 from muster.api import names
 from muster.api.batch import JOBS, Job, TaskSpec
 from muster.api.core import ContainerStatus, Pod
@@ -67,7 +69,7 @@ def _changed(old: Pod | None, new: Pod) -> str:
     if new.metadata.deletion_timestamp:
         # A pod that fails because somebody deletes it is evicted, not failed: its deletion says so.
         return event.OUT_OF_SYNC
-    if restarted(old, new):
+    if restarted(old, new) and (old or new.status.phase == "Running"):
         return event.TASK_FAILED
     if old and old.status.phase == new.status.phase:
         return event.OUT_OF_SYNC
@@ -79,6 +81,34 @@ def _changed(old: Pod | None, new: Pod) -> str:
     }.get(new.status.phase or "Pending", event.OUT_OF_SYNC)
 
 
+def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[Request]:
+    """Evictions that nobody saw: more pods of a task ran when they were counted last than there are now."""
+    if job.status.state.phase != "Running":
+        return []
+    there = {pod.metadata.name: task_of(pod) for pod in pods}
+    result = []
+    for task in job.spec.tasks:
+        counted = job.status.task_status_count.get(task.name)
+        ran = counted.phase.get("Running", 0) if counted else 0
+        lost = ran - sum(name == task.name for name in there.values())
+        names_left = (pod_name(job.metadata.name, task.name, index) for index in range(task.replicas))
+        missing = [name for name in names_left if name not in there]
+        result += [_unseen(job, task, name) for name in missing[: max(0, lost)]]
+    return result
+
+
+def _unseen(job: Job, task: TaskSpec, name: str) -> Request:
+    size = task.partition_policy.partition_size if task.partition_policy else 0
+    return Request(
+        event=event.POD_EVICTED,
+        job_uid=job.metadata.uid,
+        job_version=job.status.version,
+        task=task.name,
+        pod=name,
+        partition=str(int(name.rpartition("-")[2]) // size) if size else "",
+    )
+
+
 def task_outcome(job: Job, task_name: str, pods: Iterable[Pod]) -> str | None:
     """TaskCompleted if all pods of the task succeeded, TaskFailed if they restarted too often, else None."""
     task = next((task for task in job.spec.tasks if task.name == task_name), None)
@@ -87,13 +117,13 @@ def task_outcome(job: Job, task_name: str, pods: Iterable[Pod]) -> str | None:
     own = [pod for pod in pods if task_of(pod) == task_name and not pod.metadata.deletion_timestamp]
     if task.replicas and sum(pod.status.phase == "Succeeded" for pod in own) >= task.replicas:
         return event.TASK_COMPLETED
-    if restarts(own) >= task_max_retry(task):
+    if 0 < task_max_retry(task) <= restarts(own):
         return event.TASK_FAILED
     return None
 
 
 def task_max_retry(task: TaskSpec) -> int:
-    """How many container restarts of a task are too many."""
+    """How many container restarts of a task are too many; -1 if none are."""
     return task.max_retry or DEFAULT_TASK_RETRY
 
 

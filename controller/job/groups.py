@@ -1,8 +1,8 @@
 """Sees to it that a Job has its PodGroup while it runs, and none when it was killed."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
+from controller.deletion import delete
 from controller.job.ledger import Ledger
 from controller.job.podgroup import group_name, pod_group, update
 from controller.job.pods import usable
@@ -13,7 +13,7 @@ from muster.api.core import Pod, PriorityClass
 from muster.api.placement import PLACEMENTS, Placement
 from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, Conflict, NotFound
+from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.store import Store
 
 
@@ -51,8 +51,7 @@ class Groups:
         self._settled.pop(self._key(job), None)
         if found is None:
             return
-        with suppress(NotFound, Conflict):  # gone already
-            self._client.delete(POD_GROUPS, found.metadata.name, found.metadata.namespace, uid=found.metadata.uid)
+        delete(self._client, POD_GROUPS, found.metadata)
         self._ledger.deleted(found.metadata.uid)
 
     def placement(self, group: PodGroup) -> Placement | None:

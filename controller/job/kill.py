@@ -44,9 +44,9 @@ def target_of(action: str, request: Request) -> Target:
     return Target(UNFINISHED) if action == Action.RESUME_JOB else Target()
 
 
-def targeted(pods: Iterable[Pod], target: Target) -> list[Pod]:
-    """The target's pods that are not being deleted yet; a partition or task that does not exist has none."""
-    return [pod for pod in _present(pods) if _hits(pod, target)]
+def targeted(pods: Iterable[Pod], targets: Sequence[Target]) -> list[Pod]:
+    """The targets' pods that are not being deleted yet; a partition or task that does not exist has none."""
+    return [pod for pod in _present(pods) if any(_hits(pod, target) for target in targets)]
 
 
 def _hits(pod: Pod, target: Target) -> bool:
@@ -62,7 +62,7 @@ def _hits(pod: Pod, target: Target) -> bool:
 def victims(job: Job, pods: Sequence[Pod], effect: Effect, target: Target) -> list[Pod]:
     """The pods that `effect` deletes, given the Job as it is after it entered its phase."""
     if effect is Effect.KILL_TARGET:
-        return targeted(pods, target)
+        return targeted(pods, [target])
     if effect is Effect.KILL_ALL:
         return outdated(job, pods, keep_finished=last_retry(job))
     return [pod for pod in _present(pods) if not pod.finished]

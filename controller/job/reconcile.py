@@ -1,6 +1,7 @@
 """One pass over a Job: deal with what happened to it, then do the work of the phase that it is in."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from msgspec import structs
 
@@ -46,6 +47,7 @@ class Reconciler:
             if job is None or job.metadata.deletion_timestamp:
                 self._commands.without_job(key, requests)
                 return
+            requests[:0] = self._actions.first_sight(job)
             job = self._entered(job)
             while requests:
                 request = requests[0]
@@ -84,14 +86,13 @@ class Reconciler:
         context = self._context
         try:
             plugins = plugins_for(job.spec.plugins)
+            pods = context.pods(job)
+            context.objects.ensure(job, plugins)
+            group = context.groups.ensure(job, pods)
         except PluginError as error:
             # Plugins of a Job cannot be changed: trying again would not help.
             self._explain(job, "PluginError", str(error))
             return
-        pods = context.pods(job)
-        try:
-            context.objects.ensure(job, plugins)
-            group = context.groups.ensure(job, pods)
         except (Retry, APIError, ValueError) as error:
             self._explain(job, "PodGroupError" if isinstance(error, ValueError) else "ObjectError", str(error))
             raise Retry(str(error)) from error
@@ -110,19 +111,22 @@ class Reconciler:
         for seat in seats:
             manifest = pod(job, seat)
             mount(job, manifest)
-            for plugin in plugins:
-                plugin.shape(job, seat, manifest)
+            try:
+                for plugin in plugins:
+                    plugin.shape(job, seat, manifest)
+            except PluginError as error:
+                return [str(error)]
             manifests.append(seated(manifest, seat, placement))
         return self._context.effects.create_pods(job, manifests)
 
     def _restart(self, job: Job) -> None:
-        pods, target = self._context.pods(job), statuses.restart_target(job.status)
-        whole = target is None or target.kind in {WHOLE, UNFINISHED}
+        pods, targets = self._context.pods(job), statuses.restart_targets(job.status)
+        kinds = {target.kind for target in targets}
+        whole = not kinds or bool(kinds & {WHOLE, UNFINISHED})
         if whole:
-            keep = last_retry(job) or (target is not None and target.kind == UNFINISHED)
-            doomed = outdated(job, pods, keep_finished=keep)
+            doomed = outdated(job, pods, keep_finished=last_retry(job) or kinds == {UNFINISHED})
         else:
-            doomed = targeted(pods, target) if target else []
+            doomed = targeted(pods, targets)
         failures = self._delete(job, doomed, "Restart", mark=not whole)
         if whole and not failures:
             self._context.groups.delete(job)
@@ -135,7 +139,8 @@ class Reconciler:
         if not failures:
             self._context.groups.delete(job)
             if statuses.has_plugins(status) and status.state.phase in statuses.STOPPED:
-                self._context.objects.delete(job, plugins_for(job.spec.plugins))
+                with suppress(PluginError):  # a plugin was uninstalled meanwhile; its objects go with the Job
+                    self._context.objects.delete(job, plugins_for(job.spec.plugins))
                 status = statuses.with_resources(status, (), claim_names(job))
         self._conclude(job, status, [("FailedDelete", why) for why in failures])
 
@@ -162,7 +167,8 @@ class Reconciler:
             status = statuses.explained(status, *waiting)
         elif status.state.reason in _TROUBLES:
             status = statuses.explained(status, "", "")
-        self._context.writer.write(job, statuses.counted(status, counts, job.spec.min_available))
+        status = self._actions.noted(job, statuses.counted(status, counts, job.spec.min_available))
+        self._context.writer.write(job, status)
         if waiting and waiting[0] == "Unschedulable" and not outcome:
             self._context.recorder.event(job, "Warning", "PodGroupPending", waiting[1])
         if troubles:

@@ -1,7 +1,7 @@
 """The status of a Job: what it becomes when it enters a phase, and when its pods are counted. Time is an argument.
 
-Two notes of the controller to itself live in `controlledResources`, where Volcano has a free map: the target of the
-restart under way, and the UID of the last Command that was carried out.
+Notes of the controller to itself live in `controlledResources`, where Volcano has a free map: what is being restarted,
+the UIDs of the last Commands that were carried out, and the timers that no object's timestamp brings back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +20,12 @@ from muster.api.scheduling import PodGroup
 
 RESTART_NOTE = "muster.dev/restart"
 COMMAND_NOTE = "muster.dev/command"
+TIMERS_NOTE = "muster.dev/timers"
 PLUGIN_NOTE = "plugin-"
 CLAIM_NOTE = "volume-pvc-"
 
 NO_TARGET = Target()
+_COMMANDS_NOTED = 8
 
 STOPPED = frozenset({*FINISHED_PHASES, "Aborted"})
 
@@ -61,26 +63,46 @@ def counted(status: JobStatus, counts: Counts, min_available: int) -> JobStatus:
 
 
 def restarting(status: JobStatus, target: Target) -> JobStatus:
-    """The status with a note of what is being restarted; a whole restart replaces the note of a part."""
-    if status.controlled_resources.get(RESTART_NOTE) in {WHOLE, UNFINISHED} and target.kind != WHOLE:
-        return status
-    return structs.replace(status, controlled_resources=_noted(status, RESTART_NOTE, str(target)))
+    """The status with a note of what is being restarted: the whole Job (whatever parts), or one part more."""
+    noted = _listed(status, RESTART_NOTE)
+    if target.kind == WHOLE or (target.kind == UNFINISHED and WHOLE not in noted):
+        noted = [str(target)]
+    elif not {WHOLE, UNFINISHED, str(target)} & set(noted):
+        noted = [*noted, str(target)]
+    return structs.replace(status, controlled_resources=_noted(status, RESTART_NOTE, ",".join(noted)))
 
 
-def restart_target(status: JobStatus) -> Target | None:
-    """What is being restarted, or None."""
-    note = status.controlled_resources.get(RESTART_NOTE)
-    return Target.parse(note) if note else None
+def restart_targets(status: JobStatus) -> list[Target]:
+    """What is being restarted: nothing, the whole Job, or parts of it."""
+    return [Target.parse(note) for note in _listed(status, RESTART_NOTE)]
 
 
 def commanded(status: JobStatus, command_uid: str) -> JobStatus:
-    """The status with a note that this Command was carried out."""
-    return structs.replace(status, controlled_resources=_noted(status, COMMAND_NOTE, command_uid))
+    """The status with a note that this Command was carried out; of the last few there are notes."""
+    uids = [*_listed(status, COMMAND_NOTE), command_uid][-_COMMANDS_NOTED:]
+    return structs.replace(status, controlled_resources=_noted(status, COMMAND_NOTE, ",".join(uids)))
+
+
+def was_commanded(status: JobStatus, command_uid: str) -> bool:
+    """Whether this Command was carried out."""
+    return command_uid in _listed(status, COMMAND_NOTE)
+
+
+def _listed(status: JobStatus, key: str) -> list[str]:
+    note = status.controlled_resources.get(key, "")
+    return note.split(",") if note else []
+
+
+def timed(status: JobStatus, note: str) -> JobStatus:
+    """The status with this note of timers."""
+    if status.controlled_resources.get(TIMERS_NOTE, "") == note:
+        return status
+    return structs.replace(status, controlled_resources=_noted(status, TIMERS_NOTE, note))
 
 
 def with_resources(status: JobStatus, plugins: Iterable[str], claims: Iterable[str]) -> JobStatus:
     """The status with a note of the plugins whose objects exist, and of the claims of the Job's volumes."""
-    notes = (RESTART_NOTE, COMMAND_NOTE)
+    notes = (RESTART_NOTE, COMMAND_NOTE, TIMERS_NOTE)
     own = {key: value for key, value in status.controlled_resources.items() if key in notes}
     found = {f"{PLUGIN_NOTE}{name}": name for name in plugins} | {f"{CLAIM_NOTE}{name}": name for name in claims}
     return structs.replace(status, controlled_resources=own | found)

@@ -1,19 +1,24 @@
-"""Actions that wait for a timeout. Pure: the reconciler keeps the list and the clock.
+"""Actions that wait for a timeout. Pure: `actions` keeps the list and the clock.
 
 A timer says nothing but that an event happened at a certain time; when it is due, everything is asked again: the Job,
-its version, the policy, and whether what happened is still so. Timers start from timestamps of objects where there are
-any, so they are the same after a restart of the controller.
+its version, the policy, and whether what happened is still so. Where an object's timestamp says when it happened, the
+timer is made again from that object after a restart of the controller; the others are noted in the Job's status.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+import msgspec
 
 from controller.job import request as event
-from controller.job.request import Request
+from controller.job.request import SYNC, Request
 from muster.api.batch import Job
 from muster.api.core import Pod
 
+MOST_NOTED = 100
+"""Timers noted per Job, the first that are due: what a hundred pods' evictions lead to covers those of more."""
 _LIVE = frozenset({"Pending", "Running", "Restarting"})
+_DEFAULTS = asdict(SYNC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,25 @@ class Timer:
 
     due_s: float
     request: Request
+
+
+def to_note(timers: Iterable[Timer]) -> str:
+    """The timers that no object's timestamp brings back, as text; "" if there are none."""
+    lasting = sorted((timer for timer in timers if timer.request.since_s is None), key=lambda timer: timer.due_s)
+    return msgspec.json.encode([_words(timer) for timer in lasting[:MOST_NOTED]]).decode() if lasting else ""
+
+
+def _words(timer: Timer) -> tuple[float, dict[str, object]]:
+    given = {name: value for name, value in asdict(timer.request).items() if value != _DEFAULTS[name]}
+    return round(timer.due_s, 3), given
+
+
+def from_note(note: str) -> list[Timer]:
+    """The inverse of `to_note`; what cannot be read (somebody edited it) is no timer."""
+    try:
+        return [Timer(due_s, request) for due_s, request in msgspec.json.decode(note, type=list[tuple[float, Request]])]
+    except msgspec.DecodeError:
+        return []
 
 
 def still_true(request: Request, job: Job, pods: Sequence[Pod], group_phase: str) -> bool:

@@ -1,0 +1,31 @@
+"""Deletes one very object, and takes nothing for done that is not."""
+
+from typing import Any
+
+from muster.api.base import Resource
+from muster.api.meta import Object, ObjectMeta
+from muster.kube.client import Client
+from muster.kube.errors import Conflict, NotFound
+
+
+def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> None:
+    """Deletes the object with this UID; one that is gone already is fine, and another of its name is left alone.
+
+    A conflict alone does not say which: the object is read to find out, and the error raised if it still stands.
+    """
+    try:
+        client.delete(resource, meta.name, meta.namespace or None, uid=meta.uid)
+    except NotFound:
+        return
+    except Conflict:
+        if exists(client, resource, meta):
+            raise
+
+
+def exists(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
+    """Whether the API server still has the object with this UID."""
+    try:
+        found: Object = client.get(resource, meta.name, meta.namespace or None)
+    except NotFound:
+        return False
+    return found.metadata.uid == meta.uid
