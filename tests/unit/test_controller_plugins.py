@@ -7,10 +7,11 @@ import pytest
 from controller.job.pods import pod
 from controller.job.sync import Seat
 from controller.plugins.base import PluginError, flags
-from controller.plugins.registry import plugins_for
+from controller.plugins.registry import BUILT_IN, plugins_for
 from controller.plugins.svc import hosts_data
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.meta import ObjectMeta
+from muster.runtime.job_plugins import FLAGS
 
 
 def job(**plugins: list[str]) -> Job:
@@ -88,6 +89,35 @@ def test_svc_flags() -> None:
     assert set(env(shaped(of, 0, 0)["containers"][0])) == {"VC_MASTER_NUM", "VC_WORKER_NUM", "VC_LOG_SINK_NUM"}
 
 
+def test_svc_of_a_large_job() -> None:
+    """1,200 long names are too much for a variable: they are in the files, and the number still is in the environment.
+
+    Where the ConfigMap itself would be too large, the list for environments is left out.
+    """
+    of = job(svc=[])
+    of.metadata.name = "x" * 50
+    of.spec.tasks[1].replicas = 1200
+    env_names = set(env(shaped(of, 1, 0)["containers"][0]))
+    assert "VC_WORKER_HOSTS" not in env_names
+    assert {"VC_WORKER_NUM", "VC_MASTER_HOSTS"} <= env_names
+    data = hosts_data(of)
+    assert data["VC_WORKER_HOSTS"] == data["worker.host"].replace("\n", ",")
+    of.spec.tasks[1].replicas = 6000
+    data = hosts_data(of)
+    assert "VC_WORKER_HOSTS" not in data
+    assert data["worker.host"].count("\n") == 5999
+    assert sum(map(len, (*data, *data.values()))) < 1 << 20
+
+
+def test_what_the_user_mounts_stays() -> None:
+    """A path that is taken is left alone, in this container only; an API server refuses two mounts at one path."""
+    of = job(svc=[])
+    of.spec.tasks[0].template["spec"]["containers"][0]["volumeMounts"] = [{"name": "own", "mountPath": "/etc/volcano/"}]
+    spec = shaped(of, 0, 0)
+    assert [one["name"] for one in spec["containers"][0]["volumeMounts"]] == ["own"]
+    assert [one["name"] for one in spec["initContainers"][0]["volumeMounts"]] == ["j-svc"]
+
+
 @pytest.mark.parametrize(("task", "index", "rank"), [(0, 0, "0"), (1, 0, "1"), (1, 1, "2"), (2, 0, None)])
 def test_pytorch(task: int, index: int, rank: str | None) -> None:
     """The master is rank 0, workers follow, others have none."""
@@ -107,10 +137,16 @@ def test_pytorch_without_a_master_and_with_waiting_workers() -> None:
 
 def test_order_is_fixed_and_missing_plugins_are_named() -> None:
     """The order in the Job does not matter; what cannot be had is named, all of it."""
-    order = [type(plugin).__name__ for plugin in plugins_for({"pytorch": [], "svc": [], "env": []})]
-    assert order == ["Env", "Svc", "PyTorch"]
-    with pytest.raises(PluginError, match=r"ssh \(not available in this version\), foo \(unknown\)"):
-        plugins_for({"env": [], "ssh": [], "foo": []})
+    wanted = ["hcclrank", "ray", "mpi", "tensorflow", "pytorch", "ssh", "svc", "env"]
+    order = [type(plugin).__name__ for plugin in plugins_for({name: [] for name in wanted})]
+    assert order == ["Env", "Svc", "SSH", "PyTorch", "TensorFlow", "MPI", "Ray", "HCCLRank"]
+    with pytest.raises(PluginError, match=r"bar, foo: unknown; the plugins are env, svc, ssh, "):
+        plugins_for({"bar": [], "env": [], "foo": []})
+
+
+def test_every_built_in_plugin_has_its_flags() -> None:
+    """The table that admission warns by and the registry have the same plugins in the same order."""
+    assert list(BUILT_IN) == list(FLAGS)
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,11 @@ BAD = {
         "spec.plugins[mpi]",
         "The specified mpi master task was not found",
     ),
+    "ray without head": (
+        vcjob(task("leader"), plugins={"ray": []}),
+        "spec.plugins[ray]",
+        "The specified ray head task was not found: it must be one of the tasks leader, for example --head=leader",
+    ),
     "unknown queue": (
         vcjob(queue="nowhere"),
         "spec.queue",
@@ -269,6 +274,36 @@ def test_all_errors_come_together() -> None:
         "spec.plugins[x]",
         "spec.queue",
     }
+
+
+FLAG_WARNINGS = {
+    "unknown": (
+        {"mpi": ["--no-root", "--port=2222"]},
+        "spec.plugins[mpi]: unknown flag no-root is ignored; its flags are master, worker, port",
+    ),
+    "no flags at all": ({"env": ["-x", "y"]}, "spec.plugins[env]: unknown flag x is ignored; it has no flags"),
+    "a switch that is neither": (
+        {"svc": ["--inject-hosts-env=maybe"]},
+        "spec.plugins[svc]: the value of flag inject-hosts-env does not fit; its default true holds",
+    ),
+    "a port that is none": (
+        {"pytorch": ["--port=99999"]},
+        "spec.plugins[pytorch]: the value of flag port does not fit; its default 23456 holds",
+    ),
+}
+
+
+@pytest.mark.parametrize(("plugins", "words"), FLAG_WARNINGS.values(), ids=FLAG_WARNINGS.keys())
+def test_flags_that_mean_nothing_are_warnings(plugins: JSON, words: str) -> None:
+    """The Job is let through, and the user is told which flags there are."""
+    verdict = reviewer(QUEUES)(request(vcjob(task("master"), plugins=plugins)))
+    assert not verdict.errors
+    assert list(verdict.warnings) == [words]
+
+
+def test_flags_behind_an_unknown_one_count() -> None:
+    """The name of the master's task comes after a flag that nobody knows."""
+    assert errors(vcjob(task("boss", 1), plugins={"mpi": ["--no-such", "x", "--master=boss"]})) == {}
 
 
 def test_foreign_scheduler_is_a_warning() -> None:

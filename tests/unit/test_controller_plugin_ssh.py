@@ -1,0 +1,71 @@
+"""Plugin ssh: one Secret per Job, and where its files are."""
+
+from base64 import b64decode
+
+import pytest
+from plugin_jobs import container, job, objects, shaped
+
+from certs.ssh import key_pair
+from controller.plugins.base import Owned, PluginError
+
+
+def files(owned: Owned) -> dict[str, str]:
+    """The Secret's files as they are created."""
+    assert owned.made_once is not None
+    return {name: b64decode(text).decode() for name, text in {**owned.manifest["data"], **owned.made_once()}.items()}
+
+
+def test_the_secret() -> None:
+    """Four files: the keys are made when the Secret is created, the configuration can be brought up to date."""
+    (owned,) = objects(job({"a": 1, "b": 2}, ssh=[]))
+    assert (owned.resource.kind, owned.manifest["metadata"]["name"]) == ("Secret", "j-ssh")
+    assert set(owned.manifest["data"]) == {"config"}
+    made = files(owned)
+    assert set(made) == {"id_rsa", "id_rsa.pub", "authorized_keys", "config"}
+    assert made["id_rsa"].startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
+    assert made["id_rsa.pub"] == made["authorized_keys"]
+    assert made["id_rsa.pub"].startswith("ssh-ed25519 ")
+    assert made["config"] == (
+        "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
+        "Host j-a-0\n  HostName j-a-0.j\nHost j-b-0\n  HostName j-b-0.j\nHost j-b-1\n  HostName j-b-1.j\n"
+    )
+
+
+def test_rsa_and_port() -> None:
+    """Keys in the format of old readers; a port other than 22 stands at every host; a port that is none is 22."""
+    (owned,) = objects(job({"a": 1}, ssh=["--ssh-key-type=rsa", "--ssh-port=2222"]))
+    made = files(owned)
+    assert made["id_rsa"].startswith("-----BEGIN RSA PRIVATE KEY-----")
+    assert made["id_rsa.pub"].startswith("ssh-rsa ")
+    assert "Host j-a-0\n  HostName j-a-0.j\n  Port 2222\n" in made["config"]
+    (owned,) = objects(job({"a": 1}, ssh=["--ssh-port=many"]))
+    assert "Port" not in files(owned)["config"]
+
+
+def test_keys_of_the_user() -> None:
+    """Both as given; the public one follows from the private one; a key that cannot be read is said."""
+    pair = key_pair()
+    given = [f"--ssh-private-key={pair.private.decode()}"]
+    (owned,) = objects(job({"a": 1}, ssh=given))
+    assert (files(owned)["id_rsa"], files(owned)["id_rsa.pub"]) == (pair.private.decode(), pair.public.decode())
+    (owned,) = objects(job({"a": 1}, ssh=[*given, "--ssh-public-key=mine"]))
+    assert files(owned)["authorized_keys"] == "mine"
+    with pytest.raises(PluginError, match="ssh-private-key: the private key cannot be read"):
+        objects(job({"a": 1}, ssh=["--ssh-private-key=none"]))
+    with pytest.raises(PluginError, match="ssh-key-type must be one of ed25519, rsa"):
+        objects(job({"a": 1}, ssh=["--ssh-key-type=dsa"]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "mode"),
+    [([], "/root/.ssh", 0o600), (["--no-root", "--ssh-key-file-path=/home/me/.ssh"], "/home/me/.ssh", 0o644)],
+)
+def test_mounts(arguments: list[str], path: str, mode: int) -> None:
+    """In every container; where somebody else than root reads them, with a mode that lets them."""
+    manifest = shaped(job({"a": 1}, ssh=arguments), "a", 0)
+    (volume,) = manifest["spec"]["volumes"]
+    assert (volume["name"], volume["secret"]["secretName"], volume["secret"]["defaultMode"]) == ("j-ssh", "j-ssh", mode)
+    paths = {item["key"]: item["path"] for item in volume["secret"]["items"]}
+    assert paths == {name: f".ssh/{name}" for name in ("id_rsa", "id_rsa.pub", "authorized_keys", "config")}
+    for name in ("main", "side", "init"):
+        assert container(manifest, name)["volumeMounts"] == [{"name": "j-ssh", "mountPath": path, "subPath": ".ssh"}]
