@@ -3,18 +3,22 @@
 Objects stay through restarts: pods that come back find the same names and keys. Claims die with the Job only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import to_builtins
 
+from controller.deletion import delete
 from controller.job.podgroup import owner_of
 from controller.job.volumes import claims
 from controller.plugins.base import Owned, Plugin
 from controller.worker import Retry
+from muster.api.base import Resource
 from muster.api.batch import Job
+from muster.api.meta import Object
 from muster.api.storage import CLAIMS
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, Conflict, NotFound
+from muster.kube.errors import AlreadyExists, NotFound
 
 
 class Objects:
@@ -39,38 +43,51 @@ class Objects:
         """Deletes the objects that are the Job's."""
         self.forget(job)
         for plugin in plugins:
-            for resource, manifest in plugin.objects(job):
+            for resource, manifest, _ in plugin.objects(job):
                 name, namespace = manifest["metadata"]["name"], job.metadata.namespace
                 try:
                     found = self._client.get(resource, name, namespace)
-                    owner = found.metadata.controller
-                    if owner and owner.uid == job.metadata.uid:
-                        self._client.delete(resource, name, namespace, uid=found.metadata.uid)
-                except (NotFound, Conflict):
-                    continue  # gone already
+                except NotFound:
+                    continue
+                owner = found.metadata.controller
+                if owner and owner.uid == job.metadata.uid:
+                    delete(self._client, resource, found.metadata)
 
     def forget(self, job: Job) -> None:
         """The Job is gone, or at its end."""
         self._settled.pop(job.metadata.uid, None)
 
     def _ensure(self, job: Job, owned: Owned, *, change: bool) -> None:
-        resource, manifest = owned
+        resource, manifest, made_once = owned
         metadata = {
             **manifest["metadata"],
             "namespace": job.metadata.namespace,
             "ownerReferences": [to_builtins(owner_of(job))],
         }
         content = {**manifest, "metadata": metadata}
+        # Keys are not made for nothing: RSA takes its time.
+        found = self._find(resource, metadata) if made_once else None
+        if found is None:
+            whole = {**content, "data": {**content.get("data", {}), **made_once()}} if made_once else content
+            try:
+                self._client.create(resource, whole)
+            except AlreadyExists:
+                found = self._client.get(resource, metadata["name"], metadata["namespace"])
+            else:
+                return
+        owner = found.metadata.controller
+        if owner is None or owner.uid != job.metadata.uid:
+            whose = f"{owner.kind} {owner.name}" if owner else "nobody"
+            raise Retry(
+                f"{resource.kind} {metadata['name']} exists already and belongs to {whose}; "
+                "delete it, or give the Job another name"
+            )
+        if change:
+            self._client.apply(resource, content)  # leaves alone what was made once: it does not name it
+
+    def _find(self, resource: Resource[Any], metadata: Mapping[str, Any]) -> Object | None:
         try:
-            self._client.create(resource, content)
-        except AlreadyExists:
-            found = self._client.get(resource, metadata["name"], metadata["namespace"])
-            owner = found.metadata.controller
-            if owner is None or owner.uid != job.metadata.uid:
-                whose = f"{owner.kind} {owner.name}" if owner else "nobody"
-                raise Retry(
-                    f"{resource.kind} {metadata['name']} exists already and belongs to {whose}; "
-                    "delete it, or give the Job another name"
-                ) from None
-            if change:
-                self._client.apply(resource, content)
+            found: Object = self._client.get(resource, metadata["name"], metadata["namespace"])
+        except NotFound:
+            return None
+        return found
