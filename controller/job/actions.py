@@ -125,7 +125,7 @@ class Actions:
             counts = count(_without(pods, doomed))
             counts.terminating += len(doomed)
             status = statuses.counted(status, counts, job.spec.min_available)
-            job = self._context.writer.write(job, statuses.finished_with_duration(job, status, self._context.now_s()))
+            job = self._context.writer.write(job, statuses.finished_with_duration(job, status))
         ACTIONS.labels(action if action in Action._value2member_map_ else "unknown").inc()
         self._event(job, f"Start to execute action {action} ")
         if cell.effect is Effect.KILL_TARGET:

@@ -160,7 +160,7 @@ class Reconciler:
         outcome = None if troubles else settle(job.spec, job.status.state.phase, counts, job.status.retry_count)
         if outcome:
             status = statuses.moved(status, outcome.phase, outcome.reason, outcome.message, now_s)
-            status = statuses.finished_with_duration(job, status, now_s)
+            status = statuses.finished_with_duration(job, status)
         elif troubles:
             status = statuses.explained(status, *statuses.summary(troubles))
         elif waiting:

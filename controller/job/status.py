@@ -118,12 +118,12 @@ def _noted(status: JobStatus, key: str, value: str) -> dict[str, str]:
     return {**others, key: value} if value else others
 
 
-def finished_with_duration(job: Job, status: JobStatus, now_s: float) -> JobStatus:
-    """The status with runningDuration, from the Job's creation to its end, once it has stopped."""
-    created = parse_time(job.metadata.creation_timestamp)
-    if status.state.phase not in STOPPED or created is None:
+def finished_with_duration(job: Job, status: JobStatus) -> JobStatus:
+    """The status with runningDuration, from the Job's creation to its end, once it has stopped; then it stays so."""
+    created, ended = parse_time(job.metadata.creation_timestamp), parse_time(status.state.last_transition_time)
+    if status.state.phase not in STOPPED or created is None or ended is None:
         return structs.replace(status, running_duration=None)
-    return structs.replace(status, running_duration=format_duration(max(0.0, now_s - created)))
+    return structs.replace(status, running_duration=format_duration(max(0.0, ended - created)))
 
 
 def format_duration(seconds: float) -> str:

@@ -129,6 +129,16 @@ def test_a_whole_restart_is_not_replaced_by_a_part() -> None:
     assert statuses.restart_targets(statuses.restarting(status, Target("task", "w"))) == [Target()]
 
 
+def test_running_duration_is_settled_at_the_end() -> None:
+    """From creation to the last change of phase; a Job that goes on has none, and one that has ended keeps it."""
+    ended = statuses.moved(JobStatus(), "Completed", "", "", 3725.0)
+    once = statuses.finished_with_duration(job(), ended)
+    assert once.running_duration == "1h2m5s"
+    assert statuses.finished_with_duration(job(), once) == once
+    running = statuses.moved(once, "Restarting", "", "", 4000.0)
+    assert statuses.finished_with_duration(job(), running).running_duration is None
+
+
 def test_conditions_are_one_per_phase() -> None:
     """The newest entry of each phase is kept, in order."""
     status = JobStatus()
