@@ -1,10 +1,20 @@
 """JSON patches (RFC 6902) built operation by operation, which is hundreds of times cheaper than comparing documents."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 Operation = dict[str, Any]
 Part = str | int
+
+
+class Why(NamedTuple):
+    """Why something is added, and who says so: for `muster shape --explain`."""
+
+    reason: str
+    source: str
+
+
+UNSAID = Why("", "")
 
 
 def pointer(*path: Part) -> str:
@@ -13,32 +23,36 @@ def pointer(*path: Part) -> str:
 
 
 class Patch:
-    """Operations on one document, which stays as it is. Missing parents are added; null counts as missing."""
+    """Operations on one document, which stays as it is. Missing parents are added; null counts as missing.
+
+    `reasons` holds one reason for each operation.
+    """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.operations: list[Operation] = []
+        self.reasons: list[Why] = []
         self._document = document
         self._made: set[tuple[Part, ...]] = set()
 
-    def set(self, *path: Part, value: Any) -> None:
+    def set(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
         """Sets a member, whether it exists or not."""
         *parent, _ = path
-        self._parent(tuple(parent))
-        self._add(path, value)
+        self._parent(tuple(parent), why)
+        self._add(path, value, why)
 
-    def append(self, *path: Part, value: Any) -> None:
+    def append(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
         """Adds an element at the end of a list, which is made when it is missing."""
         if path in self._made or self._find(path) is not None:
-            self._add((*path, "-"), value)
+            self._add((*path, "-"), value, why)
         else:
-            self.set(*path, value=[value])
+            self.set(*path, value=[value], why=why)
             self._made.add(path)
 
-    def _parent(self, path: tuple[Part, ...]) -> None:
+    def _parent(self, path: tuple[Part, ...], why: Why) -> None:
         """Makes the maps above a member."""
         if not path or path in self._made or self._find(path) is not None:
             return
-        self.set(*path, value={})
+        self.set(*path, value={}, why=why)
         self._made.add(path)
 
     def _find(self, path: tuple[Part, ...]) -> Any:
@@ -52,5 +66,6 @@ class Patch:
                 return None
         return value
 
-    def _add(self, path: tuple[Part, ...], value: Any) -> None:
+    def _add(self, path: tuple[Part, ...], value: Any, why: Why) -> None:
+        self.reasons.append(why)
         self.operations.append({"op": "add", "path": pointer(*path), "value": value})

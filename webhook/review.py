@@ -21,7 +21,7 @@ from muster.api.admission import (
     StatusDetails,
 )
 from muster.runtime.fields import FieldError
-from webhook.patch import Operation
+from webhook.patch import Operation, Why
 
 T = TypeVar("T")
 
@@ -47,6 +47,8 @@ class Verdict:
     errors: Sequence[FieldError] = ()
     patch: Sequence[Operation] = ()
     warnings: Sequence[str] = ()
+    reasons: Sequence[Why] = ()
+    """One for each operation of the patch."""
     refusal: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY
     """The code of a refusal; clients of Kubeflow Trainer expect FORBIDDEN from a webhook."""
 

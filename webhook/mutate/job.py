@@ -7,10 +7,12 @@ import msgspec
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job, TaskSpec
-from webhook.patch import Operation, Patch
+from webhook.patch import Operation, Patch, Why
 from webhook.review import MalformedError, Verdict, generic
 
 DEFAULT_MAX_RETRY = 3
+_DEFAULT = Why("left out", "default")
+_IMPLIED = Why("another plugin cannot do without", "spec.plugins")
 NEEDS_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
 
 
@@ -25,7 +27,8 @@ def review(request: AdmissionRequest) -> Verdict:
         job = msgspec.convert(_with_names(document), Job)
     except (MalformedError, msgspec.ValidationError):
         return Verdict()
-    return Verdict(patch=defaults(job, document))
+    patch = defaulted(job, document)
+    return Verdict(patch=patch.operations, reasons=patch.reasons)
 
 
 def _with_names(document: dict[str, Any]) -> dict[str, Any]:
@@ -43,22 +46,27 @@ def _with_names(document: dict[str, Any]) -> dict[str, Any]:
 
 def defaults(job: Job, document: dict[str, Any]) -> list[Operation]:
     """Operations that write down what is missing; none when nothing is."""
+    return defaulted(job, document).operations
+
+
+def defaulted(job: Job, document: dict[str, Any]) -> Patch:
+    """What is missing, written down; without operations when nothing is."""
     patch = Patch(document)
     spec = job.spec
     if not spec.queue:
-        patch.set("spec", "queue", value=names.DEFAULT_QUEUE)
+        patch.set("spec", "queue", value=names.DEFAULT_QUEUE, why=_DEFAULT)
     if not spec.scheduler_name:
-        patch.set("spec", "schedulerName", value=names.VOLCANO_SCHEDULER)
+        patch.set("spec", "schedulerName", value=names.VOLCANO_SCHEDULER, why=_DEFAULT)
     if not spec.max_retry:
-        patch.set("spec", "maxRetry", value=DEFAULT_MAX_RETRY)
+        patch.set("spec", "maxRetry", value=DEFAULT_MAX_RETRY, why=_DEFAULT)
     for index, task in enumerate(spec.tasks):
         _default_task(patch, index, task)
     total = sum(minimum(task) for task in spec.tasks)
     if not spec.min_available and total:
-        patch.set("spec", "minAvailable", value=total)
+        patch.set("spec", "minAvailable", value=total, why=Why("the sum over the tasks", "default"))
     for plugin, arguments in _implied_plugins(spec.plugins).items():
-        patch.set("spec", "plugins", plugin, value=arguments)
-    return patch.operations
+        patch.set("spec", "plugins", plugin, value=arguments, why=_IMPLIED)
+    return patch
 
 
 def minimum(task: TaskSpec) -> int:
@@ -74,14 +82,21 @@ def minimum(task: TaskSpec) -> int:
 def _default_task(patch: Patch, index: int, task: TaskSpec) -> None:
     path = ("spec", "tasks", index)
     if not task.name:
-        patch.set(*path, "name", value=f"default{index}")
+        patch.set(*path, "name", value=f"default{index}", why=_DEFAULT)
     if task.min_available is None:
-        patch.set(*path, "minAvailable", value=minimum(task))
+        patch.set(*path, "minAvailable", value=minimum(task), why=Why("all of its pods, or its partitions", "default"))
     if not task.max_retry:
-        patch.set(*path, "maxRetry", value=DEFAULT_MAX_RETRY)
+        patch.set(*path, "maxRetry", value=DEFAULT_MAX_RETRY, why=_DEFAULT)
     pod = task.template.get("spec")
     if isinstance(pod, dict) and pod.get("hostNetwork") is True and not pod.get("dnsPolicy"):
-        patch.set(*path, "template", "spec", "dnsPolicy", value="ClusterFirstWithHostNet")
+        patch.set(
+            *path,
+            "template",
+            "spec",
+            "dnsPolicy",
+            value="ClusterFirstWithHostNet",
+            why=Why("it is on the host's network", "default"),
+        )
 
 
 def _implied_plugins(plugins: dict[str, list[str]]) -> dict[str, list[str]]:

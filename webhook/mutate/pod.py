@@ -42,7 +42,9 @@ def mutate(pod: dict[str, Any], namespace: str, lookups: Lookups, framework: Fra
         warnings += steer(pod, meta, asked, patch)
     if names.FRAMEWORK in meta.labels:
         errors += shape(pod, meta, namespace, lookups.owners, framework, patch)
-    return Verdict(errors=errors, patch=() if errors else patch.operations, warnings=warnings)
+    if errors:
+        return Verdict(errors=errors, warnings=warnings)
+    return Verdict(patch=patch.operations, reasons=patch.reasons, warnings=warnings)
 
 
 def _asked(pod: dict[str, Any], meta: ObjectMeta, namespace: str, namespaces: Namespaces) -> asks.Asked | None:

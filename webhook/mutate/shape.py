@@ -16,7 +16,7 @@ from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
 from muster.runtime.settings import from_annotations
 from muster.runtime.workload import describe
 from webhook.lookup import Owners
-from webhook.patch import Patch
+from webhook.patch import Patch, Why
 
 FRAMEWORK_PATH = f"metadata.labels[{names.FRAMEWORK}]"
 
@@ -87,8 +87,7 @@ def write(plan: Plan, pod: dict[str, Any], patch: Patch) -> list[FieldError]:
             wanted = pod_set.container(container["name"])
             if wanted and wanted.init == (kind == "initContainers"):
                 errors += _write_env(wanted, container, (kind, index), plan.framework, patch)
-                _write_ports(wanted, container, (kind, index), patch)
-                _write_rest(wanted, container, (kind, index), patch)
+                _write_rest(wanted, container, (kind, index), plan.framework, patch)
     return errors
 
 
@@ -99,20 +98,21 @@ def _write_pod(pod_set: PodSetPlan, pod: dict[str, Any], framework: str, patch: 
         given = (pod.get("metadata") or {}).get(place) or {}
         for key, value in values.items():
             if key not in given:
-                patch.set("metadata", place, key, value=value)
+                patch.set("metadata", place, key, value=value, why=Why("the framework needs it", framework))
             elif given[key] != value:
                 message = f"is set by Muster for framework {framework}; remove it"
                 errors.append(FieldError(f"metadata.{place}[{key}]", message, given[key]))
     there = {volume.get("name") for volume in spec.get("volumes") or []}
     for volume in pod_set.volumes:
         if volume.name not in there:
-            patch.append("spec", "volumes", value=volume.as_json())
+            patch.append("spec", "volumes", value=volume.as_json(), why=Why(volume.reason, volume.plugin))
     searches = (spec.get("dnsConfig") or {}).get("searches") or []
     for domain in pod_set.searches:
         if domain not in searches:
-            patch.append("spec", "dnsConfig", "searches", value=domain)
+            why = Why("the launcher's host name", framework)
+            patch.append("spec", "dnsConfig", "searches", value=domain, why=why)
     if pod_set.subdomain and not spec.get("subdomain"):
-        patch.set("spec", "subdomain", value=pod_set.subdomain)
+        patch.set("spec", "subdomain", value=pod_set.subdomain, why=Why("the pods find each other under it", framework))
     return errors
 
 
@@ -129,24 +129,27 @@ def _write_env(
                 message = f"is set by Muster for framework {framework} ({variable.source}); remove it"
                 errors.append(FieldError(path, message, variable.name))
         if not there:
-            patch.append("spec", *place, "env", value=variable.as_json())
+            patch.append("spec", *place, "env", value=variable.as_json(), why=Why(variable.source, variable.plugin))
     return errors
 
 
-def _write_ports(wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], patch: Patch) -> None:
+def _write_rest(
+    wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], framework: str, patch: Patch
+) -> None:
+    """Ports that are not there, mounts where nothing is mounted, a readiness probe or command where there is none."""
     given = {port.get("containerPort") for port in container.get("ports") or [] if port.get("protocol", "TCP") == "TCP"}
     for port in wanted.ports:
         if port not in given:
-            patch.append("spec", *place, "ports", value={"containerPort": port, "protocol": "TCP"})
-
-
-def _write_rest(wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], patch: Patch) -> None:
-    """Mounts where nothing is mounted, and a readiness probe or command where there is none."""
+            value = {"containerPort": port, "protocol": "TCP"}
+            patch.append("spec", *place, "ports", value=value, why=Why("the pods meet there", framework))
     mounted = {mount.get("mountPath") for mount in container.get("volumeMounts") or []}
     for mount in wanted.mounts:
         if mount.path not in mounted:
-            patch.append("spec", *place, "volumeMounts", value=mount.as_json())
+            why = Why(f"the container reads volume {mount.volume}", framework)
+            patch.append("spec", *place, "volumeMounts", value=mount.as_json(), why=why)
     if wanted.command and not container.get("command"):
-        patch.set("spec", *place, "command", value=list(wanted.command))
+        why = Why("the container has no command of its own", framework)
+        patch.set("spec", *place, "command", value=list(wanted.command), why=why)
     if wanted.readiness and not container.get("readinessProbe"):
-        patch.set("spec", *place, "readinessProbe", value=dict(wanted.readiness))
+        why = Why("others wait until it is ready", framework)
+        patch.set("spec", *place, "readinessProbe", value=dict(wanted.readiness), why=why)

@@ -6,7 +6,7 @@ from muster.api import names
 from muster.api.gang import gang_of, group_name_for_owner
 from muster.api.meta import ObjectMeta
 from webhook.mutate.asks import CLUSTER_SCHEDULER, Asked
-from webhook.patch import Patch
+from webhook.patch import Patch, Why
 
 
 def steer(pod: dict[str, Any], meta: ObjectMeta, asked: Asked, patch: Patch) -> list[str]:
@@ -16,9 +16,10 @@ def steer(pod: dict[str, Any], meta: ObjectMeta, asked: Asked, patch: Patch) -> 
     placed one by one.
     """
     spec = pod.get("spec") or {}
+    source = asked.path if asked.inherited else f"label {names.QUEUE}"
     scheduler = spec.get("schedulerName") or CLUSTER_SCHEDULER
     if scheduler == CLUSTER_SCHEDULER:
-        patch.set("spec", "schedulerName", value=names.SCHEDULER)
+        patch.set("spec", "schedulerName", value=names.SCHEDULER, why=Why("Muster finds its node", source))
     elif scheduler not in names.SCHEDULERS:
         warning = (
             f"spec.schedulerName: label {names.QUEUE} has no effect, because {scheduler!r} is not a scheduler of "
@@ -26,13 +27,15 @@ def steer(pod: dict[str, Any], meta: ObjectMeta, asked: Asked, patch: Patch) -> 
         )
         return [warning]
     if asked.inherited:
-        patch.set("metadata", "labels", names.QUEUE, value=asked.queue)
+        patch.set("metadata", "labels", names.QUEUE, value=asked.queue, why=Why("the queue of its namespace", source))
     gang = gang_of(meta)
     if gang is None and meta.controller:
         gang = group_name_for_owner(meta.controller.uid)
-        patch.set("metadata", "labels", names.GANG, value=gang)
+        patch.set("metadata", "labels", names.GANG, value=gang, why=Why("it starts together with its siblings", source))
     if gang and _must_wait(spec, meta):
-        patch.append("spec", "schedulingGates", value={"name": names.GATE})
+        patch.append(
+            "spec", "schedulingGates", value={"name": names.GATE}, why=Why("it waits until its gang has places", source)
+        )
     return []
 
 

@@ -10,7 +10,7 @@ from muster.api.admission import AdmissionRequest
 from muster.api.meta import ObjectMeta, format_time
 from webhook.lookup import Namespaces
 from webhook.mutate import asks
-from webhook.patch import Patch
+from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, Verdict, generic
 
 JSON = dict[str, Any]
@@ -34,7 +34,7 @@ def reviewer(namespaces: Namespaces, clock: Callable[[], float]) -> Handler:
                 _inherit(job, request.namespace, namespaces, patch)
         except (MalformedError, msgspec.ValidationError):
             return Verdict()
-        return Verdict(patch=patch.operations)
+        return Verdict(patch=patch.operations, reasons=patch.reasons)
 
     return review
 
@@ -49,7 +49,9 @@ def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
         else:
             wanted = known.get("time") or now if _content(known) == _content(entry) else now
         if entry.get("time") != wanted:
-            patch.set("spec", _PATCHES, index, "time", value=wanted)
+            patch.set(
+                "spec", _PATCHES, index, "time", value=wanted, why=Why("when the patch was last changed", "Muster")
+            )
 
 
 def _inherit(job: JSON, namespace: str, namespaces: Namespaces, patch: Patch) -> None:
@@ -58,7 +60,9 @@ def _inherit(job: JSON, namespace: str, namespaces: Namespaces, patch: Patch) ->
     if not asks.decided(meta.labels):
         asked = asks.by_namespace(namespace, namespaces.labels(namespace, with_queue=False))
         if asked:
-            patch.set("metadata", "labels", names.QUEUE, value=asked.queue)
+            patch.set(
+                "metadata", "labels", names.QUEUE, value=asked.queue, why=Why("the queue of its namespace", asked.path)
+            )
 
 
 def _patches(job: JSON) -> list[JSON]:

@@ -10,7 +10,7 @@ from muster.api.admission import AdmissionRequest
 from muster.api.meta import ObjectMeta
 from webhook.lookup import Namespaces
 from webhook.mutate import asks
-from webhook.patch import Operation, Part, Patch
+from webhook.patch import Operation, Part, Patch, Why
 from webhook.review import Handler, Verdict, generic
 
 JSON = Mapping[str, Any]
@@ -60,13 +60,19 @@ def reviewer(namespaces: Namespaces) -> Handler:
         inherited: Mapping[str, str] = {}
         if kind is JOB:
             inherited = namespaces.labels(request.namespace, with_queue=not _says_something(workload))
-        return Verdict(patch=copy_labels(workload, kind.path, inherited))
+        patch = labelled(workload, kind.path, inherited)
+        return Verdict(patch=patch.operations, reasons=patch.reasons)
 
     return review
 
 
 def copy_labels(workload: JSON, path: Path = JOB.path, inherited: Mapping[str, str] | None = None) -> list[Operation]:
-    """Operations that bring the workload's labels to its templates, or the queue of its namespace (`inherited`)."""
+    """The operations of `labelled`."""
+    return labelled(workload, path, inherited).operations
+
+
+def labelled(workload: JSON, path: Path = JOB.path, inherited: Mapping[str, str] | None = None) -> Patch:
+    """The workload's labels, brought to its templates, or else the queue of its namespace (`inherited`)."""
     patch = Patch(workload)
     labels = _labels(workload)
     said = {key: labels[key] for key in (names.QUEUE, names.MANAGED) if key in labels}
@@ -80,8 +86,9 @@ def copy_labels(workload: JSON, path: Path = JOB.path, inherited: Mapping[str, s
             wanted[names.FRAMEWORK] = labels[names.FRAMEWORK]
         for key, value in wanted.items():
             if key not in there:
-                patch.set(*place, "metadata", "labels", key, value=value)
-    return patch.operations
+                source = f"metadata.labels[{key}]" if key in labels else "namespace"
+                patch.set(*place, "metadata", "labels", key, value=value, why=Why("so that its pods have it", source))
+    return patch
 
 
 def _says_something(workload: JSON) -> bool:
