@@ -101,7 +101,7 @@ class ClassTable:
         pin: str | None = None,
     ) -> PodClass:
         """The class of a pod or template with this spec; `pin` is the node that Muster pinned it to."""
-        requests = pod_requests(spec)
+        requests = {name: amount for name, amount in pod_requests(spec).items() if name not in names.MARKERS}
         affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
         ports = host_ports(spec)
         claims = claims_of(spec, namespace, pod_name)

@@ -23,6 +23,12 @@ LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it
 NUDGE = f"{DOMAIN}/nudge"  # annotation: its change makes kube-scheduler try a pod again
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
 
+# Marker resources: where a cluster's own scheduler asks Muster too, only pods that request these are asked about. One
+# resource may stand in one extender entry only, and there are two entries (filter and bind).
+MEMBER_MARKER = f"{DOMAIN}/member"
+BINDING_MARKER = f"{DOMAIN}/binding"
+MARKERS = frozenset({MEMBER_MARKER, BINDING_MARKER})
+
 # Schedulers: the profiles of Muster's kube-scheduler.
 SCHEDULER = "muster"
 VOLCANO_SCHEDULER = "volcano"

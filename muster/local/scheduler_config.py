@@ -7,7 +7,14 @@ timeout for all its verbs: filter and prioritize are answered from memory, while
 
 from typing import Any, Final
 
-from muster.api.names import SCHEDULER, SCHEDULER_LEASE, SYSTEM_NAMESPACE, VOLCANO_SCHEDULER
+from muster.api.names import (
+    BINDING_MARKER,
+    MEMBER_MARKER,
+    SCHEDULER,
+    SCHEDULER_LEASE,
+    SYSTEM_NAMESPACE,
+    VOLCANO_SCHEDULER,
+)
 
 DEFAULT_EXTENDER_PORT: Final = 8090
 DEFAULT_EXTENDER_URL: Final = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
@@ -33,6 +40,24 @@ def muster_scheduler(*, kubeconfig: str, extender_url: str = DEFAULT_EXTENDER_UR
         "percentageOfNodesToScore": 100,
         "profiles": [_profile(name) for name in (SCHEDULER, VOLCANO_SCHEDULER)],
         "extenders": extenders(extender_url),
+    }
+
+
+def shared_scheduler(*, kubeconfig: str, extender_url: str = DEFAULT_EXTENDER_URL) -> dict[str, Any]:
+    """The configuration of a cluster's own scheduler that asks Muster about marked pods, and about no others.
+
+    kube-scheduler ignores the marker resources when it looks for room, so no node has to offer them. Preemption stays
+    as it is; for marked pods Muster is asked which victims would break a gang.
+    """
+    entries = extenders(extender_url)
+    entries[0]["preemptVerb"] = "preempt"
+    for entry, marker in zip(entries, (MEMBER_MARKER, BINDING_MARKER), strict=True):
+        entry["managedResources"] = [{"name": marker, "ignoredByScheduler": True}]
+    return {
+        **_base(kubeconfig),
+        "leaderElection": {"leaderElect": True},
+        "percentageOfNodesToScore": 100,
+        "extenders": entries,
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from gangs import History, job
+from pairs import ended, option, replaced, started
 
 from muster.api.batch import JOBS
 from muster.api.core import LEASES, PODS
@@ -32,48 +33,24 @@ def second_pair(plane: Plane, tmp_path: Path) -> Iterator[list[subprocess.Popen[
     """Starts kube-scheduler and extender once more, on the host `other`; they stand by. Ended after the test."""
     secure, extender, status = free_ports(3, plane.state.ports.values())
     scheduler = plane.site.command("muster-scheduler")
-    config = yaml.safe_load(_config(scheduler))
+    config = yaml.safe_load(Path(option(scheduler, "--config")).read_text())
     for entry in config["extenders"]:
         entry["urlPrefix"] = f"http://127.0.0.1:{extender}"
     file = tmp_path / "scheduler.yaml"
     file.write_text(yaml.safe_dump(config))
     commands = [
-        _replaced(
+        replaced(
             plane.site.command("extender"),
             {"--port": extender, "--status-port": status, "--identity-prefix": f"{OTHER_HOST}_"},
         ),
-        _replaced(scheduler, {"--config": file, "--secure-port": secure}),
+        replaced(scheduler, {"--config": file, "--secure-port": secure}),
     ]
-    pair = [_on_other_host(command, tmp_path / f"{number}.log") for number, command in enumerate(commands)]
+    pair = [started(command, tmp_path / f"{number}.log", host=OTHER_HOST) for number, command in enumerate(commands)]
     try:
         yield pair
     finally:
         for process in pair:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def _config(command: list[str]) -> str:
-    return Path(next(arg for arg in command if arg.startswith("--config=")).partition("=")[2]).read_text()
-
-
-def _replaced(command: list[str], values: dict[str, object]) -> list[str]:
-    """The command with other values for these options."""
-    return [
-        f"{name}={values[name]}" if (name := argument.partition("=")[0]) in values else argument for argument in command
-    ]
-
-
-def _on_other_host(command: list[str], log: Path) -> subprocess.Popen[bytes]:
-    script = f'hostname {OTHER_HOST} && exec "$@"'
-    with log.open("wb") as output:
-        return subprocess.Popen(
-            ["unshare", "--uts", "sh", "-c", script, "sh", *command],
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+            ended(process)
 
 
 def holder(client: Client) -> str:
@@ -113,8 +90,7 @@ def test_a_frozen_leader_binds_nothing_when_it_wakes_up(
             assert all(pod.spec.node_name for pod in client.list(PODS, namespace))
     finally:
         for process in second_pair:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            ended(process)
         for part in frozen:
             _signal_all(part.pid, signal.SIGCONT)
         plane.start()
