@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint generate check-generated bench storm lock clean
+.PHONY: setup demo test consumers lint generate check-generated bench storm lock clean
 
 setup: $(READY)
 
@@ -18,8 +18,11 @@ $(READY): requirements-dev.lock pyproject.toml
 demo: setup ## sets everything up and shows a gang from submission to completion
 	$(BIN)/muster demo
 
-test: setup ## every test, on a real control plane
+test: setup consumers ## every test, on a real control plane
 	$(BIN)/pytest tests -m "not storm"
+
+consumers: setup ## the programs that consumer tests run: four implementations of MPI
+	$(BIN)/python tests/consumers/install.py
 
 lint: setup ## style, types and import layers
 	$(BIN)/ruff check .
