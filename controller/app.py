@@ -20,13 +20,13 @@ from controller.job.objects import Objects
 from controller.job.reconcile import Reconciler
 from controller.job.writer import StatusWriter
 from controller.podgroups import GROUP_INDEX, PodGroups, group_keys
-from controller.queue import Queues
+from controller.queue import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
 from controller.shards import Shards
 from controller.worker import Retry
 from muster.api.batch import JOBS, Job
 from muster.api.bus import COMMANDS, Command
 from muster.api.core import PODS, PRIORITY_CLASSES, Pod
-from muster.api.scheduling import POD_GROUPS, QUEUES, PodGroup
+from muster.api.scheduling import POD_GROUPS, QUEUES, PodGroup, Queue
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
@@ -56,9 +56,9 @@ class Controller:
         pods = Store[Pod]({OWNER_INDEX: _owner_uids, GROUP_INDEX: group_keys})
         self._jobs = Reflector(client, JOBS)
         self._pods = Reflector(client, PODS, store=pods)
-        self._groups = Reflector(client, POD_GROUPS)
+        self._groups = Reflector(client, POD_GROUPS, store=Store[PodGroup]({QUEUE_INDEX: queue_names}))
         self._commands = Reflector(client, COMMANDS)
-        self._queues = Reflector(client, QUEUES)
+        self._queues = Reflector(client, QUEUES, store=Store[Queue]({PARENT_INDEX: parent_names}))
         self._priorities = Reflector(client, PRIORITY_CLASSES)
         self._recorder = Recorder(client, "muster-controller")
         self._ledger = Ledger(clock)
@@ -66,7 +66,9 @@ class Controller:
         self._effects = Effects(client, self._ledger, self._recorder, at_once)
         self._shards = Shards(workers, self._process, clock)
         self._reconciler = Reconciler(self._context(client), self._inbox)
-        self.queue_controller = Queues(client, self._queues.store, clock=clock)
+        self.queue_controller = Queues(
+            client, self._recorder, self._queues.store, self._groups.store, pods, clock=clock
+        )
         self.group_controller = PodGroups(client, self._recorder, pods, self._groups.store, clock=clock)
         self.collector = GarbageCollector(client, self._jobs.store, now_s, clock=clock)
         self._leading = threading.Event()
@@ -190,6 +192,7 @@ class Controller:
             self._shards.add(job.key)
         elif not job:
             self.group_controller.pod_seen(old, new)
+        self.queue_controller.pod_seen(old, new)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         group = new or old
@@ -200,8 +203,10 @@ class Controller:
             self._shards.add(job.key)
         elif not job:
             self.group_controller.group_seen(old, new)
+        self.queue_controller.group_seen(old, new)
 
     def _command_seen(self, old: Command | None, new: Command | None) -> None:
+        self.queue_controller.command_seen(old, new)
         found = request_of(new) if new and old is None else None
         if found:
             key, request = found

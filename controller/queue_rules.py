@@ -1,0 +1,93 @@
+"""What state a queue is in, and what its status says. Pure.
+
+A queue that is to be closed while gangs are in it is Closing until they are gone. Closing a queue closes the queues
+below it, and these open again with it; an annotation tells them from those that were closed for themselves. As this is
+decided from how things are, and not from what was asked for last, it does not matter what is seen first.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from muster.api import names
+from muster.api.scheduling import PodGroup, Queue, QueueState, QueueStatus
+from muster.resources.vector import Vector, to_quantities
+
+CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
+OPEN_QUEUE = "OpenQueue"
+CLOSE_QUEUE = "CloseQueue"
+SHUT = frozenset({"Closed", "Closing"})
+
+
+@dataclass(slots=True)
+class Load:
+    """What is in a queue: gangs by phase, and what the pods of the queue and those below it request."""
+
+    gangs: Counter[str] = field(default_factory=Counter)
+    allocated: Vector = field(default_factory=dict)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a gang is in the queue that has not completed."""
+        return any(count for phase, count in self.gangs.items() if phase != "completed")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The state that a queue should be in, and whether it is its parent's doing."""
+
+    state: QueueState
+    by_parent: bool
+
+
+def counted(groups: Iterable[PodGroup]) -> Counter[str]:
+    """Gangs by the counter of the queue's status that they belong to."""
+    return Counter((group.status.phase or "Pending").lower() for group in groups)
+
+
+def by_parent(queue: Queue) -> bool:
+    """Whether the queue was closed with its parent."""
+    return queue.metadata.annotations.get(CLOSED_BY_PARENT) == "true"
+
+
+def at_rest(queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted:
+    """What the queue should be when nobody asks for anything."""
+    state, marked = queue.status.state or "Open", by_parent(queue)
+    shut_above = parent is not None and parent.status.state in SHUT
+    if queue.metadata.name == names.ROOT_QUEUE:
+        return Wanted("Open", by_parent=False)
+    if shut_above and (state == "Open" or marked):
+        return Wanted("Closing" if busy else "Closed", by_parent=True)
+    if marked and not shut_above:
+        return Wanted("Open", by_parent=False)
+    return Wanted("Closed" if state == "Closing" and not busy else state, marked)
+
+
+def asked(action: str, queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted | str:
+    """What the queue should be when this is asked for, or a sentence why not."""
+    name = queue.metadata.name
+    if action == CLOSE_QUEUE:
+        if name == names.ROOT_QUEUE:
+            return "the root queue cannot be closed: close the queues below it"
+        return Wanted("Closing" if busy else "Closed", by_parent=False)
+    if action != OPEN_QUEUE:
+        return f"unknown action {action!r}; known are {OPEN_QUEUE}, {CLOSE_QUEUE}"
+    if parent is not None and parent.status.state in SHUT:
+        return f"queue {name} cannot be opened while its parent {parent.metadata.name} is {parent.status.state}"
+    return Wanted("Open", by_parent=False)
+
+
+def status_of(queue: Queue, state: QueueState, load: Load) -> QueueStatus:
+    """The queue's status with this state, and with what is in it."""
+    return structs.replace(
+        queue.status,
+        state=state,
+        pending=load.gangs["pending"],
+        running=load.gangs["running"],
+        inqueue=load.gangs["inqueue"],
+        completed=load.gangs["completed"],
+        unknown=load.gangs["unknown"],
+        allocated=dict(to_quantities({"cpu": 0, "memory": 0} | load.allocated)),
+    )

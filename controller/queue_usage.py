@@ -1,0 +1,76 @@
+"""What the pods of each queue request, kept up to date pod by pod. No I/O.
+
+A pod counts from the moment it has a node until it has finished. It counts for the queue of its gang as that was when
+the pod was bound.
+"""
+
+import threading
+from collections.abc import Callable
+
+from muster.api import names
+from muster.api.core import Pod
+from muster.api.gang import gang_of
+from muster.api.scheduling import PodGroup
+from muster.resources.pods import pod_requests
+from muster.resources.vector import Vector, add, subtract
+
+
+class Usage:
+    """Requests by queue; `group` finds a PodGroup by its key. Thread safe."""
+
+    def __init__(self, group: Callable[[str], PodGroup | None]) -> None:
+        self._group = group
+        self._lock = threading.Lock()
+        self._pods: dict[str, tuple[str, Vector]] = {}
+        self._queues: dict[str, Vector] = {}
+
+    def pod_seen(self, pod: Pod, *, gone: bool) -> str | None:
+        """Takes a pod into account as it is now; the queue whose sum has changed by it."""
+        counts = bool(pod.spec.node_name) and not pod.finished and not gone
+        uid = pod.metadata.uid
+        with self._lock:
+            if counts == (uid in self._pods):
+                return None
+            if not counts:
+                return self._drop(uid)
+        queue = self.queue_of(pod)
+        if queue is None:
+            return None
+        requests = pod_requests(pod.spec)
+        with self._lock:
+            self._pods[uid] = queue, requests
+            self._queues[queue] = add(self._queues.get(queue, {}), requests)
+        return queue
+
+    def queue_of(self, pod: Pod) -> str | None:
+        """The queue of the pod's gang; None if the pod is none of Muster's."""
+        if pod.spec.scheduler_name not in names.SCHEDULERS:
+            return None
+        gang = gang_of(pod.metadata)
+        group = self._group(f"{pod.metadata.namespace}/{gang}") if gang else None
+        labels = pod.metadata.labels
+        said = group.spec.queue if group else labels.get(names.QUEUE_NAME) or labels.get(names.QUEUE)
+        return said or names.DEFAULT_QUEUE
+
+    def forget_others(self, present: Callable[[], set[str]]) -> None:
+        """Drops pods whose UID is not among those present; what is counted later stays."""
+        with self._lock:
+            known = set(self._pods)
+        for uid in known - present():
+            with self._lock:
+                if uid in self._pods:
+                    self._drop(uid)
+
+    def _drop(self, uid: str) -> str:
+        queue, requests = self._pods.pop(uid)
+        self._queues[queue] = _without_zeros(subtract(self._queues[queue], requests))
+        return queue
+
+    def of(self, queue: str) -> Vector:
+        """What the queue's own pods request."""
+        with self._lock:
+            return dict(self._queues.get(queue, {}))
+
+
+def _without_zeros(requests: Vector) -> Vector:
+    return {name: amount for name, amount in requests.items() if amount}
