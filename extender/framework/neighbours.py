@@ -8,7 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from extender.framework.queries import Labels, Mark, Part, Query, QueryTable, Requirement, Requirements, requirements
-from muster.api.core import PodAffinity, PodAffinityTerm, PodSpec, TopologySpreadConstraint
+from muster.api.core import (
+    Affinity,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,15 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
+class Wish:
+    """Pods of the query in the same domain are welcome (weight 1 to 100) or unwelcome (-100 to -1)."""
+
+    query: Query
+    topology_key: str
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
 class Neighbours:
     """All demands of one pod."""
 
@@ -48,6 +64,8 @@ class Neighbours:
     together_keys: tuple[str, ...] = ()
     apart: tuple[Rule, ...] = ()
     spreads: tuple[Spread, ...] = ()
+    wishes: tuple[Wish, ...] = ()
+    """What is only preferred: it scores nodes and forbids none."""
 
     def __bool__(self) -> bool:
         return bool(self.together or self.apart or self.spreads)
@@ -59,6 +77,7 @@ class Neighbours:
             self.together_keys,
             [rule.mark for rule in self.apart],
             [spread.query.mark if spread.query else None for spread in self.spreads],
+            [(wish.query.mark, wish.topology_key, wish.weight) for wish in self.wishes],
         ]
 
     def concern_themselves(self, matched: frozenset[Mark]) -> bool:
@@ -76,7 +95,15 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
     together = _terms(affinity.pod_affinity if affinity else None)
     apart = _terms(affinity.pod_anti_affinity if affinity else None)
     spreads = [one for one in spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
-    if not (together or apart or spreads):
+    wishes = tuple(
+        Wish(
+            queries.intern([_part(one.pod_affinity_term, namespace, labels)]),
+            one.pod_affinity_term.topology_key,
+            weight,
+        )
+        for one, weight in _preferred(affinity)
+    )
+    if not (together or apart or spreads or wishes):
         return NONE
     return Neighbours(
         queries.intern(_part(term, namespace, labels) for term in together) if together else None,
@@ -85,7 +112,16 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
             dict.fromkeys(Rule(queries.intern([_part(term, namespace, labels)]), term.topology_key) for term in apart)
         ),
         tuple(_spread(constraint, namespace, labels, queries) for constraint in spreads),
+        wishes,
     )
+
+
+def _preferred(affinity: Affinity | None) -> list[tuple[WeightedPodAffinityTerm, int]]:
+    if affinity is None:
+        return []
+    near = affinity.pod_affinity.preferred if affinity.pod_affinity else []
+    far = affinity.pod_anti_affinity.preferred if affinity.pod_anti_affinity else []
+    return [(term, term.weight) for term in near] + [(term, -term.weight) for term in far]
 
 
 def _terms(affinity: PodAffinity | None) -> list[PodAffinityTerm]:

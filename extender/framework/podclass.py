@@ -114,7 +114,7 @@ class ClassTable:
                 spec.tolerations,
                 ports,
                 spec.topology_spread_constraints,
-                neighbours.shape() if neighbours else None,
+                neighbours.shape() if neighbours or neighbours.wishes else None,
                 [(claim.key, claim.ephemeral) for claim in claims],
             )
         )

@@ -6,10 +6,12 @@ from extender.plugins.gang import Gang
 from extender.plugins.gpudensity import GpuPack, GpuSpread
 from extender.plugins.nodeavailability import NodeAvailability
 from extender.plugins.nodeplacement import NodePlacement
+from extender.plugins.podaffinity import PodAffinity
 from extender.plugins.predicates import Predicates
 from extender.plugins.priority import Priority
 from extender.plugins.reflectjoborder import ReflectJobOrder
 from extender.plugins.resourcetype import ResourceType
+from extender.plugins.snapshot import Snapshot
 from extender.plugins.subgrouporder import SubGroupOrder
 from extender.plugins.taskorder import TaskOrder
 
@@ -25,5 +27,7 @@ PLUGINS: dict[str, PluginBuilder] = {
     "gpuspread": GpuSpread,
     "subgrouporder": SubGroupOrder,
     "taskorder": TaskOrder,
+    "podaffinity": PodAffinity,
+    "snapshot": Snapshot,
     "reflectjoborder": ReflectJobOrder,
 }

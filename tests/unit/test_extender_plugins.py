@@ -13,7 +13,10 @@ from extender.plugins import PLUGINS
 from extender.plugins.elastic import Elastic
 from extender.plugins.gpudensity import GpuPack, GpuSpread
 from extender.plugins.nodeplacement import NodePlacement
+from extender.plugins.podaffinity import PodAffinity
+from extender.plugins.reflectjoborder import ReflectJobOrder
 from extender.plugins.resourcetype import ResourceType
+from extender.plugins.snapshot import Snapshot
 from extender.plugins.subgrouporder import compare
 from extender.plugins.taskorder import TaskOrder
 from muster.api.scheduling import SubGroupPolicy
@@ -175,3 +178,34 @@ def test_an_unknown_field_of_the_configuration_is_refused() -> None:
     """With the fields there are."""
     with pytest.raises(ValueError, match=r"tier.*valid fields: actions, tiers\[\]"):
         config.parse("tier: []")
+
+
+def test_preferred_affinity_draws_and_anti_affinity_repels() -> None:
+    """One zone has a cache, the other a noisy pod."""
+    world = World()
+    world.node("node-0", labels={"zone": "a"})
+    world.node("node-1", labels={"zone": "b"})
+    world.plugins.append(PodAffinity({}))
+    world.pod("ns/x", "t", 0, {"cpu": 1}, node="node-1", phase="Running", labels={"app": "cache"})
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "cache"}}}
+    for name, kind, node in (("near", "podAffinity", "node-1"), ("far", "podAntiAffinity", "node-0")):
+        wish = [{"weight": 10, "podAffinityTerm": term}]
+        affinity = {kind: {"preferredDuringSchedulingIgnoredDuringExecution": wish}}
+        world.gang(name, {"worker": (2, {"cpu": 1})}, spec={"affinity": affinity})
+        placed = {place.gang.key: seats(place) for place in of(world.plan(), decisions.Place)}
+        assert placed[f"ns/{name}"] == {"worker": [node, node]}
+
+
+def test_pages_show_the_snapshot_and_the_order() -> None:
+    """As plain data."""
+    world = World()
+    world.nodes(1)
+    world.plugins += [Snapshot({}), ReflectJobOrder({})]
+    world.gang("big", {"worker": (9, GPU8)})
+    session = world.plan()
+    for plugin in world.plugins:
+        plugin.on_session_close(session)
+    pages = session.ask("http_handler")
+    assert pages["snapshot"]()["nodes"]["node-0"]["nvidia.com/gpu"] == [8, 8]
+    assert pages["snapshot"]()["gangs"]["ns/big"]["minMember"] == 9
+    assert pages["job-order"]() == [{"gang": "ns/big", "queue": "default", "priority": 0}]
