@@ -1,0 +1,80 @@
+"""Every file in examples/volcano runs to the end that its first lines promise."""
+
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import Story
+
+from muster.api.batch import JOBS
+from muster.kube.errors import NotFound
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "volcano"
+FILES = sorted(FOLDER.glob("*.yaml"))
+_ENDS = re.compile(r"^# Ends: (?P<phase>\w+)(?: \((?P<succeeded>\d+) pods? succeeded\))?", re.MULTILINE)
+
+RUNS = {
+    "partition": {"steady-0": 1, "worker-0": 2, "worker-1": 2, "worker-2": 2, "worker-3": 2},
+    "restart": {"worker-0": 2, "worker-1": 2},
+    "policies": {"server-0": 1, "server-1": 1, "worker-0": 1},
+    "depends-on": {"prepare-0": 1, "train-0": 1, "train-1": 1, "watch-0": 1},
+    "plugin-mpi": {"master-0": 1, "worker-0": 1, "worker-1": 1},
+}
+"""How often the pods of some examples ran."""
+
+QUEUES = ("vision", "language", "research")
+"""Queues of the examples, children first."""
+
+
+@pytest.fixture(scope="module")
+def story(plane: Plane) -> Iterator[Story]:
+    """All examples, submitted at once into one namespace."""
+    namespace = f"test-{uuid.uuid4().hex[:8]}"
+    assert plane.kubectl("create", "namespace", namespace).returncode == 0
+    files = [f"--filename={file}" for file in FILES]
+    with Story(plane.client(), namespace) as one:
+        made = plane.kubectl("create", f"--namespace={namespace}", *files)
+        try:
+            assert made.returncode == 0, made.stderr
+            yield one
+        finally:
+            for what in (
+                "queue/example-vision",
+                "queue/example-language",
+                "queue/example-research",
+                "pv/muster-example",
+            ):
+                plane.kubectl("delete", what, "--wait=false")
+            plane.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_example(story: Story, wait_for: WaitFor, file: Path) -> None:
+    """The phase, how many pods succeeded, and how often pods ran."""
+    promise = _ENDS.search(file.read_text(encoding="utf-8"))
+    assert promise, f"{file.name} does not say how it ends"
+    if promise["phase"] == "deleted":
+        wait_for(lambda: gone(story, file.stem), what=f"{file.stem} is deleted")
+        assert story.phases(file.stem)[-1] == "Completed"
+        return
+    wait_for(lambda: story.phases(file.stem)[-1:] == [promise["phase"]], what=f"{file.stem}: {promise[0]}")
+    if promise["succeeded"]:
+        assert story.job(file.stem).status.succeeded == int(promise["succeeded"])
+    for pod, runs in RUNS.get(file.stem, {}).items():
+        assert len(story.ran.get(f"{file.stem}-{pod}", ())) == runs, pod
+
+
+def gone(story: Story, name: str) -> bool:
+    """Whether there is no such Job any more."""
+    try:
+        story.client.get(JOBS, name, story.namespace)
+    except NotFound:
+        return name in story.statuses
+    return False
