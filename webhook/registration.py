@@ -115,6 +115,12 @@ _VALIDATING = (
 )  # fmt: skip
 
 
+def routes_of(group: str, plural: str) -> list[str]:
+    """The routes that see new objects of a kind, those that change them first; each once."""
+    entries = [entry for entry in (*_MUTATING, *_VALIDATING) if "CREATE" in entry.operations]
+    return list(dict.fromkeys(entry.route for entry in entries if (entry.api[0], entry.plural) == (group, plural)))
+
+
 def configurations(
     *, url: str | None = None, service: tuple[str, str] | None = None, ca_bundle: bytes
 ) -> list[dict[str, Any]]:

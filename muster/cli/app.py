@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "kubectl": "muster.cli.kubectl:kubectl",
     "config": "muster.cli.config:config",
     "explain": "muster.cli.explain:explain",
+    "shape": "muster.cli.shape:shape",
     "simulate": "muster.cli.simulate:simulate",
     "snapshot": "muster.cli.snapshot:snapshot",
     "demo": "muster.cli.demo:demo",

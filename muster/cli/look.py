@@ -42,7 +42,7 @@ def look(
     """The picture of what the options name."""
     config = scheduler_config.read_text(encoding="utf-8") if scheduler_config else ""
     if snapshot is None:
-        return take(_client(kubeconfig, name), config)
+        return take(client_of(kubeconfig, name), config)
     try:
         picture = load(snapshot.read_bytes())
     except ValueError as error:
@@ -65,7 +65,7 @@ def take(client: Client, scheduler_config: str = "") -> Picture:
     return picture
 
 
-def _client(kubeconfig: Path | None, name: str | None) -> Client:
+def client_of(kubeconfig: Path | None, name: str | None) -> Client:
     """--kubeconfig, --name, KUBECONFIG, the default plane if there is one, the user's kubeconfig: the first that is."""
     if kubeconfig is not None:
         return Client.load(kubeconfig)
