@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,9 +84,9 @@ def run(program: Program, env: Mapping[str, str], hostfile: str, launcher: str, 
     echo = f"{program.command} bash -c 'echo rank ${rank} ${size} ${local}'"
     script = f'hostname "$0"; mount --bind {folder}/hosts /etc/hosts; exec {echo}'
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.getuid() == 0 else {}
-    environment = {"HOME": str(folder), "TMPDIR": "/tmp", **as_root, **ours, **mounted}  # noqa: S108 - long socket names don't fit elsewhere
     output, failure = _finish(
-        ["unshare", *_UNSHARE, "bash", "-c", script, launcher], {**environment, "PATH": path, "SSH_LOG": str(log)}
+        ["unshare", *_UNSHARE, "bash", "-c", script, launcher],
+        {"HOME": str(folder), **as_root, **ours, **mounted, "PATH": path, "SSH_LOG": str(log)},
     )
     assert not failure, f"{program.name}: {output}{failure}"
     lines = [line.strip("\0").split() for line in output.splitlines()]
@@ -109,17 +110,19 @@ def _finish(command: list[str], environment: Mapping[str, str]) -> tuple[str, st
     were not made for that. It is killed then with all it started, and gets another try.
     """
     for _ in range(ATTEMPTS):
-        try:
-            done = subprocess.run(
-                command,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=TIMEOUT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            continue
+        # A folder of its own for sockets, with a short name: theirs must not be longer than 108 characters.
+        with tempfile.TemporaryDirectory(prefix="m", ignore_cleanup_errors=True) as sockets:
+            try:
+                done = subprocess.run(
+                    command,
+                    env={**environment, "TMPDIR": sockets},
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=TIMEOUT_S,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                continue
         failure = done.stderr.decode(errors="replace") if done.returncode else ""
         return done.stdout.decode(errors="replace"), failure or ("failed" if done.returncode else "")
     return "", f"did not end within {TIMEOUT_S} s, {ATTEMPTS} times"
