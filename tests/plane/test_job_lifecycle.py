@@ -186,11 +186,11 @@ def test_a_name_that_is_taken_is_said(story: Story, namespace: str, wait_for: Wa
     wait_for(lambda: story.job("j").status.running == 2)
 
 
-def test_a_plugin_that_cannot_be_had_stops_the_job(story: Story, namespace: str, wait_for: WaitFor) -> None:
+def test_a_plugin_that_cannot_work_stops_the_job(story: Story, namespace: str, wait_for: WaitFor) -> None:
     """The Job must not run without it, and says so."""
-    story.create(job("j", namespace, task("w", 1), plugins={"hcclrank": []}))
+    story.create(job("j", namespace, task("w", 1), plugins={"ssh": ["--ssh-private-key=none"]}))
     state = wait_for(lambda: story.job("j").status.state.reason == "PluginError" and story.job("j").status.state)
-    assert "hcclrank (not available in this version)" in state.message
+    assert "ssh-private-key: the private key cannot be read" in state.message
     wait_for(lambda: story.events("PluginError"))
     assert not story.pods
 
@@ -211,14 +211,6 @@ def test_a_pod_that_stays_pending_aborts(story: Story, namespace: str, wait_for:
     assert "stuck-w-0" in story.pods
     wait_for(lambda: "Execute action AbortJob after 2s" in story.events("ExecuteAction"))
     assert story.phases("good") == ["", "Pending", "Running"]
-
-
-def test_dependencies_come_first(story: Story, namespace: str, wait_for: WaitFor) -> None:
-    """A task that depends on another gets its pods when that one's are ready."""
-    second = task("second", 1, dependsOn={"name": ["first"]})
-    story.create(job("j", namespace, task("first", 2), second, minAvailable=2))
-    wait_for(lambda: story.job("j").status.running == 3)
-    assert list(story.pods)[-1] == "j-second-0"
 
 
 def test_claims_are_made_for_the_job(story: Story, namespace: str, wait_for: WaitFor) -> None:

@@ -1,0 +1,134 @@
+"""Job plugins on the plane: their objects live as long as they must, and hold what pods need."""
+
+import json
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from jobs import Story, command, job, policy, task
+
+from muster.api.base import Resource
+from muster.api.batch import JOBS
+from muster.api.bus import COMMANDS
+from muster.api.core import PODS
+from muster.kube.errors import NotFound
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
+
+
+def raw(kind: str, plural: str) -> Resource[dict[str, Any]]:
+    """A kind of the core group, read as plain JSON."""
+    return Resource("", "v1", plural, kind, dict[str, Any])
+
+
+SECRETS, SERVICES, RAW_PODS = raw("Secret", "secrets"), raw("Service", "services"), raw("Pod", "pods")
+
+
+@pytest.fixture
+def story(plane: Plane, namespace: str) -> Iterator[Story]:
+    """What happens in the test's namespace."""
+    with Story(plane.client(), namespace) as one:
+        yield one
+
+
+def gone(story: Story, resource: Resource[Any], name: str) -> bool:
+    """Whether there is no such object."""
+    try:
+        story.client.get(resource, name, story.namespace)
+    except NotFound:
+        return True
+    return False
+
+
+def secret(story: Story) -> dict[str, Any]:
+    """The Secret of Job `j`."""
+    return story.client.get(SECRETS, "j-ssh", story.namespace)
+
+
+def variables(story: Story, pod: str) -> dict[str, Any]:
+    """The environment of a pod's first container, as the API server has it."""
+    containers = story.client.get(RAW_PODS, pod, story.namespace)["spec"]["containers"]
+    return {one["name"]: one.get("value") for one in containers[0]["env"]}
+
+
+def test_keys_are_never_changed_under_running_pods(
+    plane: Plane, story: Story, namespace: str, wait_for: WaitFor
+) -> None:
+    """Restarts of a pod, a task and the Job, a scale-up, and a new controller: the Secret and its keys stay."""
+    restart = task("w", 2, policies=[policy("RestartPod", "PodEvicted")])
+    made = story.create(job("j", namespace, restart, task("v", 1), plugins={"ssh": [], "svc": []}, maxRetry=9))
+    wait_for(lambda: story.phase("j") == "Running")
+    before = secret(story)
+    story.client.delete(PODS, "j-w-0", namespace, grace_period_s=0)
+    wait_for(lambda: len(story.pods["j-w-0"]) == 2 and story.phase("j") == "Running")
+    plane.part("controller").restart()
+    story.client.create(COMMANDS, command("RestartJob", made), namespace)
+    wait_for(lambda: len(story.pods["j-v-0"]) >= 2 and story.phase("j") == "Running")
+    operations = [{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 3}]
+    story.client.json_patch(JOBS, "j", operations, namespace)
+    wait_for(lambda: "HostName j-w-2.j" in b64decode(secret(story)["data"]["config"]).decode())
+    after = secret(story)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    for name in ("id_rsa", "id_rsa.pub", "authorized_keys"):
+        assert after["data"][name] == before["data"][name]
+    story.client.create(COMMANDS, command("TerminateJob", made), namespace)
+    wait_for(lambda: story.phase("j") == "Terminated")
+    wait_for(lambda: gone(story, SECRETS, "j-ssh"), what="the Secret goes with the last pod")
+
+
+def test_mpi_brings_what_it_needs(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """Admission adds svc and ssh; the master knows its workers, by names that the Service gives them."""
+    made = story.create(job("j", namespace, task("master", 1), task("worker", 2), plugins={"mpi": []}))
+    assert set(made.spec.plugins) == {"mpi", "svc", "ssh"}
+    wait_for(lambda: story.phase("j") == "Running")
+    assert variables(story, "j-master-0")["MPI_HOST"] == "j-worker-0.j,j-worker-1.j"
+    assert "MPI_HOST" not in variables(story, "j-worker-0")
+    pod = story.client.get(RAW_PODS, "j-worker-1", namespace)["spec"]
+    assert (pod["hostname"], pod["subdomain"]) == ("j-worker-1", "j")
+    assert {"j-svc", "j-ssh"} <= {volume["name"] for volume in pod["volumes"]}
+    assert story.client.get(SERVICES, "j", namespace)["spec"]["clusterIP"] == "None"
+    notes = story.job("j").status.controlled_resources
+    assert {"plugin-mpi", "plugin-svc", "plugin-ssh"} <= set(notes)
+
+
+def test_ray_has_a_service_for_its_head(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """Beside the headless one; gone when the Job is over."""
+    head, worker = task("head", 1, containers=["head"]), task("worker", 1, containers=["worker"])
+    made = story.create(job("j", namespace, head, worker, plugins={"ray": []}))
+    wait_for(lambda: story.phase("j") == "Running")
+    service = story.client.get(SERVICES, "j-head-svc", namespace)["spec"]
+    assert {port["name"]: port["port"] for port in service["ports"]} == {
+        "gcs": 6379,
+        "dashboard": 8265,
+        "client-server": 10001,
+    }
+    assert service["selector"]["volcano.sh/task-spec"] == "head"
+    container = story.client.get(RAW_PODS, "j-worker-0", namespace)["spec"]["containers"][0]
+    assert container["command"] == ["sh", "-c", "ray start --block --address=j-head-0.j:6379"]
+    story.client.create(COMMANDS, command("CompleteJob", made), namespace)
+    wait_for(lambda: story.phase("j") == "Completed")
+    wait_for(lambda: gone(story, SERVICES, "j-head-svc"))
+
+
+def test_all_plugins_together(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """In fixed order, so hcclrank finds pytorch's RANK; the API server takes the pods."""
+    plugins: dict[str, list[str]] = {name: [] for name in ("hcclrank", "tensorflow", "mpi", "pytorch", "env")}
+    story.create(job("j", namespace, task("master", 1), task("worker", 2), plugins=plugins))
+    wait_for(lambda: story.phase("j") == "Running")
+    found = variables(story, "j-worker-1")
+    assert (found["VC_TASK_INDEX"], found["RANK"], found["WORLD_SIZE"]) == ("1", "2", "3")
+    assert '"task":{"type":"worker","index":1}' in found["TF_CONFIG"]
+    annotations = story.client.get(RAW_PODS, "j-worker-1", namespace)["metadata"]["annotations"]
+    assert annotations["hccl/rankIndex"] == "2"
+
+
+def test_unknown_flags_are_warnings(plane: Plane, story: Story, namespace: str) -> None:
+    """Kubectl shows which flags there are, and creates the Job."""
+    manifest = json.dumps(job("j", namespace, task("w", 1), plugins={"ssh": ["--no-root"], "svc": []}))
+    result = plane.kubectl("create", "--filename=-", stdin=manifest)
+    assert result.returncode == 0
+    assert "unknown flag no-root is ignored; its flags are ssh-key-file-path, ssh-private-key" in result.stderr
+    assert story.job("j").spec.plugins["ssh"] == ["--no-root"]
