@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from muster.runtime import registry
 from muster.runtime.component import Component
 from muster.runtime.fields import FieldError, Findings
 from muster.runtime.framework import Framework
@@ -89,3 +90,52 @@ def test_one_status_and_one_plugin_for_each_framework() -> None:
         Framework([StatusPlugin(), StatusPlugin()])
     with pytest.raises(ValueError, match="same framework"):
         Framework([Torch(), Torch()])
+
+
+class Entry:
+    """An entry point of a package of somebody else's."""
+
+    name = "other"
+    value = "other:Plugin"
+
+    def __init__(self, plugin: object) -> None:
+        self._plugin = plugin
+
+    def load(self) -> object:
+        """The class."""
+        return self._plugin
+
+
+def entries(monkeypatch: pytest.MonkeyPatch, *plugins: object) -> None:
+    """These plugins are installed."""
+    found = [Entry(plugin) for plugin in plugins]
+    monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "muster.runtime" else [])
+
+
+def test_plugins_of_third_parties_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed plugin takes part after the built-in ones, and its framework can be asked for."""
+    entries(monkeypatch, lambda: Policy("mine", []))
+    framework = registry.framework()
+    assert framework.plugins[-1].name == "mine"
+    assert "other" in framework.frameworks
+
+
+def test_a_broken_plugin_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin that cannot be loaded or has no name is not left out silently."""
+
+    def broken() -> object:
+        raise OSError("no library")
+
+    entries(monkeypatch, broken)
+    with pytest.raises(RuntimeError, match=r"plugin other \(other:Plugin\) cannot be loaded: no library"):
+        registry.framework()
+    entries(monkeypatch, object)
+    with pytest.raises(RuntimeError, match="has no name"):
+        registry.framework()
+
+
+def test_two_plugins_of_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name is the provenance of what a plugin adds, so it must be its own."""
+    entries(monkeypatch, lambda: Policy("Torch", []))
+    with pytest.raises(ValueError, match="two plugins have the same name: Torch"):
+        registry.framework()

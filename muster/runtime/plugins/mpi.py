@@ -55,6 +55,8 @@ class MPI:
 
     def enforce_ml_policy(self, info: Info) -> None:
         """Counts, slots, volumes, mounts and variables."""
+        for error in checked(info):
+            raise InvalidFieldError(error)
         launcher, nodes = _parts(info)
         if info.train_job and launcher_computes(info):
             # The launcher is one of the nodes that the user counts.

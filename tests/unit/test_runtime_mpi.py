@@ -1,0 +1,197 @@
+"""MPI: counts and slots, keys with modes that ssh accepts, sshd on the nodes, and the key Secret made once."""
+
+from typing import Any
+
+import pytest
+from frameworks_world import (
+    SECRET,
+    compiled,
+    component,
+    env_of,
+    errors_of,
+    indexed_job,
+    mpi_runtime,
+    pods_of,
+    shaped,
+    template,
+    train_job,
+)
+
+JSON = dict[str, Any]
+GPU = "nvidia.com/gpu"
+
+
+def node(**fields: Any) -> JSON:
+    """A pod spec with container `node`."""
+    return {"containers": [{"name": "node", "image": "i", **fields}]}
+
+
+def hostfile(result: Any) -> list[str]:
+    """The lines of the hostfile."""
+    lines: list[str] = component(result, "ConfigMap")["data"]["hostfile"].splitlines()
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("nodes", "computes", "lines"),
+    [
+        (1, False, ["train-node-0-0.train slots=1"]),
+        (3, False, [f"train-node-0-{index}.train slots=1" for index in range(3)]),
+        (3, True, ["train-launcher-0-0 slots=1", "train-node-0-0.train slots=1", "train-node-0-1.train slots=1"]),
+        (1, True, ["train-launcher-0-0 slots=1"]),
+    ],
+)
+def test_hosts(nodes: int, computes: bool, lines: list[str]) -> None:  # noqa: FBT001 - a column of the table
+    """`numNodes` counts what computes; the launcher's own line has no domain."""
+    result = compiled(train_job(trainer={"numNodes": nodes}), mpi_runtime(runLauncherAsNode=computes))
+    assert hostfile(result) == lines
+
+
+def test_one_node_that_launches_is_one_pod() -> None:
+    """No replicated job `node`, and nobody waits for it."""
+    result = compiled(train_job(trainer={"numNodes": 1}), mpi_runtime(runLauncherAsNode=True))
+    [job] = component(result, "JobSet")["spec"]["replicatedJobs"]
+    assert (job["name"], "dependsOn" in job) == ("launcher", False)
+
+
+@pytest.mark.parametrize(
+    ("policy", "trainer", "slots"),
+    [
+        ({}, {}, 1),
+        ({}, {"resourcesPerNode": {"limits": {GPU: 4}}}, 4),
+        ({"numProcPerNode": 8}, {"resourcesPerNode": {"limits": {GPU: 4}}}, 8),
+        ({"numProcPerNode": 8}, {"numProcPerNode": 2}, 2),
+    ],
+)
+def test_slots(policy: JSON, trainer: JSON, slots: int) -> None:
+    """The TrainJob's, else the runtime's, else the GPUs of a node."""
+    result = compiled(train_job(trainer=trainer), mpi_runtime(**policy))
+    assert hostfile(result) == [f"train-node-0-0.train slots={slots}"]
+    env = env_of(pods_of(result, "launcher")["spec"]["containers"][0])
+    assert env["OMPI_MCA_orte_set_default_slots"] == env["PRTE_MCA_prte_set_default_slots"] == str(slots)
+
+
+@pytest.mark.parametrize(
+    ("path", "group", "mode"),
+    [
+        ("/root/.ssh", None, 0o600),
+        ("/root/.ssh", 1000, 0o600),
+        ("/home/user/.ssh", 1000, 0o640),
+        ("/home/user/.ssh", None, 0o644),
+        ("/rooted", None, 0o644),
+    ],
+)
+def test_modes_of_the_key(path: str, group: int | None, mode: int) -> None:
+    """Ssh must be able to read the key, and must not find it too open."""
+    spec = {**node(), **({} if group is None else {"securityContext": {"fsGroup": group}})}
+    result = compiled(train_job(), mpi_runtime(spec, spec, sshAuthMountPath=path))
+    for pod_set in ("launcher", "node"):
+        pods = pods_of(result, pod_set)["spec"]
+        secret = pods["volumes"][0]["secret"]
+        assert [(item["path"], item["mode"]) for item in secret["items"]] == [
+            ("id_rsa", mode),
+            ("id_rsa.pub", 0o644),
+            ("authorized_keys", 0o644),
+        ]
+        assert (secret["secretName"], secret["defaultMode"]) == ("train-mpi-ssh-auth", 0o400)
+        assert pods["containers"][0]["volumeMounts"][0]["mountPath"] == path
+
+
+@pytest.mark.parametrize(
+    ("given", "command", "port"),
+    [
+        ({}, ["/usr/sbin/sshd", "-De"], 22),
+        ({"ports": [{"containerPort": 2222}]}, ["/usr/sbin/sshd", "-De"], 2222),
+        ({"command": ["my-sshd"], "ports": [{"name": "ssh", "containerPort": 99}]}, ["my-sshd"], 99),
+        ({"command": ["my-sshd"]}, ["my-sshd"], None),
+    ],
+)
+def test_nodes_serve_ssh(given: JSON, command: list[str], port: int | None) -> None:
+    """A node without a command runs sshd, and is ready when ssh gets through, where the port is known."""
+    [container] = pods_of(compiled(train_job(), mpi_runtime(None, node(**given))))["spec"]["containers"]
+    assert container["command"] == command
+    assert container.get("readinessProbe", {}).get("tcpSocket") == (port and {"port": port})
+
+
+def test_probe_of_the_runtime_stays() -> None:
+    """A readiness probe that is there already is not replaced."""
+    probe = {"exec": {"command": ["true"]}}
+    [container] = pods_of(compiled(train_job(), mpi_runtime(None, node(readinessProbe=probe))))["spec"]["containers"]
+    assert container["readinessProbe"] == probe
+
+
+@pytest.mark.parametrize(("annotations", "kind"), [({}, "ed25519"), ({"muster.dev/ssh-key": "ecdsa"}, "ecdsa")])
+def test_key_is_made_once(annotations: JSON, kind: str) -> None:
+    """The Secret is immutable, created once, goes away with the TrainJob, and comes before the pods."""
+    result = compiled(train_job({"annotations": annotations}), mpi_runtime())
+    [secret] = [each for each in result.components if each.kind == "Secret"]
+    assert (secret.keys, secret.once, secret.stage) == (kind, True, 0)
+    assert (secret.manifest["type"], secret.manifest["immutable"]) == ("kubernetes.io/ssh-auth", True)
+    assert secret.manifest["metadata"]["ownerReferences"][0]["uid"] == "uid"
+
+
+def test_nodes_get_image_env_and_resources_but_not_the_command() -> None:
+    """Processes of the training run on the nodes; what the user starts runs on the launcher only."""
+    trainer = {
+        "image": "mine",
+        "command": ["mpirun", "x"],
+        "env": [{"name": "A", "value": "1"}],
+        "resourcesPerNode": {"limits": {GPU: 1}},
+    }
+    result = compiled(train_job(trainer=trainer), mpi_runtime())
+    [launcher] = pods_of(result, "launcher")["spec"]["containers"]
+    [worker] = pods_of(result)["spec"]["containers"]
+    assert (launcher["command"], worker["command"]) == (["mpirun", "x"], ["/usr/sbin/sshd", "-De"])
+    assert (launcher["image"], worker["image"], env_of(worker)) == ("mine", "mine", {"A": "1"})
+    assert ("resources" in launcher, worker["resources"]) == (False, {"limits": {GPU: 1}})
+
+
+@pytest.mark.parametrize("implementation", ["Intel", "MPICH"])
+def test_nodes_find_the_launcher(implementation: str) -> None:
+    """Where nodes connect back by short name, they search its domain."""
+    result = compiled(train_job(), mpi_runtime(mpiImplementation=implementation))
+    assert pods_of(result)["spec"]["dnsConfig"] == {"searches": ["train.team.svc.cluster.local"]}
+    assert hostfile(result) == ["train-node-0-0.train:1"]
+
+
+def test_job_ends_with_its_launcher() -> None:
+    """As a Job of ours: the launcher comes after the nodes, and its end is the Job's; sshd would never end."""
+    job = next(each for each in compiled(train_job(), mpi_runtime(), "Job").components if each.kind == "Job").manifest
+    tasks = {task["name"]: task for task in job["spec"]["tasks"]}
+    assert tasks["launcher"]["dependsOn"] == {"name": ["node"]}
+    assert tasks["launcher"]["policies"] == [{"event": "TaskCompleted", "action": "CompleteJob"}]
+    assert (tasks["launcher"]["minAvailable"], tasks["node"]["minAvailable"], job["spec"]["minAvailable"]) == (0, 1, 1)
+
+
+def test_labelled_pods_carry_the_hostfile() -> None:
+    """The annotation is mounted at /etc/mpi; the key is the Secret that the user names."""
+    result = shaped(indexed_job(template("mpi", SECRET, {"limits": {GPU: 2}})))
+    assert not result.errors
+    assert result.pod["metadata"]["annotations"]["muster.dev/mpi-hostfile"].splitlines() == [
+        "train-0 slots=2",
+        "train-1.train slots=2",
+        "train-2.train slots=2",
+        "train-3.train slots=2",
+    ]
+    volumes = {volume["name"]: volume for volume in result.pod["spec"]["volumes"]}
+    assert volumes["mpi-ssh-auth"]["secret"]["secretName"] == "keys"
+    [item] = volumes["mpi-hostfile"]["downwardAPI"]["items"]
+    assert item["fieldRef"] == {"fieldPath": "metadata.annotations['muster.dev/mpi-hostfile']"}
+    mounts = {mount["mountPath"] for mount in result.pod["spec"]["containers"][0]["volumeMounts"]}
+    assert mounts == {"/root/.ssh", "/etc/mpi"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "path"),
+    [
+        ({"muster.dev/mpi-implementation": "openmpi"}, "metadata.annotations[muster.dev/mpi-implementation]"),
+        ({"muster.dev/ssh-auth-mount-path": "ssh"}, "metadata.annotations[muster.dev/ssh-auth-mount-path]"),
+        ({"muster.dev/ssh-key": "rsa"}, "metadata.annotations[muster.dev/ssh-key]"),
+        ({"muster.dev/nproc-per-node": "0"}, "metadata.annotations[muster.dev/nproc-per-node]"),
+    ],
+)
+def test_settings_that_mean_nothing(annotations: JSON, path: str) -> None:
+    """Each is refused at its own path."""
+    found = errors_of(compiled(train_job({"annotations": annotations}), mpi_runtime()))
+    # The runtime has an implementation and a path already; the TrainJob's own annotation goes before them.
+    assert [error.partition(": ")[0] for error in found] == [path]
