@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-SUBJECTS = ("planner", "verbs", "memory", "review", "throughput")
+SUBJECTS = ("planner", "verbs", "memory", "review", "throughput", "drain")
 
 
 def main() -> None:
