@@ -1,0 +1,123 @@
+"""Pods of real owners are shaped, and the API server accepts what TrainJobs are compiled to."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from frameworks_world import compiled, env_of, mpi_runtime, replicated_job, runtime, train_job
+
+from certs.ssh import complete
+from muster.runtime.component import Compiled
+
+pytestmark = pytest.mark.plane
+
+JSON = dict[str, Any]
+IMAGE = "registry.k8s.io/pause"
+LABELS = {"app": "train", "muster.dev/framework": "torch"}
+
+
+def workload(kind: str, **spec: Any) -> JSON:
+    """A workload of apps/v1 with two pods that ask for Torch."""
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "main", "image": IMAGE}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "train"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "train"}}, "template": template, **spec},
+    }
+
+
+def test_pods_of_a_stateful_set(kubectl: Any, namespace: str, wait_for: Callable[..., Any]) -> None:
+    """The real controller's pods get their rank from where ordinals start, and rank 0's name from the Service."""
+    wanted = workload(
+        "StatefulSet", serviceName="peers", podManagementPolicy="Parallel", ordinals={"start": 3}, replicas=2
+    )
+    kubectl.create(namespace, wanted)
+
+    def pods() -> list[JSON]:
+        items: list[JSON] = kubectl.json("get", "pods", f"--namespace={namespace}")["items"]
+        return items if len(items) == 2 else []
+
+    found = {pod["metadata"]["name"]: env_of(pod["spec"]["containers"][0]) for pod in wait_for(pods, what="two pods")}
+    assert {name: env["PET_NODE_RANK"] for name, env in found.items()} == {"train-3": "0", "train-4": "1"}
+    assert {env["PET_MASTER_ADDR"] for env in found.values()} == {"train-3.peers"}
+
+
+def test_pods_of_a_deployment(kubectl: Any, namespace: str, wait_for: Callable[..., Any]) -> None:
+    """They are refused, and the ReplicaSet's event says why."""
+    kubectl.create(namespace, workload("Deployment"))
+
+    def event() -> list[str]:
+        items = kubectl.json("get", "events", f"--namespace={namespace}")["items"]
+        return [item["message"] for item in items if item["reason"] == "FailedCreate"]
+
+    [message, *_] = wait_for(event, what="an event of the ReplicaSet")
+    assert "pods of a ReplicaSet (or Deployment) have no index" in message
+
+
+def test_bare_pods(kubectl: Any, namespace: str) -> None:
+    """A pod with rank, size and leader is shaped; without a leader it is refused at the annotation that is missing."""
+    annotations = {"muster.dev/rank": "1", "muster.dev/size": "2", "muster.dev/leader": "one.peers"}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "two", "labels": LABELS, "annotations": annotations},
+        "spec": {"containers": [{"name": "main", "image": IMAGE}]},
+    }
+    kubectl.create(namespace, pod)
+    stored = kubectl.json("get", "pod", "two", f"--namespace={namespace}")
+    assert env_of(stored["spec"]["containers"][0])["PET_MASTER_ADDR"] == "one.peers"
+    del annotations["muster.dev/leader"]
+    said = kubectl("create", f"--namespace={namespace}", "--filename=-", stdin=pod, check=False)
+    assert "metadata.annotations[muster.dev/leader]: Required value: must be the host name of rank 0" in said
+
+
+def node(**fields: Any) -> JSON:
+    """A pod spec that a Job can have."""
+    return {"restartPolicy": "OnFailure", "containers": [{"name": "node", "image": IMAGE, **fields}]}
+
+
+FETCH = {"restartPolicy": "Never", "containers": [{"name": "dataset-initializer", "image": IMAGE}]}
+MPI = mpi_runtime(node(), node(ports=[{"containerPort": 2222}]), mpiImplementation="MPICH")
+TORCH = runtime(
+    {"torch": {}},
+    replicated_job("dataset-initializer", "dataset-initializer", FETCH),
+    replicated_job("node", "trainer", node(), dependsOn=[{"name": "dataset-initializer", "status": "Complete"}]),
+    podGroupPolicy={"volcano": {"networkTopology": {"mode": "soft"}}},
+    jobset={"failurePolicy": {"maxRestarts": 2}},
+)
+RUNTIMES = {"mpi": MPI, "torch": TORCH}
+
+
+def objects_of(result: Compiled) -> list[JSON]:
+    """All components, a JobSet as the Jobs that its controller would make of it."""
+    assert not result.errors
+    objects = []
+    for each in result.components:
+        manifest = complete(each)
+        if each.kind != "JobSet":
+            objects.append(manifest)
+            continue
+        for job in manifest["spec"]["replicatedJobs"]:
+            spec = {**job["template"]["spec"], "completionMode": "Indexed"}
+            metadata = {"name": f"{each.name}-{job['name']}-0"}
+            objects.append({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+    return objects
+
+
+@pytest.mark.parametrize("target", ["Job", "JobSet"])
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_components_are_accepted(kubectl: Any, namespace: str, name: str, target: str) -> None:
+    """Nothing that a TrainJob becomes has an unknown field, a bad value or is refused by admission."""
+    trainer = {"numNodes": 2, "resourcesPerNode": {"limits": {"nvidia.com/gpu": 2}}}
+    initializer = {"initializer": {"dataset": {"storageUri": "hf://data"}}} if name == "torch" else {}
+    job = train_job({"namespace": namespace}, trainer=trainer, **initializer)
+    for manifest in objects_of(compiled(job, RUNTIMES[name], "Job" if target == "Job" else "JobSet")):
+        kubectl(
+            "create",
+            f"--namespace={namespace}",
+            "--dry-run=server",
+            "--validate=strict",
+            "--filename=-",
+            stdin=manifest,
+        )
