@@ -22,6 +22,7 @@ from controller.job.timers import Timer, from_note, still_true, to_note
 from controller.metrics import ACTIONS
 from controller.worker import Retry
 from muster.api.batch import Job, JobStatus
+from muster.api.compat import RESUME_COUNTS, compat
 from muster.api.core import Pod
 
 _SYNC = Match(Action.SYNC_JOB)
@@ -114,6 +115,8 @@ class Actions:
 
     def _carry_out(self, job: Job, action: str, request: Request) -> Job:
         cell = step(job.status.state.phase, action)
+        if action == Action.RESUME_JOB and cell.enter and RESUME_COUNTS in compat(job.metadata):
+            cell = cell._replace(retry=True)
         target = target_of(action, request)
         status = self._entered(job.status, cell, action, request, target)
         after = structs.replace(job, status=status)

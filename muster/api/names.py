@@ -9,6 +9,9 @@ GANG = f"{DOMAIN}/gang"
 TASK_PRIORITY = f"{DOMAIN}/task-priority"
 MANAGED = f"{DOMAIN}/managed"  # "false": leave this alone
 
+# Annotation of users on a Volcano Job: quirks of Volcano that it wants back.
+COMPAT = f"{DOMAIN}/compat"
+
 # Annotations of users: parameters of a gang.
 MIN_MEMBER = f"{DOMAIN}/min-member"
 TOPOLOGY_REQUIRED = f"{DOMAIN}/topology-required"

@@ -10,6 +10,7 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.bus import COMMANDS
+from muster.api.compat import RESUME_COUNTS
 from muster.api.core import CONFIG_MAPS, LEASES, PODS, SERVICES
 from muster.api.gang import gated
 from muster.api.scheduling import POD_GROUPS
@@ -295,3 +296,17 @@ def test_pods_are_members_of_their_gang(story: Story, namespace: str, wait_for: 
         assert annotations[names.NODE] == pod.spec.node_name
         assert annotations[names.EPOCH] == "1"
         assert not gated(pod)
+
+
+def test_resuming_counts_where_the_job_asks_for_it(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """With `muster.dev/compat: resume-counts` the second resume is one restart too many for maxRetry 2."""
+    manifest = job("j", namespace, task("w", 1), maxRetry=2)
+    manifest["metadata"]["annotations"] = {names.COMPAT: RESUME_COUNTS}
+    made = story.create(manifest)
+    for retries, end in ((1, "Running"), (2, "Failed")):
+        wait_for(lambda: story.phase("j") == "Running")
+        story.client.create(COMMANDS, command("AbortJob", made), namespace)
+        wait_for(lambda: story.phase("j") == "Aborted")
+        story.client.create(COMMANDS, command("ResumeJob", made), namespace)
+        wait_for(lambda wanted=end: story.phase("j") == wanted)
+        assert story.job("j").status.retry_count == retries

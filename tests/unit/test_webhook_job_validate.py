@@ -306,6 +306,15 @@ def test_flags_behind_an_unknown_one_count() -> None:
     assert errors(vcjob(task("boss", 1), plugins={"mpi": ["--no-such", "x", "--master=boss"]})) == {}
 
 
+def test_unknown_compat_is_a_warning() -> None:
+    """Quirks that nobody knows are named, with those there are."""
+    manifest = vcjob()
+    manifest["metadata"]["annotations"] = {"muster.dev/compat": "resume-counts, old-bug"}
+    (warning,) = reviewer(QUEUES)(request(manifest)).warnings
+    words = "old-bug means nothing; there are resume-counts, ttl-spares-aborted"
+    assert warning == f"metadata.annotations[muster.dev/compat]: {words}"
+
+
 def test_foreign_scheduler_is_a_warning() -> None:
     """A Job for somebody else's scheduler is let through, and the user is told."""
     verdict = reviewer(QUEUES)(request(vcjob(schedulerName="default-scheduler")))

@@ -7,6 +7,7 @@ from msgspec.json import Decoder
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job
+from muster.api.compat import KNOWN, compat
 from muster.runtime.fields import FieldError
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode, generic
@@ -59,7 +60,7 @@ def check(job: Job) -> list[FieldError]:
 
 def warn(job: Job) -> list[str]:
     """What is allowed but will surprise."""
-    result = warn_plugins(job)
+    result = [*warn_plugins(job), *_warn_compat(job)]
     if job.spec.scheduler_name in names.SCHEDULERS | {""}:
         return result
     warning = (
@@ -67,6 +68,12 @@ def warn(job: Job) -> list[str]:
         f"together; leave it out, or use {names.VOLCANO_SCHEDULER!r}"
     )
     return [*result, warning]
+
+
+def _warn_compat(job: Job) -> list[str]:
+    unknown = sorted(compat(job.metadata) - set(KNOWN))
+    path = f"metadata.annotations[{names.COMPAT}]"
+    return [f"{path}: {', '.join(unknown)} means nothing; there are {', '.join(KNOWN)}"] if unknown else []
 
 
 def _check_counts(job: Job) -> Iterator[FieldError]:
