@@ -17,6 +17,8 @@ from webhook import deadline, review
 from webhook.lookup import Lookups
 from webhook.mutate import job as mutate_job
 from webhook.mutate import pod as mutate_pod
+from webhook.mutate import podgroup as mutate_podgroup
+from webhook.mutate import queue as mutate_queue
 from webhook.mutate import trainjob as mutate_trainjob
 from webhook.mutate import workload as mutate_workload
 from webhook.review import BadReviewError, Handler, MalformedError
@@ -46,12 +48,14 @@ def routes(lookups: Lookups, framework: Framework) -> dict[str, Handler]:
     return {
         "/mutate/job": mutate_job.review,
         "/mutate/workload": mutate_workload.reviewer(lookups.namespaces),
+        "/mutate/podgroup": mutate_podgroup.reviewer(lookups.namespaces),
+        "/mutate/queue": mutate_queue.review,
         "/mutate/pod": mutate_pod.reviewer(lookups, framework),
         f"/mutate{_TRAINER}-trainjob": mutate_trainjob.reviewer(lookups.namespaces, time.time),
         f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework),
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime),
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime),
-        "/validate/job": validate_job.reviewer(queues),
+        "/validate/job": validate_job.reviewer(queues, lookups.trials),
         "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
         "/validate/podgroup": validate_podgroup.reviewer(queues),
         "/validate/queue": validate_queue.reviewer(queues),
@@ -105,6 +109,9 @@ def _decide(route: str, handler: Handler, request: AdmissionRequest) -> tuple[by
         verdict = handler(request)
     except (MalformedError, msgspec.ValidationError) as error:
         bound.warning("malformed object", why=str(error))
+        return review.failure(request, HTTPStatus.BAD_REQUEST, f"the object can not be read: {error}"), "denied"
+    except ValueError as error:  # a quantity or time that cannot be read, wherever in the object
+        bound.warning("malformed value", exc_info=True)
         return review.failure(request, HTTPStatus.BAD_REQUEST, f"the object can not be read: {error}"), "denied"
     except APIError as error:
         bound.warning("look-up failed", why=str(error))

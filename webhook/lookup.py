@@ -23,6 +23,7 @@ from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from webhook import deadline
+from webhook.trial import DryRuns, Trials
 
 T = TypeVar("T", bound=Object)
 Runtime = TrainingRuntime | ClusterTrainingRuntime
@@ -59,6 +60,9 @@ class Namespaces(Protocol):
         `with_queue`: the API server has seen the queue label there, so a cache without it is behind.
         """
 
+    def annotations(self, name: str) -> Mapping[str, str]:
+        """The annotations of a namespace, none if it is gone; APIError if that could not be found out."""
+
 
 class Runtimes(Protocol):
     """What TrainJobs run on."""
@@ -75,6 +79,8 @@ class Lookups:
     owners: Owners
     namespaces: Namespaces
     runtimes: Runtimes
+    trials: Trials | None = None
+    """None where there is no API server to try pods on."""
 
 
 class Cached(Generic[T]):
@@ -156,6 +162,11 @@ class NamespaceLookup:
             found = self.cached.live(name)
         return found.metadata.labels if found else {}
 
+    def annotations(self, name: str) -> Mapping[str, str]:
+        """See `Namespaces`."""
+        found = self.cached.get(name)
+        return found.metadata.annotations if found else {}
+
 
 class RuntimeLookup:
     """`Runtimes` from the API server."""
@@ -177,7 +188,7 @@ class ClusterLookups:
     def __init__(self, client: Client) -> None:
         queues, owners = QueueLookup(client), OwnerLookup(client)
         namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
-        self.lookups = Lookups(queues, owners, namespaces, runtimes)
+        self.lookups = Lookups(queues, owners, namespaces, runtimes, DryRuns(client))
         self.caches: list[Cached[Any]] = [
             queues.cached,
             namespaces.cached,

@@ -80,12 +80,15 @@ _NEEDS_A_PLACE = (
         f"!has(object.spec.schedulerName) || object.spec.schedulerName in {_SCHEDULERS}",
     ),
 )
+_IS_A_USERS = (("has-no-owner", "!has(object.metadata.ownerReferences)"),)
 _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
 
 # Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here. No pod is in
 # two entries. The one by namespace comes last: its patch adds the label that the first one selects.
 _MUTATING = (
     _Entry("jobs.batch-volcano-sh", "/mutate/job", _VOLCANO_BATCH, "jobs"),
+    _Entry("podgroups", "/mutate/podgroup", _VOLCANO_SCHEDULING, "podgroups", conditions=_IS_A_USERS),
+    _Entry("queues", "/mutate/queue", _VOLCANO_SCHEDULING, "queues"),
     _trainer("mutate", "trainjob"),
     _Entry("jobs.batch", "/mutate/workload", _BATCH_JOBS, "jobs", conditions=(("asks-for-muster", _JOB_ASKS),)),
     _Entry(

@@ -98,6 +98,14 @@ class _Namespaces(_Nearby):
             return labels
         return self._cluster.namespaces.labels(name, with_queue=False) if self._cluster else {}
 
+    def annotations(self, name: str) -> Mapping[str, str]:
+        """See webhook.lookup.Namespaces."""
+        document = self._manifests.find("Namespace", name)
+        if document:
+            annotations: Mapping[str, str] = document["metadata"].get("annotations") or {}
+            return annotations
+        return self._cluster.namespaces.annotations(name) if self._cluster else {}
+
 
 class _Runtimes(_Nearby):
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:

@@ -19,6 +19,8 @@ Exception
 
 # ruff: noqa: N818 - the names are the API server's own words for these answers
 
+from typing import Any
+
 import msgspec
 
 from muster.api.meta import Status
@@ -32,7 +34,8 @@ class APIError(Exception):
     """A request that did not succeed.
 
     `status` is the HTTP code (0 without an answer), `reason` the API server's word for it, `message` its sentence and
-    `where` the request. `retry_after_s` is how long the server wishes to be left alone, if it said so.
+    `where` the request. `retry_after_s` is how long the server wishes to be left alone, and `details` are what it says
+    field by field, if it does.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class APIError(Exception):
         reason: str = "",
         where: str = "",
         retry_after_s: float | None = None,
+        details: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -50,6 +54,7 @@ class APIError(Exception):
         self.message = message
         self.where = where
         self.retry_after_s = retry_after_s
+        self.details = details
 
     def __str__(self) -> str:
         what = " ".join(part for part in (str(self.status or ""), self.reason) if part)
@@ -135,4 +140,5 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
         reason=answer.reason,
         where=where,
         retry_after_s=float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None,
+        details=answer.details,
     )

@@ -64,6 +64,10 @@ class NamespaceWorld:
     def __init__(self, **labels: dict[str, str]) -> None:
         self._labels = labels
 
+    def annotations(self, name: str) -> dict[str, str]:
+        """See webhook.lookup.Namespaces; of namespace `team` those are what a test needs."""
+        return {"scheduling.volcano.sh/queue-name": "a"} if name == "team" else {}
+
     def labels(self, name: str, *, with_queue: bool) -> dict[str, str]:  # noqa: ARG002 # there is no cache here
         """See webhook.lookup.Namespaces."""
         return self._labels.get(name, {})

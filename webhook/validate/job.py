@@ -8,9 +8,11 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job
 from muster.api.compat import KNOWN, compat
-from muster.runtime.fields import FieldError
+from muster.runtime.fields import FieldError, Findings
+from muster.runtime.workload import template_of
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode, generic
+from webhook.trial import Trials
 from webhook.validate.job_names import check_names
 from webhook.validate.job_plugins import check_plugins, warn_plugins
 from webhook.validate.job_policies import check_policies
@@ -18,19 +20,25 @@ from webhook.validate.job_tasks import check_dependencies, check_task
 from webhook.validate.job_update import check_update
 from webhook.validate.job_volumes import check_volumes
 from webhook.validate.queue_name import unusable_queue
+from webhook.validate.templates import check_templates
 from webhook.validate.topology import check_topology
 
 _JOB = Decoder(Job)
 
 
-def reviewer(queues: Queues) -> Handler:
-    """The handler for Jobs, on CREATE and UPDATE."""
+def reviewer(queues: Queues, trials: Trials | None = None) -> Handler:
+    """The handler for Jobs, on CREATE and UPDATE; templates, which cannot change, are tried on CREATE."""
 
     def review(request: AdmissionRequest) -> Verdict:
         job = decode(request.object, _JOB)
+        for task in job.spec.tasks:
+            template_of(task.template)  # so that nobody below stumbles over its shape
         if request.operation == "UPDATE":
             return _review_update(request, job)
-        return Verdict(errors=[*check(job), *unusable_queue("spec.queue", job.spec.queue, queues)], warnings=warn(job))
+        found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, queues)], warn(job))
+        if trials:
+            found.add(check_templates(job, request.namespace, trials))
+        return Verdict(errors=found.errors, warnings=found.warnings)
 
     return review
 

@@ -1,11 +1,14 @@
-"""A PodGroup: its queue exists, and takes new work unless a workload that was checked already owns the group."""
+"""A PodGroup: its amounts can be read, and its queue takes new work unless a workload that was checked owns it."""
 
 from collections.abc import Iterator
 
 from msgspec.json import Decoder
 
+from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.scheduling import PodGroup
+from muster.resources.quantity import parse
+from muster.resources.vector import CPU
 from muster.runtime.fields import FieldError
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode
@@ -29,7 +32,16 @@ def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
     spec = group.spec
     # A workload's group is made again after a restart, also when its queue was closed meanwhile.
     check_queue = unknown_queue if group.metadata.controller else unusable_queue
-    yield from check_queue("spec.queue", spec.queue, queues)
+    yield from check_queue("spec.queue", spec.queue or names.DEFAULT_QUEUE, queues)
     yield from check_topology(spec.network_topology, "spec.networkTopology")
     for index, policy in enumerate(spec.sub_group_policy):
         yield from check_topology(policy.network_topology, f"spec.subGroupPolicy[{index}].networkTopology")
+    for task, minimum in spec.min_task_member.items():
+        if minimum < 0:
+            yield FieldError(f"spec.minTaskMember[{task}]", "must not be negative", minimum)
+    for name, quantity in (spec.min_resources or {}).items():
+        try:
+            # Names of a quota: requests.cpu is an amount of CPU too.
+            parse(quantity, milli=name.rpartition(".")[2] == CPU)
+        except ValueError as error:
+            yield FieldError(f"spec.minResources[{name}]", str(error), quantity)

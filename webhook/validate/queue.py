@@ -1,20 +1,20 @@
-"""A Queue: its amounts fit into each other, its parent exists, and what others stand on is not deleted."""
+"""A Queue: its amounts fit into each other and into the tree, and what others stand on is not deleted."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
-from muster.api.core import Quantities
 from muster.api.scheduling import Queue
-from muster.resources.quantity import parse
-from muster.resources.vector import CPU
 from muster.runtime.fields import FieldError
 from webhook.lookup import Queues
+from webhook.mutate.queue import HIERARCHY, WEIGHTS
 from webhook.review import Handler, Verdict, decode
+from webhook.validate.queue_amounts import CAPABILITY, DESERVED, GUARANTEE, check_within, read_amounts, within
+from webhook.validate.queue_hierarchy import check_hierarchy
+from webhook.validate.queue_tree import check_neighbours, check_parent
 
-LARGEST_DEPTH = 5
 _QUEUE = Decoder(Queue)
 
 
@@ -24,7 +24,10 @@ def reviewer(queues: Queues) -> Handler:
     def review(request: AdmissionRequest) -> Verdict:
         if request.operation == "DELETE":
             return Verdict(errors=list(check_delete(request.name, queues)))
-        return Verdict(errors=list(check(decode(request.object, _QUEUE), queues)))
+        queue = decode(request.object, _QUEUE)
+        if request.operation == "UPDATE":
+            return Verdict(errors=list(check_update(decode(request.old_object, _QUEUE), queue, queues)))
+        return Verdict(errors=list(check(queue, queues)))
 
     return review
 
@@ -39,71 +42,37 @@ def check_delete(name: str, queues: Queues) -> Iterator[FieldError]:
         yield FieldError("metadata.name", message, reason="Forbidden")
 
 
-def check(queue: Queue, queues: Queues) -> Iterator[FieldError]:
-    """Everything that is wrong with a new or changed queue."""
-    spec = queue.spec
-    amounts: dict[str, Mapping[str, int]] = {}
-    for path, quantities in (
-        ("spec.capability", spec.capability),
-        ("spec.deserved", spec.deserved),
-        ("spec.guarantee.resource", spec.guarantee.resource),
-    ):
-        amounts[path], errors = _amounts(path, quantities)
-        yield from errors
-    yield from _check_within(amounts, "spec.guarantee.resource", "spec.deserved", needs_limit=True)
-    yield from _check_within(amounts, "spec.deserved", "spec.capability", needs_limit=False)
-    yield from _check_parent(queue, queues)
-
-
-def _amounts(path: str, quantities: Quantities) -> tuple[dict[str, int], list[FieldError]]:
-    amounts: dict[str, int] = {}
-    errors = []
-    for name, quantity in quantities.items():
-        try:
-            amounts[name] = parse(quantity, milli=name == CPU)
-        except ValueError as error:
-            errors.append(FieldError(f"{path}[{name}]", str(error), quantity))
-        else:
-            if amounts[name] < 0:
-                errors.append(FieldError(f"{path}[{name}]", "must not be negative", quantity))
-    return amounts, errors
-
-
-def _check_within(
-    amounts: Mapping[str, Mapping[str, int]], path: str, limit_path: str, *, needs_limit: bool
-) -> Iterator[FieldError]:
-    """Each amount under `path` is at most the one under `limit_path`."""
-    limits = amounts[limit_path]
-    for name, amount in amounts[path].items():
-        if name in limits and amount > limits[name]:
-            yield FieldError(f"{path}[{name}]", f"must not be greater than {limit_path}[{name}]", _shown(name, amount))
-        elif name not in limits and needs_limit and amount:
-            message = f"{limit_path}[{name}] must be set too, and be at least as large"
-            yield FieldError(f"{path}[{name}]", message, _shown(name, amount))
-
-
-def _shown(name: str, amount: int) -> str:
-    return f"{amount}m" if name == CPU else str(amount)
-
-
-def _check_parent(queue: Queue, queues: Queues) -> Iterator[FieldError]:
-    """The chain of parents ends at the root after a few steps."""
-    name, parent = queue.metadata.name, queue.spec.parent
-    if name == names.ROOT_QUEUE or parent in {"", names.ROOT_QUEUE}:
+def check_update(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]:
+    """A queue may be edited in every state. Where nothing changes that is looked at here, nothing is refused."""
+    said = (HIERARCHY, WEIGHTS)
+    kept = all(old.metadata.annotations.get(key) == new.metadata.annotations.get(key) for key in said)
+    if new.metadata.deletion_timestamp or (old.spec == new.spec and kept):
         return
-    trail = [name]
-    while parent not in {"", names.ROOT_QUEUE}:
-        if parent in trail:
-            message = f"a queue can not be its own ancestor: {' is below '.join([*trail, parent])}"
-            yield FieldError("spec.parent", message, queue.spec.parent)
-            return
-        found = queues.get(parent)
-        if found is None:
-            message = f"queue {parent} does not exist; create it first"
-            yield FieldError("spec.parent", message, queue.spec.parent, "NotFound")
-            return
-        trail.append(parent)
-        parent = found.spec.parent
-    if len(trail) > LARGEST_DEPTH:
-        message = f"at most {LARGEST_DEPTH} levels are allowed below the root: {' is below '.join(trail)}"
-        yield FieldError("spec.parent", message, queue.spec.parent)
+    if new.metadata.name == names.ROOT_QUEUE:
+        yield from _check_root(old, new)
+    yield from check(new, queues, moved=old.spec.parent != new.spec.parent)
+
+
+def check(queue: Queue, queues: Queues, *, moved: bool = True) -> Iterator[FieldError]:
+    """Everything that is wrong with a queue; `moved`: it is new where it is in the tree."""
+    amounts, errors = read_amounts(queue)
+    yield from errors
+    yield from check_within(amounts, GUARANTEE, within(DESERVED), needs_limit=True)
+    yield from check_within(amounts, DESERVED, within(CAPABILITY), needs_limit=False)
+    yield from check_hierarchy(queue, queues)
+    wrong = list(check_parent(queue, queues, moved=moved))
+    yield from wrong
+    if not wrong:
+        yield from check_neighbours(queue, amounts, queues)
+
+
+def _check_root(old: Queue, new: Queue) -> Iterator[FieldError]:
+    """The root is the cluster: what it has is not for users to say."""
+    for path, was, is_ in (
+        (CAPABILITY, old.spec.capability, new.spec.capability),
+        (DESERVED, old.spec.deserved, new.spec.deserved),
+        (GUARANTEE, old.spec.guarantee.resource, new.spec.guarantee.resource),
+    ):
+        if was != is_:
+            message = "of the root queue can not be changed: it is what the cluster has"
+            yield FieldError(path, message, reason="Forbidden")
