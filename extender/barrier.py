@@ -41,8 +41,11 @@ class _Meeting:
 class Barrier:
     """All meetings. `clock` is monotonic seconds; `timeout_s` is counted from the first arrival."""
 
-    def __init__(self, *, timeout_s: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, *, timeout_s: float, clock: Callable[[], float], on_arrival: Callable[[], None] = lambda: None
+    ) -> None:
         self._timeout_s = timeout_s
+        self._on_arrival = on_arrival
         self._clock = clock
         self._changed = threading.Condition()
         self._meetings: dict[tuple[str, int], _Meeting] = {}
@@ -61,6 +64,7 @@ class Barrier:
             meeting.waiting += 1
             if enough(frozenset(meeting.arrived)):
                 self._end(key, meeting, Outcome.RELEASED)
+            self._on_arrival()
             HELD.inc()
             try:
                 return self._wait(key, meeting)
@@ -79,6 +83,11 @@ class Barrier:
         with self._changed:
             for key in list(self._meetings):
                 self._end(key, self._meetings[key], Outcome.CANCELLED)
+
+    def arrived(self) -> dict[str, frozenset[Member]]:
+        """Gang UID → members that wait at this moment."""
+        with self._changed:
+            return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}
 
     def held(self, gang_uid: str) -> int:
         """Members of a gang that wait at this moment."""

@@ -65,7 +65,6 @@ class Committer:
         self._each("placement", lambda place: self._place(session, place), _of(session, decisions.Place))
         self._write_statuses(session)
         self._each("release", self._release, _of(session, decisions.Release))
-        self._each("nudge", self._nudge, _of(session, decisions.Nudge))
         self._each("eviction", self._evict, _of(session, decisions.Evict))
 
     def _each(self, what: str, fn: Callable[[D], None], items: Iterable[D]) -> None:
@@ -246,14 +245,6 @@ class Committer:
         new = self._client.merge_patch(PODS, pod.name, body, pod.namespace)
         with self._cluster.lock:
             self._cluster.state.on_pod(None, new)
-
-    def _nudge(self, nudge: decisions.Nudge) -> None:
-        pod, now = nudge.pod, self._clock()
-        if self._not_before.get(f"nudged/{pod.uid}", 0.0) > now:
-            return
-        self._not_before[f"nudged/{pod.uid}"] = now + RETRY_S
-        body = {"metadata": {"uid": pod.uid, "annotations": {names.NUDGE: format_time(now, micros=True)}}}
-        self._client.merge_patch(PODS, pod.name, body, pod.namespace)
 
     def _evict(self, evict: decisions.Evict) -> None:
         pod = evict.pod

@@ -62,7 +62,7 @@ class Extender:
             client, options.lease_namespace, options.lease_name, options.identity_prefix, clock=time.monotonic
         )
         self._recorder = Recorder(client, "muster-extender", clock=time.time)
-        self._barrier = Barrier(timeout_s=options.barrier_timeout_s, clock=time.monotonic)
+        self._barrier = Barrier(timeout_s=options.barrier_timeout_s, clock=time.monotonic, on_arrival=self._wake)
         self._cluster = Cluster(client, wake=self._wake)
         self._committer = Committer(client, self._cluster, self._barrier, self._recorder, clock=time.time)
         actions, plugins = config.build(options.scheduler_config, Registry(PLUGINS, ACTIONS))
@@ -72,6 +72,7 @@ class Extender:
             actions,
             plugins,
             active=self._active,
+            arrived=self._barrier.arrived,
             clock=time.time,
             monotonic=time.monotonic,
             recovery_s=options.recovery_timeout_s,

@@ -15,6 +15,7 @@ from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Plugin, run
 from extender.framework.session import Session
 from extender.framework.snapshot import Snapshot, take
+from muster.api.gang import Member
 
 log = structlog.get_logger()
 CYCLE = Histogram(
@@ -38,6 +39,7 @@ class Planner:
         plugins: list[Plugin],
         *,
         active: Callable[[], bool],
+        arrived: Callable[[], dict[str, frozenset[Member]]],
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         recovery_s: float = 30.0,
@@ -53,6 +55,7 @@ class Planner:
         self.session: Session | None = None
         """The last cycle."""
         self._active = active
+        self._arrived = arrived
         self._clock = clock
         self._monotonic = monotonic
         self._causes = Causes()
@@ -107,6 +110,7 @@ class Planner:
         session = Session(snapshot, now=now, causes=self._causes)
         session.avoided = self._still_avoided(snapshot, now)
         session.staleness_grace_s = self._staleness_grace_s
+        session.arrived = self._arrived()
         run(session, self._actions, self._plugins)
         self.pages, self.session = session.ask("http_handler"), session
         self._remember_avoided(session, now)

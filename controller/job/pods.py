@@ -15,7 +15,7 @@ from controller.job.sync import Seat
 from muster.api import names
 from muster.api.batch import Job
 from muster.api.gang import pinned_affinity
-from muster.api.placement import Placement, node_of
+from muster.api.placement import Placement, pin_of
 
 Manifest = dict[str, Any]
 
@@ -94,7 +94,7 @@ def usable(placement: Placement | None, pod_group_uid: str) -> bool:
 def seated(manifest: Manifest, seat: Seat, placement: Placement | None) -> Manifest:
     """The pod, pinned to the node that the (usable) placement has for it, or gated; changed in place."""
     spec = manifest["spec"]
-    node = node_of(placement, seat.task.name, seat.index) if placement else None
+    node = pin_of(placement, seat.task.name, seat.index) if placement else None
     if placement is None or node is None:
         spec["schedulingGates"] = [*(spec.get("schedulingGates") or []), {"name": names.GATE}]
         return manifest

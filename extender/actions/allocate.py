@@ -210,8 +210,13 @@ def _runs(session: Session, gang: GangView, operations: list[Operation]) -> list
     for operation in operations:
         node = session.snapshot.name(operation.column)
         seats[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
+    followers = {pod_set.name for pod_set in gang.pod_sets if _follows(pod_set)}
     return [
-        PodSetPlacement(name=name, runs=runs_of([taken.get(rank, "") for rank in range(max(taken) + 1)]))
+        PodSetPlacement(
+            name=name,
+            runs=runs_of([taken.get(rank, "") for rank in range(max(taken) + 1)]),
+            held=name in followers and len(followers) < len(seats),
+        )
         for name, taken in seats.items()
         if taken
     ]

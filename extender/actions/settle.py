@@ -66,10 +66,19 @@ def _follow(session: Session, gang: GangView) -> None:
     if trouble:
         _give_up(session, gang, placement, trouble)
         return
+    held = _held(session, gang, placement, missing)
     for member, node in missing.items():
         pod = _waiting(gang, member)
-        if pod and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
+        if pod and member.pod_set not in held and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
             session.decide(decisions.Release(gang, pod, node, placement.spec.epoch))
+
+
+def _held(session: Session, gang: GangView, placement: Placement, missing: dict[Member, str]) -> set[str]:
+    """Pod sets that are held back until every member of the others has a node or stands at the barrier."""
+    held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
+    arrived = session.arrived.get(gang.uid, frozenset())
+    on_their_way = any(member.pod_set not in held and member not in arrived for member in missing)
+    return held if on_their_way else set()
 
 
 def _missing(gang: GangView, placement: Placement) -> dict[Member, str]:
@@ -89,10 +98,8 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
     for member, node in missing.items():
         pod = _waiting(gang, member)
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch:
-            if pod.cls.neighbours.together or pod.cls.neighbours.spreads:
-                session.decide(decisions.Nudge(gang, pod))  # it may only have come before those that it follows
-                continue
-            session.avoided.setdefault(gang.key, set()).add(node)
+            if not pod.cls.neighbours:  # else it may only have come before those that it minds
+                session.avoided.setdefault(gang.key, set()).add(node)
             return f"kube-scheduler refused {pod.name} on node {node}"
         column = session.snapshot.table.index.get(node)
         if column is None or column >= len(session.snapshot.nodes):

@@ -65,12 +65,4 @@ class Release:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Nudge:
-    """Make kube-scheduler try a refused pod again: its neighbours may have their nodes by now."""
-
-    gang: GangView
-    pod: PodRecord
-
-
-Decision = Nudge | Release | Place | Settle | Enqueue | Unschedulable | Evict
+Decision = Release | Place | Settle | Enqueue | Unschedulable | Evict

@@ -14,6 +14,7 @@ from extender.framework.hooks import AGGREGATES, HOOKS, Causes, Codes, Hook, Rul
 from extender.framework.nodes import Amounts
 from extender.framework.podclass import PodClass
 from extender.framework.snapshot import Snapshot
+from muster.api.gang import Member
 
 if TYPE_CHECKING:
     from extender.framework.statement import Operation
@@ -35,6 +36,8 @@ class Session:
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle let in."""
+        self.arrived: dict[str, frozenset[Member]] = {}
+        """Gang UID → members that kube-scheduler has placed and that wait for the others."""
         self.avoided: dict[str, set[str]] = {}
         """Gang key → nodes that refused a member of it lately."""
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}

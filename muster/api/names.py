@@ -23,7 +23,6 @@ GATE = f"{DOMAIN}/gang"  # scheduling gate: waits until the gang has a placement
 EPOCH = f"{DOMAIN}/epoch"  # annotation: the placement's epoch that pinned or bound this pod
 NODE = f"{DOMAIN}/node"  # annotation: the node that this pod is pinned to
 LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it does not count yet (dependsOn)
-NUDGE = f"{DOMAIN}/nudge"  # annotation: its change makes kube-scheduler try a pod again
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
 
 # Marker resources: where a cluster's own scheduler asks Muster too, only pods that request these are asked about. One

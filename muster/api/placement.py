@@ -28,6 +28,8 @@ class PodSetPlacement(Wire):
     """The task, or `pods` for workloads without tasks."""
     runs: list[NodeRun] = field(default_factory=list)
     """Nodes in rank order."""
+    held: bool = False
+    """Its pods are born gated: they follow others, and are let go when those have arrived at their nodes."""
 
 
 class PlacementSpec(Wire):
@@ -88,6 +90,12 @@ def node_of(placement: Placement, pod_set: str, index: int) -> str | None:
                 index -= run.count
             return None
     return None
+
+
+def pin_of(placement: Placement, pod_set: str, index: int) -> str | None:
+    """The node that a member is born pinned to; None if it has no place, or is held until others have arrived."""
+    held = any(candidate.held for candidate in placement.spec.pod_sets if candidate.name == pod_set)
+    return None if held else node_of(placement, pod_set, index)
 
 
 def runs_of(nodes: list[str]) -> list[NodeRun]:

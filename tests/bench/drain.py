@@ -1,6 +1,6 @@
 """How fast a backlog of gangs drains, against plain pods of a stock kube-scheduler, in turns in one run.
 
-Both start with the backlog before them; time counts from the first binding to the last. Muster's share holds all that it
+Both start with the backlog before them; time counts from the first binding to the last. Muster's share holds all it
 does for a gang whose pods exist: plan, placement, gate off and pin on, filter, barrier, bind.
 """
 

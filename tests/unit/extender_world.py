@@ -21,7 +21,7 @@ from extender.plugins.predicates import Predicates
 from extender.plugins.priority import Priority
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
-from muster.api.gang import pinned_affinity
+from muster.api.gang import Member, pinned_affinity
 from muster.api.meta import ObjectMeta, OwnerReference, format_time
 from muster.api.placement import Placement, PlacementSpec, PlacementStatus, nodes_of
 from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
@@ -63,6 +63,7 @@ class World:
         self.causes = Causes()
         self.now = NOW
         self.half_since: dict[str, float] = {}
+        self.arrived: dict[str, frozenset[Member]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
         self._versions = count(1)
         self.queue("default")
@@ -173,6 +174,7 @@ class World:
         if self.checked:
             assert self.state.differences() == []
         session = Session(take(self.state), now=self.now, causes=self.causes)
+        session.arrived = self.arrived
         for plugin in self.plugins:
             plugin.on_session_open(session)
         for action in actions:

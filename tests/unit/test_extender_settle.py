@@ -4,6 +4,7 @@ from extender_world import World, of, seats
 
 from extender.framework import decisions
 from extender.framework.state import State
+from muster.api.gang import Member
 from muster.api.placement import Placement
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -179,3 +180,19 @@ def test_members_restarted_one_after_the_other_do_not_wait_for_each_other() -> N
     gang = world.state.gang(key)
     assert gang is not None
     assert gang.started
+
+
+def test_pods_that_follow_others_are_released_when_those_have_arrived() -> None:
+    """kube-scheduler knows the master's node once its bind call stands at the barrier."""
+    world = World()
+    world.nodes(2)
+    key = world.gang("a", {"master": (1, GPU8), "worker": (1, GPU8)})
+    world.plan()
+    written = placement(world, key)
+    for pod_set in written.spec.pod_sets:
+        pod_set.held = pod_set.name == "worker"
+    world.pod(key, "master", 0, GPU8, pin="node-0", epoch=1)
+    world.pod(key, "worker", 0, GPU8, gated=True)
+    assert not of(world.plan(), decisions.Release)
+    world.arrived = {written.spec.pod_group_uid: frozenset({Member("master", 0)})}
+    assert [release.pod.name for release in of(world.plan(), decisions.Release)] == ["a-worker-0"]
