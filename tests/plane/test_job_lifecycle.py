@@ -10,7 +10,7 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.bus import COMMANDS
-from muster.api.compat import RESUME_COUNTS
+from muster.api.compat import RESUME_COUNTS, TTL_SPARES_ABORTED
 from muster.api.core import CONFIG_MAPS, LEASES, PODS, SERVICES
 from muster.api.gang import gated
 from muster.api.scheduling import POD_GROUPS
@@ -310,3 +310,33 @@ def test_resuming_counts_where_the_job_asks_for_it(story: Story, namespace: str,
         story.client.create(COMMANDS, command("ResumeJob", made), namespace)
         wait_for(lambda wanted=end: story.phase("j") == wanted)
         assert story.job("j").status.retry_count == retries
+
+
+def test_a_partition_is_restarted_alone(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """A pod of the second partition is evicted: its neighbour comes again, too, and nobody else."""
+    parts = {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 3}
+    restarted = task("w", 6, partitionPolicy=parts, policies=[policy("RestartPartition", "PodEvicted")])
+    made = story.create(job("j", namespace, restarted, task("v", 1), policies=[policy("AbortJob", "*")]))
+    wait_for(lambda: story.phase("j") == "Running")
+    (sub_group,) = story.client.get(POD_GROUPS, f"j-{made.metadata.uid}", namespace).spec.sub_group_policy
+    assert (sub_group.name, sub_group.sub_group_size, sub_group.min_sub_groups) == ("w", 2, 3)
+    labels = {pod.metadata.name: pod.metadata.labels.get("volcano.sh/partition-id") for pod in story.alive()}
+    assert labels == {"j-v-0": None, **{f"j-w-{index}": str(index // 2) for index in range(6)}}
+    story.client.delete(PODS, "j-w-2", namespace, grace_period_s=0)
+    wait_for(lambda: [len(story.ran[name]) for name in ("j-w-2", "j-w-3")] == [2, 2] and story.phase("j") == "Running")
+    assert {name for name, uids in story.ran.items() if len(uids) > 1} == {"j-w-2", "j-w-3"}
+    assert story.job("j").status.retry_count == 1
+
+
+def test_every_end_is_followed_by_deletion(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """TtlSecondsAfterFinished also counts from an abort; the Job that asks otherwise stays."""
+    made = story.create(job("j", namespace, task("w", 1), ttlSecondsAfterFinished=1))
+    manifest = job("spared", namespace, task("w", 1), ttlSecondsAfterFinished=1)
+    manifest["metadata"]["annotations"] = {names.COMPAT: TTL_SPARES_ABORTED}
+    spared = story.create(manifest)
+    wait_for(lambda: {story.phase("j"), story.phase("spared")} == {"Running"})
+    for one in (spared, made):
+        story.client.create(COMMANDS, command("AbortJob", one), namespace)
+    wait_for(lambda: gone(story, JOBS, "j"))
+    assert story.phase("spared") == "Aborted"
+    assert story.job("spared").status.running_duration
