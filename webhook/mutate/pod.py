@@ -6,6 +6,7 @@ import msgspec
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
+from muster.api.core import PodSpec
 from muster.api.meta import ObjectMeta
 from muster.runtime.fields import FieldError
 from muster.runtime.framework import Framework
@@ -32,6 +33,7 @@ def mutate(pod: dict[str, Any], namespace: str, lookups: Lookups, framework: Fra
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if asks.opted_out(meta.labels):
         return Verdict()
+    msgspec.convert(pod.get("spec") or {}, PodSpec)  # so that nobody below stumbles over its shape
     patch = Patch(pod)
     errors: list[FieldError] = []
     warnings: list[str] = []
@@ -51,7 +53,7 @@ def _asked(pod: dict[str, Any], meta: ObjectMeta, namespace: str, namespaces: Na
     """Who asks for a queue: the pod, else its namespace."""
     if asks.decided(meta.labels):
         return asks.by_itself(meta.labels)
-    spec = msgspec.convert(pod.get("spec") or {}, dict[str, Any])
+    spec = pod.get("spec") or {}
     if not asks.takes_defaults(spec, meta):
         return None
     # Without a framework there is no other reason to send us this pod than its namespace.

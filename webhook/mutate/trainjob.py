@@ -41,9 +41,9 @@ def reviewer(namespaces: Namespaces, clock: Callable[[], float]) -> Handler:
 
 def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
     """Sets `time` where a patch is new and has none, where it has changed, and back where it has not."""
-    before = {entry.get("manager"): entry for entry in _patches(old)}
+    before = {_manager(entry): entry for entry in _patches(old)}
     for index, entry in enumerate(_patches(job)):
-        known = before.get(entry.get("manager"))
+        known = before.get(_manager(entry))
         if known is None:
             wanted = entry.get("time") or now
         else:
@@ -68,6 +68,10 @@ def _inherit(job: JSON, namespace: str, namespaces: Namespaces, patch: Patch) ->
 def _patches(job: JSON) -> list[JSON]:
     spec = msgspec.convert(job.get("spec") or {}, JSON)
     return msgspec.convert(spec.get(_PATCHES) or [], list[JSON])
+
+
+def _manager(entry: JSON) -> str:
+    return msgspec.convert(entry.get("manager"), str)
 
 
 def _content(entry: Mapping[str, Any]) -> JSON:

@@ -13,7 +13,7 @@ from muster.api.trainer import ANCESTOR, DATASET_INITIALIZER, MODEL_INITIALIZER,
 from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.fields import FieldError
 from webhook.review import Handler, Verdict, decode
-from webhook.validate.trainjob import deprecation
+from webhook.validate.trainjob import MOST_NODES, deprecation
 
 CONTAINERS: Mapping[str, str] = {
     TRAINER: NODE,
@@ -46,6 +46,9 @@ def check(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldEr
         yield from _check_step(job, path)
         yield from _check_order(job, path, seen)
         seen.add(job.name)
+    count = runtime.spec.ml_policy.num_nodes if runtime.spec.ml_policy else None
+    if count is not None and not 0 <= count <= MOST_NODES:
+        yield FieldError("spec.mlPolicy.numNodes", f"must be a number from 0 to {MOST_NODES}", count)
     policy = runtime.spec.pod_group_policy
     if policy and policy.coscheduling and policy.volcano:
         yield FieldError(

@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterator
 from http import HTTPStatus
 
+import msgspec
 from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
+from muster.api.core import ResourceRequirements
 from muster.api.meta import Object
+from muster.api.runtimepatch import PodSpecPatch, ReplicatedJobPatch
 from muster.api.trainer import DEPRECATED, GROUP, SUPPORT, RuntimeRef, TrainJob
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.runtime.fields import FieldError, Findings
@@ -24,17 +27,24 @@ from webhook.validate.queue_name import unusable_queue
 
 REFERENCE = "spec.runtimeRef"
 LONGEST_HOST_NAME = 63
+MOST_NODES = 100_000
 _KINDS = (CLUSTER_TRAINING_RUNTIMES.kind, TRAINING_RUNTIMES.kind)
 _DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _MANAGER = re.compile(rf"{_DOMAIN}/[-A-Za-z0-9/_.~%!$&'()*+,;=:@]+", re.ASCII)
 _JOB = Decoder(TrainJob)
 
 
+class _Named(msgspec.Struct):
+    """An entry of a list whose entries are told apart by their names."""
+
+    name: str
+
+
 def reviewer(lookups: Lookups, framework: Framework) -> Handler:
     """The handler for TrainJobs, on CREATE and UPDATE."""
 
     def review(request: AdmissionRequest) -> Verdict:
-        job = decode(request.object, _JOB)
+        job = _read(request.object)
         if request.operation == "UPDATE":
             findings = check_update(decode(request.old_object, _JOB), job, request.namespace, lookups, framework)
         else:
@@ -42,6 +52,34 @@ def reviewer(lookups: Lookups, framework: Framework) -> Handler:
         return Verdict(errors=findings.errors, warnings=findings.warnings, refusal=HTTPStatus.FORBIDDEN)
 
     return review
+
+
+def _read(raw: msgspec.Raw) -> TrainJob:
+    """The TrainJob, its parts that stay raw looked at as well, so that nobody below stumbles over their shape."""
+    job = decode(raw, _JOB)
+    spec = job.spec
+    steps = [spec.initializer.dataset, spec.initializer.model] if spec.initializer else []
+    named = [each.env for each in (spec.trainer, *steps) if each]
+    for pod in filter(None, map(_pod_patch, _job_patches(job))):
+        containers = (*pod.containers, *pod.init_containers)
+        named += [pod.volumes, pod.scheduling_gates, *(each.env for each in containers)]
+        named += [each.volume_mounts for each in containers]
+    for entries in named:
+        msgspec.convert(entries, list[_Named])
+    if spec.trainer and spec.trainer.resources_per_node:
+        msgspec.convert(spec.trainer.resources_per_node, ResourceRequirements)
+    return job
+
+
+def _job_patches(job: TrainJob) -> Iterator[ReplicatedJobPatch]:
+    for patch in job.spec.runtime_patches:
+        template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
+        yield from template.spec.replicated_jobs if template and template.spec else ()
+
+
+def _pod_patch(job: ReplicatedJobPatch) -> PodSpecPatch | None:
+    spec = job.template.spec if job.template else None
+    return spec.template.spec if spec and spec.template else None
 
 
 def check(job: TrainJob, namespace: str, lookups: Lookups, framework: Framework) -> Findings:
@@ -119,6 +157,9 @@ def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:
 
 def _check_against(job: TrainJob, runtime: Runtime, framework: Framework) -> Findings:
     """What the plugins object to, on the runtime as it is before it is patched."""
+    count = job.spec.trainer.num_nodes if job.spec.trainer else None
+    if count is not None and count > MOST_NODES:  # nobody has to write a list of so many hosts
+        return Findings([FieldError("spec.trainer.numNodes", f"must be at most {MOST_NODES}", count)])
     compiled = compile_train_job(job, runtime, framework)
     findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
     if compiled.plan:
