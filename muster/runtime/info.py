@@ -12,6 +12,7 @@ from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.resources.pods import pod_requests
 from muster.resources.vector import Vector, vector
 from muster.runtime.endpoints import Endpoints
+from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.plan import ContainerPlan, EnvVar, Gang, Mount, Owner, Plan, PodSetPlan, Role, Volume
 from muster.runtime.settings import Setting
 from muster.runtime.values import Late, Value, settled, text
@@ -47,9 +48,15 @@ class Container:
 
     @property
     def requests(self) -> Vector:
-        """What it asks for after merging: a limit counts where a request is missing, as the API server fills it in."""
+        """What it asks for after merging: a limit counts where a request is missing, as the API server fills it in.
+
+        InvalidFieldError for something that is not a quantity.
+        """
         resources = self.given.resources
-        return vector({**resources.limits, **resources.requests})
+        try:
+            return vector({**resources.limits, **resources.requests})
+        except ValueError as error:
+            raise InvalidFieldError(FieldError(f"{self.path}.resources", f"must hold quantities; {error}")) from error
 
     def set(self, plugin: str, variables: Mapping[str, tuple[Value | Late, str]]) -> None:
         """Adds variables (name → value and what it follows from), in order; one that another plugin set stays."""
@@ -99,8 +106,13 @@ class PodSet:
 
     @property
     def requests(self) -> Vector:
-        """What one pod asks for, after merging."""
-        return pod_requests(self.spec)
+        """What one pod asks for, after merging; InvalidFieldError for something that is not a quantity."""
+        for container in self.containers:
+            _ = container.requests  # knows the path where it stands
+        try:
+            return pod_requests(self.spec)
+        except ValueError as error:
+            raise InvalidFieldError(FieldError("spec.resources", f"must hold quantities; {error}")) from error
 
     def container(self, name: str) -> Container | None:
         """A container or init container by name."""

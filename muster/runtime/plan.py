@@ -32,8 +32,9 @@ class EnvVar:
     def same(self, other: Mapping[str, Any]) -> bool:
         """Whether a container's variable says the same."""
         if isinstance(self.value, FieldPath):
-            reference = (other.get("valueFrom") or {}).get("fieldRef") or {}
-            return bool(reference.get("fieldPath") == self.value.path)
+            source = other.get("valueFrom")
+            reference = source.get("fieldRef") if isinstance(source, Mapping) else None
+            return isinstance(reference, Mapping) and reference.get("fieldPath") == self.value.path
         return other.get("value", "") == self.value and not other.get("valueFrom")
 
 

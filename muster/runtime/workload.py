@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from muster.api.base import Wire
 from muster.api.core import PodSpec
 from muster.api.gang import DEFAULT_POD_SET
 from muster.api.meta import ObjectMeta
@@ -15,6 +16,16 @@ from muster.runtime.settings import INJECT_INTO, Setting
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 TRAINER_CONTAINER = "node"
+
+
+class _SecurityContext(Wire):
+    fs_group: int | None = None
+
+
+class _Secured(Wire):
+    """The one part of a pod's spec that only matters for the files of its volumes."""
+
+    security_context: _SecurityContext | None = None
 
 
 def target_container(spec: PodSpec, annotations: Mapping[str, str]) -> str:
@@ -71,8 +82,8 @@ def describe(
 
 def has_fs_group(template: Mapping[str, Any]) -> bool:
     """Whether the volumes of these pods belong to a group of their own (securityContext.fsGroup)."""
-    security = (template.get("spec") or {}).get("securityContext") or {}
-    return security.get("fsGroup") is not None
+    spec = msgspec.convert(template.get("spec") or {}, _Secured)
+    return spec.security_context is not None and spec.security_context.fs_group is not None
 
 
 def containers_of(spec: PodSpec, path: str) -> list[Container]:

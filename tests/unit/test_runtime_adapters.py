@@ -190,3 +190,13 @@ def test_endpoints_are_sequences() -> None:
     assert (len(joined), joined[-1], joined[1:3]) == (4, "w-3.s", ["w-1.s", "w-2.s"])
     with pytest.raises(IndexError):
         joined[4]
+
+
+@pytest.mark.parametrize("place", ["containers", "initContainers"])
+def test_quantities_that_are_none(place: str) -> None:
+    """A wrong quantity is refused where it stands, in whichever container."""
+    pods = template("torch", {}, {})
+    pods["spec"].setdefault(place, []).append({"name": "bad", "resources": {"limits": {"nvidia.com/gpu": ""}}})
+    [(path, message)] = refused(indexed_job(pods))
+    assert path == f"spec.{place}[{len(pods['spec'][place]) - 1}].resources"
+    assert "nvidia.com/gpu: '' is not a quantity" in message

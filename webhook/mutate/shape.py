@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from muster.api import names
+from muster.api.base import Wire
 from muster.api.core import PodSpec
 from muster.api.gang import DEFAULT_POD_SET
 from muster.api.meta import ObjectMeta
@@ -19,6 +20,12 @@ from webhook.lookup import Owners
 from webhook.patch import Patch, Why
 
 FRAMEWORK_PATH = f"metadata.labels[{names.FRAMEWORK}]"
+
+
+class _DNSConfig(Wire):
+    """dnsConfig of a pod, as far as it is added to."""
+
+    searches: list[str] | None = None
 
 
 def unknown_framework(path: str, name: str, framework: Framework) -> list[FieldError]:
@@ -84,7 +91,7 @@ def write(plan: Plan, pod: dict[str, Any], patch: Patch) -> list[FieldError]:
     errors = _write_pod(pod_set, pod, plan.framework, patch)
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or []):
-            wanted = pod_set.container(container["name"])
+            wanted = pod_set.container(container.get("name", ""))
             if wanted and wanted.init == (kind == "initContainers"):
                 errors += _write_env(wanted, container, (kind, index), plan.framework, patch)
                 _write_rest(wanted, container, (kind, index), plan.framework, patch)
@@ -106,7 +113,7 @@ def _write_pod(pod_set: PodSetPlan, pod: dict[str, Any], framework: str, patch: 
     for volume in pod_set.volumes:
         if volume.name not in there:
             patch.append("spec", "volumes", value=volume.as_json(), why=Why(volume.reason, volume.plugin))
-    searches = (spec.get("dnsConfig") or {}).get("searches") or []
+    searches = msgspec.convert(spec.get("dnsConfig") or {}, _DNSConfig).searches or []
     for domain in pod_set.searches:
         if domain not in searches:
             why = Why("the launcher's host name", framework)
