@@ -18,11 +18,12 @@ $(READY): requirements-dev.lock pyproject.toml
 demo: setup ## sets everything up and shows a gang from submission to completion
 	$(BIN)/muster demo
 
-test: setup consumers ## every test, on a real control plane
-	$(BIN)/pytest tests -m "not storm"
+test: setup ## every test, on a real control plane
+	$(BIN)/pytest tests -m "not storm and not consumer"
 
-consumers: setup ## the programs that consumer tests run: four implementations of MPI
+consumers: setup ## what real mpirun programs make of our hostfiles and environment; installs four implementations first
 	$(BIN)/python tests/consumers/install.py
+	$(BIN)/pytest tests/consumers
 
 lint: setup ## style, types and import layers
 	$(BIN)/ruff check .
