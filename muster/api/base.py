@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.json import Decoder
 
 T = TypeVar("T")
 
@@ -16,6 +17,19 @@ class Wire(Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False):
     """
 
 
+def prepare() -> None:
+    """Makes all wire types ready, before there are threads.
+
+    msgspec learns a Struct's fields when it first decodes one. Two threads that do so at once can meet a half-learnt
+    type, which ends the process with a segmentation fault.
+    """
+    waiting = [Wire]
+    while waiting:
+        struct = waiting.pop()
+        Decoder(struct)
+        waiting += struct.__subclasses__()
+
+
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[T]):
     """Where a kind lives in the API server and which Struct reads it."""
@@ -26,6 +40,10 @@ class Resource(Generic[T]):
     kind: str
     type: type[T]
     namespaced: bool = True
+
+    def __post_init__(self) -> None:
+        """Makes the type ready while it is imported; see `prepare`."""
+        Decoder(self.type)
 
     @property
     def api_version(self) -> str:

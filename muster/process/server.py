@@ -20,6 +20,7 @@ import structlog
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
+from muster.api.base import prepare
 from muster.process.worker import PatientSocket, Worker
 
 log = structlog.get_logger()
@@ -120,6 +121,7 @@ def _worker_started(master_pid: int, on_worker_start: Callable[[], None] | None)
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != master_pid:
             raise RuntimeError("the master process is gone already")
+    prepare()
     if on_worker_start:
         on_worker_start()
 

@@ -12,6 +12,7 @@ from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
+from muster.api.base import Wire
 from muster.api.core import ResourceRequirements
 from muster.api.meta import Object
 from muster.api.runtimepatch import PodSpecPatch, ReplicatedJobPatch
@@ -34,7 +35,7 @@ _MANAGER = re.compile(rf"{_DOMAIN}/[-A-Za-z0-9/_.~%!$&'()*+,;=:@]+", re.ASCII)
 _JOB = Decoder(TrainJob)
 
 
-class _Named(msgspec.Struct):
+class _Named(Wire):
     """An entry of a list whose entries are told apart by their names."""
 
     name: str

@@ -1,0 +1,32 @@
+"""Wire types are ready before there are threads."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import sys, threading
+import msgspec
+from muster.api.core import PodSpec
+from muster.api.meta import ObjectMeta
+
+sys.setswitchinterval(1e-6)
+barrier = threading.Barrier(4)
+
+def decode():
+    barrier.wait()
+    msgspec.convert({"containers": [{"name": "a", "env": [{"name": "x"}]}], "affinity": {"nodeAffinity": {}}}, PodSpec)
+    msgspec.convert({"ownerReferences": [{"apiVersion": "a", "kind": "b", "name": "c", "uid": "d"}]}, ObjectMeta)
+
+threads = [threading.Thread(target=decode) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_threads_may_decode_a_type_for_the_first_time_together() -> None:
+    """A type is learnt when it is first used; two threads doing so at once used to end the process."""
+    for _ in range(12):
+        result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stderr
