@@ -1,16 +1,33 @@
-"""PodGroups for pods of Muster's schedulers that have none, one per owner; Services for batch Jobs of a framework."""
+"""PodGroups for pods of Muster's schedulers that have none, one per owner; Services for batch Jobs of a framework.
+
+Owners are not watched: whatever changes a gang (scaling, an update of the template, the end) shows in the pods. When
+the pods change, the owner is read, and the PodGroup made, changed, completed or deleted.
+"""
 
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from controller.deletion import delete
+from controller.job.events import job_of
 from controller.worker import Worker
-from controller.workloads import OWNERS, group_to_make, pod_group, rendezvous_service, shaped
+from controller.workloads import (
+    OWNERS,
+    group_name,
+    group_to_make,
+    inherited,
+    is_over,
+    pod_group,
+    rendezvous_service,
+    shaped,
+    update,
+    wants_none,
+)
 from muster.api import names
 from muster.api.core import PODS, SERVICES, IndexedJob, Pod
 from muster.api.gang import gang_of
-from muster.api.meta import Object
+from muster.api.meta import Object, ObjectMeta
 from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Invalid, NotFound
@@ -19,6 +36,14 @@ from muster.kube.store import Store
 
 GROUP_INDEX = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that has to be made for the pod."""
+
+AGAIN_S = 0.5
+"""Changes of a gang's pods are looked at together, as they come many at a time."""
+END_S = 5.0
+"""How often it is asked whether a Job whose pods have all finished has ended too."""
+
+Fit = tuple[str, int, str]
+"""What a PodGroup fits: its UID, the number of its pods, and the newest of them."""
 
 
 def group_keys(pod: Pod) -> list[str]:
@@ -43,51 +68,93 @@ class PodGroups:
         self._recorder = recorder
         self._pods = pods
         self._groups = groups
-        self._served: set[str] = set()  # group keys whose owner's Service was seen to
+        self._fits: dict[str, Fit] = {}
         self.worker = Worker("podgroup", self.process, queue="podgroup", clock=clock)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod has changed; a group that exists is looked after by others."""
-        del old
-        for key in group_keys(new) if new else ():
-            if key not in self._served or (new and gang_of(new.metadata) is None):
-                self.worker.queue.add(key)
-
-    def process(self, key: str) -> None:
-        """One pass over one group: Service, then PodGroup, then the pods that do not say yet that they belong to it."""
-        pods = self._pods.by_index(GROUP_INDEX, key)
-        if not pods:
+        """A pod has changed."""
+        pod = new or old
+        if pod is None or pod.spec.scheduler_name not in names.SCHEDULERS:
             return
-        if key not in self._served:
-            owner = self._owner(pods[0])
-            if isinstance(owner, IndexedJob) and shaped(pods[0], owner):
-                self._serve(owner)
-            if self._groups.get(key) is None:
-                with suppress(AlreadyExists):  # ours: the name holds the owner's UID
-                    self._client.create(POD_GROUPS, pod_group(pods[0], owner))
-            self._served.add(key)
-        for pod in pods:
-            if gang_of(pod.metadata) is None:
-                self._join(pod, key.partition("/")[2])
+        key = f"{pod.metadata.namespace}/{group_name(pod.metadata)}"
+        if new and group_to_make(new) and (key not in self._fits or gang_of(new.metadata) is None):
+            self.worker.queue.add(key)
+        elif old is None or new is None or old.finished != new.finished:
+            self.worker.queue.add_after(key, AGAIN_S)
 
     def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """A PodGroup has changed; one that is deleted under living pods is made again."""
         if old and new is None:
             key = old.metadata.key
-            self._served.discard(key)
+            self._fits.pop(key, None)
             if self._pods.by_index(GROUP_INDEX, key):
                 self.worker.queue.add(key)
 
-    def _owner(self, pod: Pod) -> Object | None:
-        ref = pod.metadata.controller
+    def process(self, key: str) -> None:
+        """One pass over one group."""
+        pods = self._pods.by_index(GROUP_INDEX, key)
+        if pods:
+            self._ensure(key, pods)
+        else:
+            self._end(key)
+
+    def _ensure(self, key: str, pods: list[Pod]) -> None:
+        """Service, then PodGroup, then the pods that do not say yet that they belong to it."""
+        newest = max(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
+        group = self._groups.get(key)
+        fit = (group.metadata.uid if group else "", len(pods), newest.metadata.uid)
+        if self._fits.get(key) != fit:
+            owner = self._owner(newest.metadata)
+            if isinstance(owner, IndexedJob) and shaped(newest, owner):
+                self._serve(owner)
+            wanted = pod_group(newest, owner)
+            if group is None:
+                group = self._create(wanted)
+            patch = update(group, wanted)
+            if patch:
+                self._client.merge_patch(POD_GROUPS, group.metadata.name, patch, group.metadata.namespace)
+            self._fits[key] = (group.metadata.uid, *fit[1:])
+        for pod in pods:
+            if gang_of(pod.metadata) is None:
+                self._join(pod, key.partition("/")[2])
+
+    def _create(self, wanted: PodGroup) -> PodGroup:
+        try:
+            return self._client.create(POD_GROUPS, wanted)
+        except AlreadyExists:  # ours: the name holds the owner's UID
+            return self._client.get(POD_GROUPS, wanted.metadata.name, wanted.metadata.namespace)
+
+    def _end(self, key: str) -> None:
+        """No pod lives: the gang may have completed, or its owner may want none for now. Else it waits for pods."""
+        group = self._groups.get(key)
+        self._fits.pop(key, None)
+        if group is None or group.metadata.deletion_timestamp or job_of(group.metadata):
+            return
+        owner = self._owner(group.metadata)
+        if owner is None:
+            return  # gone, and the group goes with it
+        if is_over(owner):
+            if group.status.phase != "Completed":
+                patch = {"metadata": {"uid": group.metadata.uid}, "status": {"phase": "Completed"}}
+                self._client.merge_patch(POD_GROUPS, group.metadata.name, patch, group.metadata.namespace)
+        elif wants_none(owner):
+            delete(self._client, POD_GROUPS, group.metadata)
+        elif isinstance(owner, IndexedJob):
+            self.worker.queue.add_after(key, END_S)
+
+    def _owner(self, meta: ObjectMeta) -> Object | None:
+        """The controller of an object, with what its own controller says; None where it is gone or says nothing."""
+        ref = meta.controller
         resource = OWNERS.get((ref.api_version, ref.kind)) if ref else None
         if ref is None or resource is None:
             return None
         try:
-            owner: Object = self._client.get(resource, ref.name, pod.metadata.namespace)
+            owner: Object = self._client.get(resource, ref.name, meta.namespace)
         except NotFound:
             return None
-        return owner if owner.metadata.uid == ref.uid else None
+        if owner.metadata.uid != ref.uid:
+            return None
+        return inherited(owner, self._owner(owner.metadata))
 
     def _serve(self, job: IndexedJob) -> None:
         manifest: dict[str, Any] = rendezvous_service(job)

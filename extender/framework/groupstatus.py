@@ -32,6 +32,8 @@ def _phase(gang: GangView, *, enqueued: bool, placed: int, running: int, finishe
         return "Completed" if finished else "Running"
     if running and waits and present in {"Running", "Unknown"}:
         return "Unknown"
+    if present == "Completed" and finished:
+        return "Completed"  # the controller says so of a workload that has ended, also if pods of it were deleted
     if enqueued or present == "Inqueue":
         return "Inqueue"
     if gang.begun and gang.group.status.phase == "Running":

@@ -1,0 +1,89 @@
+"""Pod templates of Volcano Jobs: the API server's own verdict, at the path that the user wrote."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from muster.api.base import Resource
+from muster.api.batch import JOBS
+from muster.api.core import NAMESPACES, PODS
+from muster.kube.errors import Invalid
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+JSON = dict[str, Any]
+WaitFor = Callable[..., Any]
+QUOTAS: Resource[JSON] = Resource("", "v1", "resourcequotas", "ResourceQuota", dict[str, Any])
+
+
+def vcjob(*templates: JSON, **more: Any) -> JSON:
+    """A Job whose tasks have these templates' pod specs."""
+    tasks = [{"name": f"t{i}", "replicas": 1, "template": {"spec": spec, **more}} for i, spec in enumerate(templates)]
+    return {"metadata": {"name": "j"}, "spec": {"tasks": tasks}}
+
+
+def refusal(plane: Plane, namespace: str, job: JSON) -> str:
+    """What is said to the Job."""
+    with pytest.raises(Invalid) as found:
+        plane.client().create(JOBS, job, namespace)
+    return str(found.value)
+
+
+def good(**more: Any) -> JSON:
+    """A pod spec that is fine."""
+    return {"containers": [{"name": "main", "image": "none", **more}]}
+
+
+def test_every_mistake_of_every_template(plane: Plane, namespace: str) -> None:
+    """Several fields of several tasks in one answer."""
+    greedy = {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}
+    bad = {
+        "containers": [{"name": "Main", "image": "none"}, {"name": "x", "image": "none", "resources": greedy}],
+        "hostname": "UP",
+    }
+    mounted = good(volumeMounts=[{"name": "nothing", "mountPath": "/data"}])
+    said = refusal(plane, namespace, vcjob(bad, good(), mounted))
+    for words in (
+        'spec.tasks[0].template.spec.containers[0].name: Invalid value: "Main": a lowercase RFC 1123 label',
+        "spec.tasks[0].template.spec.containers[1].resources.requests: Invalid value",
+        'spec.tasks[0].template.spec.hostname: Invalid value: "UP"',
+        'spec.tasks[2].template.spec.containers[0].volumeMounts[0].name: Not found: "nothing"',
+    ):
+        assert words in said
+    assert "tasks[1]" not in said
+
+
+def test_policies_of_the_namespace_are_heard(plane: Plane, namespace: str) -> None:
+    """Pod Security refuses such pods, so the Job is refused before it waits for them."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    plane.client().merge_patch(NAMESPACES, namespace, {"metadata": {"labels": labels}})
+    said = refusal(plane, namespace, vcjob(good()))
+    assert "spec.tasks[0].template" in said
+    assert 'violates PodSecurity "restricted:latest"' in said
+
+
+def test_a_quota_that_is_used_up_is_no_mistake(plane: Plane, namespace: str, wait_for: WaitFor) -> None:
+    """The Job is taken, as its pods may wait; but a quota that such pods can never meet refuses."""
+    client = plane.client()
+    client.create(QUOTAS, {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "0"}}}, namespace)
+    wait_for(lambda: client.get(QUOTAS, "pods", namespace).get("status", {}).get("hard"))
+    client.create(JOBS, vcjob(good()), namespace)
+    client.create(QUOTAS, {"metadata": {"name": "cpu"}, "spec": {"hard": {"limits.cpu": "4"}}}, namespace)
+    wait_for(lambda: client.get(QUOTAS, "cpu", namespace).get("status", {}).get("hard"))
+    other = {**vcjob(good(command=["x"])), "metadata": {"name": "k"}}
+    assert "must specify limits.cpu" in refusal(plane, namespace, other)
+
+
+def test_steered_templates_do_not_come_back_to_the_webhook(plane: Plane, namespace: str) -> None:
+    """Twenty Jobs at once with our labels on their templates, in a namespace that asks for Muster: none waits."""
+    client = plane.client()
+    client.merge_patch(NAMESPACES, namespace, {"metadata": {"labels": {"muster.dev/queue": "default"}}})
+    started = time.monotonic()
+    for number in range(20):
+        spec = good(command=[str(number)])
+        job = {**vcjob(spec, metadata={"labels": {"muster.dev/queue": "default"}}), "metadata": {"name": f"j{number}"}}
+        client.create(JOBS, job, namespace, dry_run=True)
+    assert time.monotonic() - started < 20
+    assert not client.list(PODS, namespace), "trying keeps nothing"
