@@ -1,6 +1,7 @@
 """JSON patches (RFC 6902) built operation by operation, which is hundreds of times cheaper than comparing documents."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 Operation = dict[str, Any]
@@ -19,7 +20,12 @@ UNSAID = Why("", "")
 
 def pointer(*path: Part) -> str:
     """A JSON pointer (RFC 6901): in a part `~` is written `~0` and `/` is written `~1`."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+    return "".join(map(_step, path))
+
+
+@lru_cache(maxsize=4096)
+def _step(part: Part) -> str:
+    return "/" + str(part).replace("~", "~0").replace("/", "~1")
 
 
 class Patch:
@@ -58,7 +64,7 @@ class Patch:
     def _find(self, path: tuple[Part, ...]) -> Any:
         value: Any = self._document
         for part in path:
-            if isinstance(value, Mapping):
+            if isinstance(value, dict):
                 value = value.get(str(part))
             elif isinstance(value, list) and isinstance(part, int) and part < len(value):
                 value = value[part]

@@ -127,9 +127,12 @@ def _write_env(
     wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], framework: str, patch: Patch
 ) -> list[FieldError]:
     given = container.get("env") or []
+    places: dict[str, list[int]] = {}
+    for index, other in enumerate(given):
+        places.setdefault(other.get("name", ""), []).append(index)
     errors = []
     for variable in wanted.env:
-        there = [index for index, other in enumerate(given) if other.get("name") == variable.name]
+        there = places.get(variable.name, [])
         for index in there:
             if not variable.same(given[index]):
                 path = f"spec.{place[0]}[{place[1]}].env[{index}].name"
