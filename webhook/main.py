@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from muster.kube.client import Client
@@ -33,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     def stop() -> None:
         status.stop()
-        for cached in cluster.caches:
-            cached.reflector.stop()
+        with ThreadPoolExecutor(len(cluster.caches)) as pool:  # each waits for the end of its watch
+            list(pool.map(lambda cached: cached.reflector.stop(), cluster.caches))
 
     serve(
         create_app(routes(cluster.lookups, registry.framework())),
