@@ -14,6 +14,8 @@ COMMANDS: Final = {
     "down": "muster.cli.down:down",
     "kubectl": "muster.cli.kubectl:kubectl",
     "config": "muster.cli.config:config",
+    "job": "muster.cli.job:job",
+    "queue": "muster.cli.queue:queue",
     "explain": "muster.cli.explain:explain",
     "shape": "muster.cli.shape:shape",
     "simulate": "muster.cli.simulate:simulate",

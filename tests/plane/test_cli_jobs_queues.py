@@ -1,0 +1,152 @@
+"""`muster job` and `muster queue` on a real plane, with kubectl's habits."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from jobs import Story, job, task
+
+from muster.api.batch import JOBS
+from muster.api.scheduling import QUEUES
+from muster.cli.app import main
+from muster.cli.job import COLUMNS
+from muster.cli.listing import Listing
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
+Muster = Callable[..., str]
+
+
+@pytest.fixture
+def muster(plane: Plane) -> Muster:
+    """Runs the command line against the plane; gives what it prints."""
+
+    def run(*arguments: str, code: int = 0, stdin: str = "") -> str:
+        head, tail = (list(arguments), []) if "--" not in arguments else _cut(arguments)
+        result = CliRunner().invoke(main, [*head, f"--kubeconfig={plane.kubeconfig}", *tail], input=stdin)
+        assert result.exit_code == code, result.output
+        return result.output
+
+    return run
+
+
+def _cut(arguments: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    place = arguments.index("--")
+    return list(arguments[:place]), list(arguments[place:])
+
+
+def test_a_job_from_run_to_delete(plane: Plane, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
+    """Submitted, listed, viewed, suspended, resumed and deleted."""
+    space = f"--namespace={namespace}"
+    limits = ("--requests=cpu=100m", "--queue=default")
+    assert "job.batch.volcano.sh/train created" in muster(
+        "job", "run", "train", space, "--image=none", "--replicas=2", *limits, "--", "python", "train.py"
+    )
+    with Story(plane.client(), namespace) as story:
+        wait_for(lambda: story.phase("train") == "Running")
+        wait_for(lambda: story.job("train").status.running == 2)
+        lines = muster("job", "list", space).splitlines()
+        assert lines[0].split() == [
+            "NAME",
+            "STATUS",
+            "MINAVAILABLE",
+            "PENDING",
+            "RUNNING",
+            "SUCCEEDED",
+            "FAILED",
+            "AGE",
+        ]
+        assert lines[1].split()[:5] == ["train", "Running", "2", "0", "2"]
+        assert "QUEUE" in muster("job", "list", space, "-o", "wide")
+        assert f"{namespace} " in muster("job", "list", "-A")
+        shown = muster("job", "view", "train", space)
+        for words in (
+            "Phase:      Running",
+            "worker: 2 wanted, 2 Running",
+            "train-worker-0: Running on",
+            "Gang:       Running",
+        ):
+            assert words in shown
+        assert "AbortJob asked for" in muster("job", "suspend", "train", space)
+        wait_for(lambda: story.phase("train") == "Aborted")
+        muster("job", "resume", "train", space)
+        wait_for(lambda: story.phase("train") == "Running")
+        assert 'job.batch.volcano.sh "train" deleted' in muster("job", "delete", "train", space)
+        wait_for(lambda: not story.client.list(JOBS, namespace))
+    assert "No resources found" in muster("job", "list", space)
+
+
+def test_objects_come_whole(plane: Plane, namespace: str, muster: Muster) -> None:
+    """JSON and YAML are what the API server has; a manifest is submitted as it is."""
+    manifest = job("j", namespace, task("w", 1))
+    muster("job", "run", "-f", "-", stdin=yaml.safe_dump(manifest))
+    found = json.loads(muster("job", "list", f"--namespace={namespace}", "-o", "json"))["items"]
+    assert [one["metadata"]["name"] for one in found] == ["j"]
+    assert "managedFields" in found[0]["metadata"]
+    viewed = yaml.safe_load(muster("job", "view", "j", f"--namespace={namespace}", "-o", "yaml"))
+    assert viewed["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["name"] == "main"
+    assert muster("job", "list", f"--namespace={namespace}", "-o", "name") == "job.batch.volcano.sh/j\n"
+    plane.client().delete(JOBS, "j", namespace)
+
+
+def test_what_is_missing_is_said(namespace: str, muster: Muster) -> None:
+    """A Job or queue that is not there, and a Job without an image."""
+    assert f"there is no job.batch.volcano.sh/x in namespace {namespace}" in muster(
+        "job", "suspend", "x", f"--namespace={namespace}", code=1
+    )
+    assert "there is no queue.scheduling.volcano.sh/x" in muster("queue", "close", "x", code=1)
+    assert "give a NAME and --image" in muster("job", "run", "x", code=2)
+    assert "is not of the form resource=amount" in muster("queue", "create", "x", "--capability=cpu", code=2)
+
+
+class _EndOfWatchError(Exception):
+    """The last line that the test waits for was shown."""
+
+
+class _Phases(Listing):
+    """Notes the phase in each line, and ends with the Job."""
+
+    def __init__(self) -> None:
+        super().__init__(JOBS, COLUMNS, "table")
+        self.phases: list[str] = []
+
+    def _table(self, rows: list[list[str]], *, titles: bool) -> None:
+        del titles
+        for row in rows:
+            if row[1] not in self.phases:
+                self.phases.append(row[1])
+        if "Completed" in self.phases:
+            raise _EndOfWatchError
+
+
+def test_a_watch_shows_changes(plane: Plane, namespace: str) -> None:
+    """After the list come the changes."""
+    client = plane.client()
+    client.create(JOBS, job("j", namespace, task("w", 1, run_s=1)), namespace)
+    listing = _Phases()
+    with pytest.raises(_EndOfWatchError):
+        listing.show(client, namespace, "", watch=True)
+    assert listing.phases[-2:] == ["Running", "Completed"]
+
+
+def test_a_queue_from_create_to_close(plane: Plane, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
+    """Created with amounts, listed, viewed, closed and opened."""
+    name = f"{namespace}-q"
+    muster("queue", "create", name, "--weight=3", "--capability=cpu=8", "--capability=nvidia.com/gpu=4")
+    client = plane.client()
+    try:
+        assert client.get(QUEUES, name).spec.capability == {"cpu": "8", "nvidia.com/gpu": "4"}
+        wait_for(lambda: client.get(QUEUES, name).status.state == "Open")
+        row = next(line.split() for line in muster("queue", "list").splitlines() if line.startswith(name))
+        assert row[1:4] == ["Open", "root", "3"]
+        assert "Capability:  cpu=8,nvidia.com/gpu=4" in muster("queue", "view", name)
+        assert "CloseQueue asked for" in muster("queue", "close", name)
+        wait_for(lambda: client.get(QUEUES, name).status.state == "Closed")
+        muster("queue", "open", name)
+        wait_for(lambda: client.get(QUEUES, name).status.state == "Open")
+    finally:
+        client.delete(QUEUES, name)
