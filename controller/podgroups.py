@@ -89,6 +89,8 @@ class PodGroups:
             self._fits.pop(key, None)
             if self._pods.by_index(GROUP_INDEX, key):
                 self.worker.queue.add(key)
+        elif old and new and old.status.phase != new.status.phase != "Completed":
+            self.worker.queue.add_after(new.metadata.key, AGAIN_S)
 
     def process(self, key: str) -> None:
         """One pass over one group."""

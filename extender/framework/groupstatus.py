@@ -15,7 +15,8 @@ def wanted_status(gang: GangView, *, enqueued: bool, waits: Unschedulable | None
     succeeded = sum(pod.phase == "Succeeded" for pod in alive)
     failed = sum(pod.phase == "Failed" for pod in alive)
     placed = sum(bool(pod.node) or pod.phase in {"Succeeded", "Failed"} for pod in gang.pods)
-    finished = placed == succeeded + failed and not any(pod.waiting for pod in alive)
+    ended = sum(pod.phase in {"Succeeded", "Failed"} for pod in gang.pods)
+    finished = placed == ended and not any(pod.waiting for pod in alive)
     phase = _phase(gang, enqueued=enqueued, placed=placed, running=running, finished=finished, waits=waits is not None)
     return PodGroupStatus(
         phase=phase,

@@ -1,0 +1,256 @@
+"""Each policy event leads to each action, with real pods; and a storm of Jobs under a controller that is killed.
+
+The short storm runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED repeats a run.
+"""
+
+import contextlib
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from jobs import Story, job, policy, task
+
+from muster.api import names
+from muster.api.batch import JOBS
+from muster.api.core import LEASES, PODS
+from muster.api.scheduling import POD_GROUPS
+from muster.kube.errors import APIError, Conflict, NotFound
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
+Cause = Callable[[Story, str], None]
+
+ENDS = {
+    "AbortJob": ("Aborting", "Aborted"),
+    "TerminateJob": ("Terminating", "Terminated"),
+    "CompleteJob": ("Completing", "Completed"),
+}
+RESTARTS = ("RestartJob", "RestartTask", "RestartPod", "RestartPartition")
+
+
+@pytest.fixture
+def story(plane: Plane, namespace: str) -> Iterator[Story]:
+    """What happens in the test's namespace."""
+    with Story(plane.client(), namespace) as one:
+        yield one
+
+
+def end(story: Story, pod: str, phase: str, exit_code: int) -> None:
+    """The pod ends as its kubelet would say it."""
+    container = {"name": "main", "restartCount": 0, "state": {"terminated": {"exitCode": exit_code}}}
+    status = {"phase": phase, "containerStatuses": [container]}
+    story.client.merge_patch(PODS, pod, {"status": status}, story.namespace, subresource="status")
+
+
+def evict(story: Story, pod: str) -> None:
+    """Somebody deletes the pod."""
+    story.client.delete(PODS, pod, story.namespace, grace_period_s=0)
+
+
+def restart_containers(story: Story, pod: str) -> None:
+    """The pod's container has restarted too often, as its kubelet would say it."""
+    container = {"name": "main", "ready": True, "restartCount": 3}
+    status = {"containerStatuses": [container]}
+    story.client.merge_patch(PODS, pod, {"status": status}, story.namespace, subresource="status")
+
+
+def lose_the_gang(story: Story, pod: str) -> None:
+    """The gang has become Unknown."""
+    group = f"{pod.partition('-')[0]}-{story.job(pod.partition('-')[0]).metadata.uid}"
+    story.client.merge_patch(POD_GROUPS, group, {"status": {"phase": "Unknown"}}, story.namespace)
+
+
+CAUSES: dict[str, Cause] = {
+    "PodFailed": lambda story, pod: end(story, pod, "Failed", 1),
+    "exitCode": lambda story, pod: end(story, pod, "Failed", 3),
+    "PodEvicted": evict,
+    "TaskCompleted": lambda story, pod: end(story, pod, "Succeeded", 0),
+    "TaskFailed": restart_containers,
+    "Unknown": lose_the_gang,
+}
+
+
+def cases() -> Iterator[tuple[str, str]]:
+    """Every event with every action that says something about it: a lost gang is no one pod's or task's."""
+    for event in CAUSES:
+        for action in (*ENDS, *RESTARTS):
+            if event != "Unknown" or action in {*ENDS, "RestartJob"}:
+                yield event, action
+
+
+def test_each_event_leads_to_each_action(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """A task of one pod, beside one that nothing happens to: the phases, what is counted, and which pods are new."""
+    jobs: dict[str, tuple[str, str]] = {}
+    for event, action in cases():
+        name = f"{event}{action}".lower()
+        jobs[name] = event, action
+        one = policy(action, exitCode=3) if event == "exitCode" else policy(action, event)
+        partitions = {"totalPartitions": 1, "partitionSize": 1}
+        tasks = (task("a", 1, cpu="10m", partitionPolicy=partitions), task("b", 1, cpu="10m"))
+        story.create(job(name, namespace, *tasks, policies=[one]))
+    wait_for(lambda: all(story.phase(name) == "Running" for name in jobs), 90)
+    wait_for(lambda: all(story.job(name).status.running == 2 for name in jobs), 30)
+    for name, (event, _) in jobs.items():
+        CAUSES[event](story, f"{name}-a-0")
+    for name, (event, action) in jobs.items():
+        expected = ENDS.get(action, ("Restarting", "Pending", "Running"))
+        wait_for(
+            lambda name=name, expected=expected: tuple(story.phases(name)[3 : 3 + len(expected)]) == expected,
+            60,
+            f"{event} → {action}",
+        )
+        status = story.job(name).status
+        assert status.retry_count == (1 if action in RESTARTS else 0), (event, action)
+    for name, (event, action) in jobs.items():
+        if action in RESTARTS:
+            wait_for(lambda name=name: story.job(name).status.running == 2, 60, f"{event} → {action}: two pods again")
+            assert len(story.pods[f"{name}-a-0"]) == 2, (event, action)
+            assert len(story.pods[f"{name}-b-0"]) == (2 if action == "RestartJob" else 1), (event, action)
+    for name in jobs:
+        story.client.delete(JOBS, name, namespace)
+
+
+def test_a_hundred_failures_at_once_are_one_restart(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """All pods of a Job of 100 fail at the same time: one restart is counted, and 100 pods run again."""
+    story.create(job("j", namespace, task("w", 100, cpu="10m"), policies=[policy("RestartJob", "PodFailed")]))
+    wait_for(lambda: story.job("j").status.running == 100, 90)
+    uids = {pod.metadata.name: pod.metadata.uid for pod in story.alive()}
+    container = {"name": "main", "restartCount": 0, "state": {"terminated": {"exitCode": 1}}}
+    for name, uid in uids.items():
+        patch = {"metadata": {"uid": uid}, "status": {"phase": "Failed", "containerStatuses": [container]}}
+        with contextlib.suppress(NotFound, Conflict):  # the restart was faster
+            story.client.merge_patch(PODS, name, patch, namespace, subresource="status")
+    wait_for(lambda: "Restarting" in story.phases("j"))
+    wait_for(lambda: story.phase("j") == "Running" and story.job("j").status.running == 100, 120)
+    status = story.job("j").status
+    assert (status.retry_count, status.version) == (1, 1)
+    assert all(len(uids) == 2 for uids in story.pods.values())
+
+
+class Storm:
+    """Jobs of several kinds, and how each of them must end."""
+
+    def __init__(self, story: Story, chance: random.Random) -> None:
+        self.story = story
+        self.chance = chance
+        self.wanted: dict[str, tuple[str, int, int]] = {}  # name → phase, restarts, pods that must have run to the end
+
+    def submit(self, number: int) -> None:
+        """One more Job."""
+        name, pods = f"s{number}", self.chance.randint(1, 8)
+        run_s = round(self.chance.uniform(0.3, 2.0), 1)
+        kind = self.chance.choice(["plain", "plain", "fails", "restarts", "aborts"])
+        if kind == "plain":
+            manifest, self.wanted[name] = self._job(name, pods, run_s), ("Completed", 0, pods)
+        elif kind == "fails":
+            manifest, self.wanted[name] = self._job(name, pods, run_s, exit_code=1), ("Failed", 0, 0)
+        elif kind == "restarts":
+            manifest = self._job(
+                name, pods, run_s, exit_code=1, policies=[policy("RestartJob", "PodFailed")], maxRetry=2
+            )
+            self.wanted[name] = ("Failed", 2, 0)
+        else:
+            manifest = self._job(name, pods, run_s, exit_code=3, policies=[policy("AbortJob", exitCode=3)])
+            self.wanted[name] = ("Aborted", 0, 0)
+        self._attempt(manifest)
+
+    def _job(self, name: str, pods: int, run_s: float, exit_code: int = 0, **spec: Any) -> dict[str, Any]:
+        return job(name, self.story.namespace, task("w", pods, run_s=run_s, exit_code=exit_code, cpu="10m"), **spec)
+
+    def _attempt(self, manifest: dict[str, Any]) -> None:
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                self.story.create(manifest)
+            except APIError as error:
+                if error.status == 409:
+                    return
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+    def unfinished(self) -> dict[str, str]:
+        """Jobs that are not where they must be, or still have pods that go."""
+        jobs = {one.metadata.name: one.status for one in self.story.client.list(JOBS, self.story.namespace)}
+        found = {}
+        for name, (phase, _, _) in self.wanted.items():
+            status = jobs.get(name)
+            if status is None or status.state.phase != phase or status.terminating:
+                found[name] = f"{status.state.phase}, {status.terminating} terminating" if status else "lost"
+        return found
+
+    def check(self) -> None:
+        """None doubled, none lost, nothing restarted too often, and the counters are right."""
+        pods = self.story.client.list(PODS, self.story.namespace)
+        for name, (phase, restarts, succeeded) in self.wanted.items():
+            status = self.story.job(name).status
+            own = [pod for pod in pods if pod.metadata.annotations.get(names.JOB_NAME) == name]
+            assert status.retry_count == restarts, f"{name} ({phase}): {status}"
+            assert status.succeeded == succeeded == sum(pod.status.phase == "Succeeded" for pod in own), (
+                f"{name}: {status}"
+            )
+            assert status.pending == status.running == status.terminating == 0, f"{name}: {status}"
+            if not restarts:
+                doubled = {
+                    pod: uids for pod, uids in self.story.ran.items() if pod.startswith(f"{name}-w-") and len(uids) > 1
+                }
+                assert not doubled, f"{name} ({phase}): {doubled}"
+
+
+def run_storm(plane: Plane, namespace: str, *, jobs: int, kills: int, seed: int) -> None:
+    """The storm itself, and what must come of it."""
+    sys.stderr.write(f"\ncontroller storm seed {seed}\n")
+    chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
+    with Story(plane.client(), namespace) as story:
+        storm = Storm(story, chance)
+        moments = sorted(chance.uniform(0, jobs * 0.15 + 2.0) for _ in range(kills))
+        started, number = time.monotonic(), 0
+        while number < jobs or moments:
+            if moments and time.monotonic() - started >= moments[0]:
+                moments.pop(0)
+                kill_controller(plane)
+            elif number < jobs:
+                storm.submit(number)
+                number += 1
+            time.sleep(chance.uniform(0.0, 0.2))
+        deadline = time.monotonic() + 120 + 5 * kills
+        while left := storm.unfinished():
+            assert time.monotonic() < deadline, f"not where they must be: {left}"
+            time.sleep(0.2)
+        storm.check()
+
+
+def kill_controller(plane: Plane) -> None:
+    """SIGKILL, and a successor that need not wait for the dead one's lease."""
+    plane.part("controller").kill()
+    with contextlib.suppress(NotFound):
+        plane.client().delete(LEASES, names.CONTROLLER_LEASE, names.SYSTEM_NAMESPACE)
+    plane.part("controller").start()
+
+
+@pytest.fixture
+def seed() -> int:
+    """A new seed, or the one of MUSTER_SEED."""
+    return int(os.environ.get("MUSTER_SEED") or random.SystemRandom().randrange(2**32))
+
+
+def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:
+    """Ten Jobs, four kills of the controller."""
+    try:
+        run_storm(plane, namespace, jobs=10, kills=4, seed=seed)
+    finally:
+        plane.start()
+
+
+@pytest.mark.storm
+@pytest.mark.timeout(1800)
+def test_a_long_storm(fresh_plane: Callable[..., Plane], seed: int) -> None:
+    """Fifty Jobs, twenty-five kills, a plane of its own."""
+    run_storm(fresh_plane(), "default", jobs=50, kills=25, seed=seed)
