@@ -72,9 +72,9 @@ class Ledger:
             return pod
         return structs.replace(pod, metadata=structs.replace(pod.metadata, deletion_timestamp="just now"))
 
-    def owes(self, owner_uid: str) -> bool:
-        """Whether the owner has pods here that its cache does not show."""
-        return owner_uid in self._pods
+    def owes(self, owner_uid: str, group_key: str = "") -> bool:
+        """Whether the owner has pods here, or its PodGroup, that the caches do not show."""
+        return owner_uid in self._pods or self._clock() < self._groups.get(group_key, (0.0, None))[0]
 
     def group(self, key: str, cached: PodGroup | None) -> PodGroup | None:
         """The PodGroup as it is, or None if it does not exist or is on its way out."""

@@ -14,6 +14,7 @@ from controller.job.inbox import Inbox
 from controller.job.kill import UNFINISHED, WHOLE, last_retry, outdated, targeted, victims
 from controller.job.ledger import KEPT_S
 from controller.job.machine import Effect, settle
+from controller.job.podgroup import group_name
 from controller.job.pods import pod, seated
 from controller.job.sync import Seat, decide
 from controller.job.volumes import claim_names, mount
@@ -79,7 +80,7 @@ class Reconciler:
             self._restart(job)
         else:
             self._stop(job)
-        if self._context.ledger.owes(job.metadata.uid):
+        if self._context.ledger.owes(job.metadata.uid, f"{job.metadata.namespace}/{group_name(job)}"):
             self._context.again(job.metadata.key, KEPT_S + 1)
 
     def _sync(self, job: Job) -> None:

@@ -87,6 +87,17 @@ def test_groups() -> None:
     assert ledger.group("n/g", group("new")) == group("new")
 
 
+def test_a_group_that_never_shows_is_forgotten() -> None:
+    """It came and went between two lists: its Job is looked at again when it counts no more."""
+    clock = Clock()
+    ledger = Ledger(clock)
+    ledger.group_created(group("new"))
+    assert ledger.owes("u", "n/g")
+    clock.now += KEPT_S
+    assert not ledger.owes("u", "n/g")
+    assert ledger.group("n/g", None) is None
+
+
 def job(version: str, uid: str = "u") -> Job:
     """Job `n/j`."""
     return Job(metadata=ObjectMeta(name="j", namespace="n", uid=uid, resource_version=version))
