@@ -89,7 +89,7 @@ def run(seed: int) -> str:
 
     history.jobs_alive = alive  # type: ignore[method-assign]  # the run knows the Jobs
     cluster.submit()
-    for _ in range(chance.randint(30, 260)):
+    for _ in range(chance.randint(30, 200)):
         cluster.step()
     rest = cluster.settle()
     wrong = [*history.wrong, *(f"defect in {defect}" for defect in cluster.defects)]
