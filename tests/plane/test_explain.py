@@ -14,9 +14,9 @@ from gangs import job
 
 from extender.framework.feed import FEED
 from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS
+from muster.api.core import NAMESPACES, NODES, PODS
 from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.cli import main
 from muster.kube.client import Client
 from muster.local.plane import Plane
@@ -172,10 +172,12 @@ class _Quiet:
 
 
 def _versions(client: Client, namespace: str) -> dict[str, Any]:
-    """Every object that the planner reads with its version; of nodes what is not a heartbeat."""
+    """Every object that the planner reads with its version; of nodes and queues what users wrote."""
     versions: dict[str, Any] = {}
     for fed in FEED:
         for item in client.list(fed.resource, namespace if fed.resource.namespaced else None):
+            if fed.resource is NAMESPACES and item.metadata.name != namespace:
+                continue  # those of other tests come and go
             key = f"{fed.resource.kind} {item.metadata.key}"
-            versions[key] = item.spec if fed.resource is NODES else item.metadata.resource_version
+            versions[key] = item.spec if fed.resource in {NODES, QUEUES} else item.metadata.resource_version
     return versions
