@@ -60,7 +60,7 @@ class Events:
 
 def run() -> Iterator[str]:
     """1,000 one-pod Jobs, then 10 Jobs of 300 pods; each Job runs to its end."""
-    for jobs, members in ((round(1000 * SCALE), 1), (round(10 * SCALE), 300)):
+    for jobs, members in ((max(1, round(1000 * SCALE)), 1), (max(1, round(10 * SCALE)), 300)):
         with tempfile.TemporaryDirectory() as folder, Plane(Path(folder) / "plane", bound=True) as plane:
             yield measure(plane, jobs, members)
 
@@ -97,6 +97,7 @@ def job(name: str, members: int) -> dict[str, object]:
     content = manifest(name, members)
     template = content["spec"]["tasks"][0]["template"]
     template["metadata"] = {"annotations": {"kwok.muster.dev/run-seconds": "1"}}
+    template["spec"]["restartPolicy"] = "Never"
     template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "20m"}}
     return content
 
