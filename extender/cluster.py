@@ -31,6 +31,7 @@ class Cluster:
     def __init__(self, client: Client, *, wake: Callable[[], None]) -> None:
         self.lock = threading.RLock()
         self.state = State()
+        self._told = threading.Condition(self.lock)
         self._wake = wake
         self._client = client
         self._reflectors = [self._watch(client, fed) for fed in FEED]
@@ -47,7 +48,14 @@ class Cluster:
 
     def changed(self) -> None:
         """Somebody changed the state in another way than through a watch."""
+        with self._told:
+            self._told.notify_all()
         self._wake()
+
+    def wait_for(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until the state fulfils a condition, which is asked under the lock; False if it did not in time."""
+        with self._told:
+            return self._told.wait_for(condition, timeout_s)
 
     def start(self) -> None:
         """Start watching."""
@@ -64,8 +72,9 @@ class Cluster:
         reflector: Reflector[Any] = Reflector(client, fed.resource, keep=keep, longest_delay_s=LONGEST_DELAY_S)
 
         def changed(old: Any, new: Any) -> None:
-            with self.lock:
+            with self._told:
                 matters = fed.tell(self.state, old, new)
+                self._told.notify_all()
             if matters is not False:
                 self._wake()
 

@@ -244,7 +244,7 @@ class Committer:
             }
         new = self._client.merge_patch(PODS, pod.name, body, pod.namespace)
         with self._cluster.lock:
-            self._cluster.state.on_pod(None, new)
+            self._cluster.state.on_pod_written(new)
 
     def _evict(self, evict: decisions.Evict) -> None:
         pod = evict.pod

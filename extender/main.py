@@ -35,6 +35,8 @@ log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
 THREADS = 1200
 """Bind calls of one gang are held in a thread each; threads are made only when they are needed."""
+POOL_SIZE = 288
+"""Connections that are kept: one per binding of those that may be on their way at once, and some for the planner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Extender:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        client = Client.load(options.kubeconfig or None, user_agent="muster-extender", pool_size=64)
+        client = Client.load(options.kubeconfig or None, user_agent="muster-extender", pool_size=POOL_SIZE)
         self._follower = LeaseFollower(
             client, options.lease_namespace, options.lease_name, options.identity_prefix, clock=time.monotonic
         )

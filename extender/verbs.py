@@ -44,6 +44,9 @@ FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls"
 BINDS = Counter("muster_bind_total", "Bind calls", ["pod", "verdict"])
 BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a binding")
 
+LAG_S = 1.0
+"""How long a bind call waits for our watches to show what kube-scheduler, whose watches may be ahead, has seen."""
+
 
 class Verbs:
     """The extender's answers. `active` says whether this replica leads."""
@@ -153,6 +156,7 @@ class Verbs:
         reason = self._unavailable()
         kind = "plain"
         if not reason:
+            self._cluster.wait_for(lambda: not self._objection(args), LAG_S)
             with self._cluster.lock:
                 record = self._cluster.state.pods.get(args.pod_uid)
             if record is None:
@@ -167,13 +171,11 @@ class Verbs:
 
     def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> str:
         with self._cluster.lock:
+            refusal = self._objection(args)
             gang = self._cluster.state.gang(key)
             record = self._cluster.state.pods.get(args.pod_uid, record)  # looking at the gang gave it its seat
-        if gang is None or record.member is None:
-            return messages.NOT_SEEN
-        refusal = _refusal(gang, record, args.node)
-        placement = gang.placement
-        if refusal or placement is None:
+        placement = gang.placement if gang else None
+        if refusal or gang is None or placement is None or record.member is None:
             return refusal or messages.NOT_SEEN
         epoch, member = placement.spec.epoch, record.member
         if not gang.started:
@@ -186,6 +188,19 @@ class Verbs:
         session = self._session()
         extra = session.ask("bind_request_mutate", record, args.node) if session is not None else {}
         return self._post(args, {**extra, **_marks(placement)})
+
+    def _objection(self, args: ExtenderBindingArgs) -> str:
+        """What speaks against binding this pod to this node now, as far as we know; empty if nothing does."""
+        with self._cluster.lock:
+            state = self._cluster.state
+            record = state.pods.get(args.pod_uid)
+            if record is None:
+                return messages.NOT_SEEN
+            if not record.gang:
+                return ""
+            gang = state.gang(record.gang)
+            record = state.pods.get(args.pod_uid, record)
+            return _refusal(gang, record, args.node) if gang else messages.NOT_SEEN
 
     def _enough(self, key: str, placement: Placement, held: frozenset[Member]) -> bool:
         """Whether the members held at the barrier, with those bound already, may start. Tells who writes the story."""
@@ -208,10 +223,9 @@ class Verbs:
         """After the wait: the placement must still be the one that the member waited for."""
         with self._cluster.lock:
             gang = self._cluster.state.gang(key)
-            record = self._cluster.state.pods.get(args.pod_uid)
-        if gang is None or gang.placement is None or gang.placement.spec.epoch != epoch or record is None:
-            return messages.PLACEMENT_OVER
-        return _refusal(gang, record, args.node)
+            if gang is None or gang.placement is None or gang.placement.spec.epoch != epoch:
+                return messages.PLACEMENT_OVER
+            return messages.PLACEMENT_OVER if args.pod_uid not in self._cluster.state.pods else self._objection(args)
 
     def _post(self, args: ExtenderBindingArgs, annotations: dict[str, str]) -> str:
         try:

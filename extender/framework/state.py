@@ -86,6 +86,11 @@ class State:
         self._keep_pod(self._record(new), known)
         self._meet_queries()
 
+    def on_pod_written(self, new: Pod) -> None:
+        """A pod that we wrote; one that the watch has shown as gone meanwhile stays forgotten."""
+        if new.metadata.uid in self.pods:
+            self.on_pod(None, new)
+
     def assume(self, uid: str, node: str) -> None:
         """A pod that we have just bound, before the watch tells."""
         record = self.pods.get(uid)

@@ -108,6 +108,8 @@ def _api_server(site: Site) -> list[str]:
         f"--advertise-address={LOOPBACK}",
         *_serving(site, API_SERVER),
         f"--client-ca-file={site.pki.ca_file}",
+        f"--requestheader-client-ca-file={site.pki.ca_file}",  # no proxy is there, but the schedulers ask for it
+        "--requestheader-allowed-names=front-proxy-client",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={site.pki.cert_file(SERVICE_ACCOUNTS)}",
         f"--service-account-signing-key-file={site.pki.key_file(SERVICE_ACCOUNTS)}",
