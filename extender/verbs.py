@@ -47,6 +47,12 @@ BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a bin
 LAG_S = 1.0
 """How long a bind call waits for our watches to show what kube-scheduler, whose watches may be ahead, has seen."""
 
+MOST_HELD = 1000
+"""Members that are held at once: of a larger gang so many are let through together, as they stand, and then the rest.
+
+Each held call takes a thread here and a connection of kube-scheduler's, which brings a few hundred members a second.
+"""
+
 
 class Verbs:
     """The extender's answers. `active` says whether this replica leads."""
@@ -60,12 +66,14 @@ class Verbs:
         active: Callable[[], bool],
         on_release: Callable[[Placement, int], None],
         session: Callable[[], Session | None] = lambda: None,
+        most_held: int = MOST_HELD,
     ) -> None:
         self._cluster = cluster
         self._barrier = barrier
         self._binder = binder
         self._active = active
         self._on_release = on_release
+        self._most_held = most_held
         self._session = session
         """The last planning cycle, whose plugins score nodes and may add to bindings."""
 
@@ -214,7 +222,7 @@ class Verbs:
             )
             for pod_set in gang.pod_sets
         }
-        if not gang.satisfied(counts):
+        if not gang.satisfied(counts) and len(held) < self._most_held:
             return False
         self._on_release(gang.placement, gang.taken)
         return True

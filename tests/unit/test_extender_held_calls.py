@@ -1,0 +1,155 @@
+"""Bind calls of large gangs: how many are held, and when they are let go."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from extender_world import World
+
+from extender import messages, verbs
+from extender.barrier import Barrier
+from extender.verbs import Verbs
+from muster.api.core import Pod
+from muster.api.extender import ExtenderBindingArgs
+from muster.api.placement import node_of
+
+DEADLINE_S = 60.0
+
+
+class Bindings:
+    """Takes bindings as the API server would."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+        """Confirm."""
+        del namespace, uid, annotations
+        with self._lock:
+            assert name not in self.nodes, "bound twice"
+            self.nodes[name] = node
+
+
+class Gang:
+    """A gang of one-CPU pods, all pinned, and the calls that kube-scheduler makes for them."""
+
+    def __init__(self, size: int, *, nodes: int, most_held: int = 1000) -> None:
+        self.world = World()
+        for index in range(nodes):
+            self.world.node(f"node-{index:03}", cpu=100)
+        self.key = self.world.gang("a", {"worker": (size, {"cpu": 1})})
+        self.world.plan()
+        self.bindings = Bindings()
+        self.barrier = Barrier(timeout_s=DEADLINE_S, clock=time.monotonic)
+        lock = threading.RLock()
+        told = threading.Condition(lock)
+
+        def wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
+            with told:
+                return told.wait_for(condition, timeout_s)
+
+        def changed() -> None:
+            with told:
+                told.notify_all()
+
+        self.changed = changed
+        cluster = SimpleNamespace(state=self.world.state, lock=lock, synced=True, wait_for=wait_for, changed=changed)
+        self.verbs = Verbs(
+            cast("Any", cluster), self.barrier, cast("Any", self.bindings),
+            active=lambda: True, on_release=lambda *_: None, most_held=most_held,
+        )  # fmt: skip
+        self.pool = ThreadPoolExecutor(size)
+
+    def node(self, rank: int) -> str:
+        """Where the placement puts a member."""
+        node = node_of(self.world.state.placements[self.key], "worker", rank)
+        assert node
+        return node
+
+    def pod(self, rank: int) -> Pod:
+        """A member, pinned."""
+        return self.world.pod(self.key, "worker", rank, {"cpu": 1}, pin=self.node(rank), epoch=1)
+
+    def call(self, pod: Pod, rank: int) -> "Future[str]":
+        """kube-scheduler's bind call for it; the error, empty if it is bound."""
+        meta = pod.metadata
+        args = ExtenderBindingArgs(
+            pod_name=meta.name, pod_namespace=meta.namespace, pod_uid=meta.uid, node=self.node(rank)
+        )
+        return self.pool.submit(lambda: self.verbs.bind(args).error)
+
+    def wait_until_held(self, count: int) -> None:
+        """Until so many calls wait."""
+        deadline = time.monotonic() + DEADLINE_S
+        uid = self.world.state.groups[self.key].metadata.uid
+        while self.barrier.held(uid) < count:
+            assert time.monotonic() < deadline, f"{self.barrier.held(uid)} of {count} calls are held"
+            threading.Event().wait(0.005)
+
+
+@pytest.fixture
+def gang_of() -> Any:
+    """Gangs whose threads end with the test."""
+    gangs: list[Gang] = []
+
+    def make(size: int, **more: Any) -> Gang:
+        gangs.append(Gang(size, **more))
+        return gangs[-1]
+
+    yield make
+    for gang in gangs:
+        gang.barrier.cancel_all()
+        gang.pool.shutdown()
+
+
+def test_a_thousand_calls_are_held_until_the_last_member_comes(gang_of: Callable[..., Gang]) -> None:
+    """Nobody is bound before, everybody to the node of the placement after."""
+    gang = gang_of(1000, nodes=10)
+    pods = [gang.pod(rank) for rank in range(1000)]
+    calls = [gang.call(pod, rank) for rank, pod in enumerate(pods[:999])]
+    gang.wait_until_held(999)
+    assert gang.bindings.nodes == {}
+    calls.append(gang.call(pods[999], 999))
+    assert {call.result(DEADLINE_S) for call in calls} == {""}
+    assert gang.bindings.nodes == {pod.metadata.name: gang.node(rank) for rank, pod in enumerate(pods)}
+
+
+def test_a_gang_larger_than_can_be_held_is_let_through_in_parts(gang_of: Callable[..., Gang]) -> None:
+    """Four may be held, six must start: four together, then the other two together."""
+    gang = gang_of(6, nodes=1, most_held=4)
+    pods = [gang.pod(rank) for rank in range(6)]
+    first = [gang.call(pod, rank) for rank, pod in enumerate(pods[:4])]
+    assert {call.result(DEADLINE_S) for call in first} == {""}
+    fifth = gang.call(pods[4], 4)
+    gang.wait_until_held(1)
+    assert len(gang.bindings.nodes) == 4
+    sixth = gang.call(pods[5], 5)
+    assert {fifth.result(DEADLINE_S), sixth.result(DEADLINE_S)} == {""}
+
+
+def test_a_call_waits_for_our_watch_to_show_the_pod(gang_of: Callable[..., Gang]) -> None:
+    """kube-scheduler's watch may be ahead of ours; that costs no second attempt."""
+    gang = gang_of(1, nodes=1)
+    pod = gang.pod(0)
+    gang.world.state.on_pod(pod, None)
+    call = gang.call(pod, 0)
+    assert not gang.bindings.nodes
+    gang.world.state.on_pod(None, pod)
+    gang.changed()
+    assert call.result(DEADLINE_S) == ""
+
+
+def test_a_pod_that_nobody_knows_is_refused_in_the_end(
+    gang_of: Callable[..., Gang], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is gone, or our watch is broken: kube-scheduler tries again."""
+    monkeypatch.setattr(verbs, "LAG_S", 0.05)
+    gang = gang_of(1, nodes=1)
+    pod = gang.pod(0)
+    gang.world.state.on_pod(pod, None)
+    assert gang.call(pod, 0).result(DEADLINE_S) == messages.NOT_SEEN
