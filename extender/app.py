@@ -2,28 +2,41 @@
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import NamedTuple
 
 import msgspec
 import structlog
 from flask import Flask, Response, request
 
-from extender.preemption import DECODE_PREEMPTION
-from extender.verbs import DECODE_ARGS, DECODE_BINDING, Verbs
+from extender.verbs.bind import DECODE_BINDING
+from extender.verbs.filter import DECODE_ARGS
+from extender.verbs.preempt import DECODE_PREEMPTION
 from muster.api.extender import (
+    ExtenderArgs,
+    ExtenderBindingArgs,
     ExtenderBindingResult,
     ExtenderFilterResult,
     ExtenderPreemptionArgs,
     ExtenderPreemptionResult,
+    HostPriority,
 )
 
 log = structlog.get_logger()
 MALFORMED = "Muster could not read the request; see the extender's log"
 INTERNAL = "Muster's extender failed; see its log; trying again"
-Preempt = Callable[[ExtenderPreemptionArgs], ExtenderPreemptionResult]
 Pages = Callable[[], Mapping[str, Callable[[], object]]]
 
 
-def create_app(verbs: Verbs, preempt: Preempt, pages: Pages) -> Flask:
+class Verbs(NamedTuple):
+    """What answers kube-scheduler."""
+
+    filter: Callable[[ExtenderArgs], ExtenderFilterResult]
+    prioritize: Callable[[ExtenderArgs], list[HostPriority]]
+    bind: Callable[[ExtenderBindingArgs], ExtenderBindingResult]
+    preempt: Callable[[ExtenderPreemptionArgs], ExtenderPreemptionResult]
+
+
+def create_app(verbs: Verbs, pages: Pages) -> Flask:
     """The Flask app: four verbs, and the pages of plugins.
 
     A verb's answer is always 200, as kube-scheduler reads no other body; what goes wrong is an error in it.
@@ -44,7 +57,7 @@ def create_app(verbs: Verbs, preempt: Preempt, pages: Pages) -> Flask:
     def preempt_() -> Response:
         return _answer(
             "preempt",
-            lambda body: preempt(DECODE_PREEMPTION.decode(body)),
+            lambda body: verbs.preempt(DECODE_PREEMPTION.decode(body)),
             lambda _: ExtenderPreemptionResult(),
         )
 

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,19 +12,21 @@ import structlog
 from prometheus_client import Gauge
 
 from extender.actions import ACTIONS
-from extender.app import create_app
+from extender.app import Verbs, create_app
 from extender.barrier import Barrier
-from extender.binding import Binder
 from extender.cluster import Cluster
 from extender.commit import Committer
 from extender.framework import config
 from extender.framework.registry import Registry
+from extender.framework.session import Session
 from extender.planner import Planner
 from extender.plugins import PLUGINS
-from extender.preemption import preempt
 from extender.selfcheck import SelfCheck
-from extender.verbs import Verbs
-from muster.api.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult
+from extender.verbs.bind import Bind
+from extender.verbs.binder import Binder
+from extender.verbs.filter import Filter
+from extender.verbs.preempt import preempt
+from extender.verbs.prioritize import Prioritize
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.follower import LeaseFollower
@@ -81,12 +84,17 @@ class Extender:
             staleness_grace_s=options.staleness_grace_s,
         )
         self.verbs = Verbs(
-            self._cluster,
-            self._barrier,
-            Binder(client),
-            active=self._active,
-            on_release=self._committer.say_binding,
-            session=lambda: self._planner.session,
+            Filter(self._cluster, active=self._active),
+            Prioritize(self._cluster, session=self._last_session),
+            Bind(
+                self._cluster,
+                self._barrier,
+                Binder(client),
+                active=self._active,
+                on_release=self._committer.say_binding,
+                session=self._last_session,
+            ),
+            partial(preempt, self._cluster),
         )
         self._selfcheck = SelfCheck(self._cluster)
         LEADING.set_function(lambda: float(self._follower.active))
@@ -114,16 +122,15 @@ class Extender:
         self._recorder.stop()
         self._status.stop()
 
-    def preempt(self, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
-        """The preempt verb."""
-        return preempt(self._cluster, args)
-
     def pages(self) -> Mapping[str, Callable[[], object]]:
         """What plugins show over HTTP."""
         return self._planner.pages
 
     def _active(self) -> bool:
         return self._follower.active
+
+    def _last_session(self) -> Session | None:
+        return self._planner.session
 
     def _wake(self) -> None:
         self._planner.wake()
@@ -185,7 +192,7 @@ def main(
     )
     extender = Extender(options)
     serve(
-        create_app(extender.verbs, extender.preempt, extender.pages),
+        create_app(extender.verbs, extender.pages),
         host=host,
         port=port,
         threads=THREADS,

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
-from extender.framework.gangs import ACTIVE, GangView, PodRecord, PodSetView, Seat, seats_of
+from extender.framework.gangs import ACTIVE, GangView, PodRecord
+from extender.framework.holds import Holds
 from extender.framework.nodes import NodeTable
 from extender.framework.podclass import ClassTable
 from extender.framework.queries import Labels
 from extender.framework.templates import Templates
+from extender.framework.views import record_of, view_of
 from extender.framework.volumes import Volumes
 from muster.api.batch import Job
 from muster.api.core import Namespace, Node, Pod, PriorityClass
-from muster.api.gang import DEFAULT_POD_SET, Member, epoch_of, gang_of, gated, later_tasks, member_of
-from muster.api.names import GATE, NODE
-from muster.api.placement import Placement, node_of
+from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup, Queue
 from muster.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -57,7 +57,7 @@ class State:
         self.dirty: set[str] = set()
         self._members: dict[str, dict[str, PodRecord]] = {}
         self._views: dict[str, GangView] = {}
-        self._held: dict[str, Placement] = {}
+        self._holds = Holds(self.nodes)
         self._assumed: dict[str, str] = {}
         self._group_of_job: dict[str, str] = {}
         self._templates = Templates(self.classes)
@@ -83,7 +83,8 @@ class State:
         known = self.pods.get(new.metadata.uid)
         if known and version(new.metadata.resource_version) < version(known.resource_version):
             return
-        self._keep_pod(self._record(new), known)
+        assumed = self._assumed.get(new.metadata.uid, "")
+        self._keep_pod(record_of(new, self.classes.of_pod(new), assumed), known)
         self._meet_queries()
 
     def on_pod_written(self, new: Pod) -> None:
@@ -227,7 +228,7 @@ class State:
         known = self._views.get(key)
         view = self._views[key] = self._view(group)
         self._meet_queries()
-        if key in self._held and known and known.classes != view.classes:
+        if key in self._holds and known and known.classes != view.classes:
             self._hold(key)
 
     def assumed(self) -> dict[str, str]:
@@ -250,40 +251,19 @@ class State:
 
     def held_seats(self) -> int:
         """Seats of active placements whose pods are not bound yet, over all gangs."""
-        return sum(
-            1 for held in self._held.values() for seat, _ in seats_of(held) if self.nodes.charged(seat) is not None
-        )
+        return self._holds.seats()
 
     def _view(self, group: PodGroup) -> GangView:
-        key = group.metadata.key
-        pods = list(self._members.get(key, {}).values())
-        owner = group.metadata.controller
-        job = self.jobs.get(owner.uid) if owner else None
-        pod_sets = self._job_sets(group, job) if job else {}
-        for pod in sorted(pods, key=lambda pod: (pod.created, pod.name)):
-            _seat_pod(pod_sets, pod)
-        for pod_set in pod_sets.values():
-            existing = next(iter(pod_set.waiting.values()), None)
-            pod_set.cls = existing.cls if existing else pod_set.cls
-            pod_set.mixed = any(pod.cls is not pod_set.cls for pod in pod_set.waiting.values())
-        placement = self.placements.get(key)
-        if placement and placement.spec.pod_group_uid != group.metadata.uid:
-            placement = None
-        priority = self.priorities.get(group.spec.priority_class_name, 0)
-        arrival = self._arrivals[group.metadata.uid]
-        return GangView(key, group, priority, list(pod_sets.values()), pods, placement, arrival)
-
-    def _job_sets(self, group: PodGroup, job: Job) -> dict[str, PodSetView]:
-        sets, later = {}, later_tasks(group.metadata)
-        for template in self._templates.of(job):
-            task = template.task
-            seats = 0 if task.name in later else task.replicas
-            minimum = min(group.spec.min_task_member.get(task.name, 0), seats)
-            sets[task.name] = PodSetView(task.name, template.cls, seats, minimum, template=True)
-        for policy in group.spec.sub_group_policy:
-            if policy.name in sets:
-                sets[policy.name].unit = policy.sub_group_size or 1
-        return sets
+        key, owner = group.metadata.key, group.metadata.controller
+        return view_of(
+            group,
+            list(self._members.get(key, {}).values()),
+            self._templates,
+            job=self.jobs.get(owner.uid) if owner else None,
+            placement=self.placements.get(key),
+            priority=self.priorities.get(group.spec.priority_class_name, 0),
+            arrival=self._arrivals[group.metadata.uid],
+        )
 
     # -- who meets whose demands ------------------------------------------------------------------------------------
 
@@ -311,31 +291,6 @@ class State:
 
     # -- pods and what they use -------------------------------------------------------------------------------------
 
-    def _record(self, pod: Pod) -> PodRecord:
-        meta, status = pod.metadata, pod.status
-        gang = gang_of(meta)
-        scheduled = next((c for c in status.conditions if c.type == "PodScheduled"), None)
-        return PodRecord(
-            uid=meta.uid,
-            namespace=meta.namespace,
-            name=meta.name,
-            gang=f"{meta.namespace}/{gang}" if gang else None,
-            member=member_of(meta),
-            cls=self.classes.of_pod(pod),
-            labels=meta.labels,
-            node=pod.spec.node_name or self._assumed.get(meta.uid, ""),
-            phase=status.phase,
-            terminating=meta.deletion_timestamp is not None,
-            gated=gated(pod),
-            other_gates=tuple(gate.name for gate in pod.spec.scheduling_gates if gate.name != GATE),
-            epoch=epoch_of(meta),
-            pin=meta.annotations.get(NODE, ""),
-            refused=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),
-            scheduler_name=pod.spec.scheduler_name,
-            created=meta.creation_timestamp or "",
-            resource_version=meta.resource_version,
-        )
-
     def _keep_pod(self, record: PodRecord, known: PodRecord | None) -> None:
         if known is not None and known.gang and known.gang != record.gang:
             self._members.get(known.gang, {}).pop(known.uid, None)
@@ -349,8 +304,8 @@ class State:
             self._members.setdefault(record.gang, {})[record.uid] = record
             self._touch(record.gang)
             if record.taken or record.waiting:
-                self._hold_seat(record.gang, record)
-            elif record.gang in self._held:
+                self._holds.seat_changed(record.gang, record)
+            elif record.gang in self._holds:
                 self._hold(record.gang)
 
     def _forget_pod(self, uid: str) -> None:
@@ -364,66 +319,17 @@ class State:
         if not members:
             self._members.pop(record.gang, None)
         self._touch(record.gang)
-        if record.gang in self._held:
+        if record.gang in self._holds:
             self._hold(record.gang)
-
-    # -- seats that placements hold ---------------------------------------------------------------------------------
 
     def _hold(self, key: str) -> None:
         """Charge the seats of the gang's active placement, and only those."""
-        previous = self._held.pop(key, None)
-        before = {seat for seat, _ in seats_of(previous)} if previous else set()
-        placement, group = self.placements.get(key), self.groups.get(key)
-        if placement and group and placement.status.phase in ACTIVE:
-            view = self.gang(key)
-            if view is not None and view.placement is placement:
-                self._held[key] = placement
-                sets = {pod_set.name: pod_set for pod_set in view.pod_sets}
-                for seat, node in seats_of(placement):
-                    pod_set = sets.get(seat.pod_set)
-                    cls = pod_set.class_of(seat.index) if pod_set else None
-                    if pod_set and cls and seat.index not in pod_set.taken:
-                        self.nodes.charge(seat, node, cls)
-                        before.discard(seat)
-        for seat in before:
-            self.nodes.discharge(seat)
-
-    def _hold_seat(self, key: str, record: PodRecord) -> None:
-        """One pod changed: its seat is held while it has no node, and free once the pod itself is charged."""
-        placement = self._held.get(key)
-        if placement is None or record.member is None:
-            return
-        seat = Seat(placement.spec.pod_group_uid, record.member.pod_set, record.member.index)
-        node = node_of(placement, seat.pod_set, seat.index)
-        if record.taken or node is None:
-            self.nodes.discharge(seat)
-        else:
-            self.nodes.charge(seat, node, record.cls)
+        placement = self.placements.get(key)
+        active = placement is not None and placement.status.phase in ACTIVE
+        self._holds.hold(key, self.gang(key) if active else None)
 
     def _touch(self, key: str) -> None:
         self.dirty.add(key)
-
-
-def _seat_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
-    """Put a pod on its seat; a pod that does not say which gets the first free rank."""
-    name = pod.member.pod_set if pod.member else DEFAULT_POD_SET
-    pod_set = pod_sets.get(name)
-    if pod_set is None:
-        pod_set = pod_sets[name] = PodSetView(name, pod.cls, 0, 0)
-    if pod.member is None:
-        rank = next(n for n in range(len(pod_set.taken) + len(pod_set.waiting) + 1) if _empty(pod_set, n))
-        pod.member = Member(name, rank)
-    rank = pod.member.index
-    if pod.taken:
-        pod_set.taken[rank] = pod.node
-    elif pod.waiting:
-        pod_set.waiting[rank] = pod
-    if not pod_set.template:
-        pod_set.replicas = max(pod_set.replicas, rank + 1)
-
-
-def _empty(pod_set: PodSetView, rank: int) -> bool:
-    return rank not in pod_set.taken and rank not in pod_set.waiting
 
 
 def _older(new: Placement | PodGroup, known: Placement | PodGroup) -> bool:

@@ -7,8 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from extender.barrier import Barrier
-from extender.verbs import DECODE_ARGS, Verbs
+from extender.verbs.filter import DECODE_ARGS, Filter
 from muster.api.gang import pinned_affinity
 from tests.bench.planner import NODES, world_of
 from tests.bench.timing import Result, cpu_ms
@@ -20,8 +19,7 @@ def run() -> Iterator[Result]:
     key = world.gang("a", {"worker": (8, {"cpu": 4, "nvidia.com/gpu": 8})})
     world.plan()
     cluster = cast("Any", SimpleNamespace(state=world.state, lock=threading.RLock(), synced=True))
-    barrier = Barrier(timeout_s=10, clock=lambda: 0.0)
-    verbs = Verbs(cluster, barrier, cast("Any", None), active=lambda: True, on_release=lambda *_: None)
+    verb = Filter(cluster, active=lambda: True)
     meta = {
         "name": "a-worker-0", "namespace": "ns", "uid": "u",
         "annotations": {
@@ -39,7 +37,7 @@ def run() -> Iterator[Result]:
     )
 
     def call(body: bytes) -> bytes:
-        return msgspec.json.encode(verbs.filter(DECODE_ARGS.decode(body)))
+        return msgspec.json.encode(verb(DECODE_ARGS.decode(body)))
 
     assert b"node-0" in call(pinned)
     yield Result("filter, pinned pod, one name (without HTTP)", cpu_ms(lambda: call(pinned), calls=100), 0.3)

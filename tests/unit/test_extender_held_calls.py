@@ -10,9 +10,10 @@ from typing import Any, cast
 import pytest
 from extender_world import World
 
-from extender import messages, verbs
+from extender import messages
 from extender.barrier import Barrier
-from extender.verbs import Verbs
+from extender.verbs import bind
+from extender.verbs.bind import Bind
 from muster.api.core import Pod
 from muster.api.extender import ExtenderBindingArgs
 from muster.api.placement import node_of
@@ -59,7 +60,7 @@ class Gang:
 
         self.changed = changed
         cluster = SimpleNamespace(state=self.world.state, lock=lock, synced=True, wait_for=wait_for, changed=changed)
-        self.verbs = Verbs(
+        self.bind = Bind(
             cast("Any", cluster), self.barrier, cast("Any", self.bindings),
             active=lambda: True, on_release=lambda *_: None, most_held=most_held,
         )  # fmt: skip
@@ -81,7 +82,7 @@ class Gang:
         args = ExtenderBindingArgs(
             pod_name=meta.name, pod_namespace=meta.namespace, pod_uid=meta.uid, node=self.node(rank)
         )
-        return self.pool.submit(lambda: self.verbs.bind(args).error)
+        return self.pool.submit(lambda: self.bind(args).error)
 
     def wait_until_held(self, count: int) -> None:
         """Until so many calls wait."""
@@ -148,7 +149,7 @@ def test_a_pod_that_nobody_knows_is_refused_in_the_end(
     gang_of: Callable[..., Gang], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is gone, or our watch is broken: kube-scheduler tries again."""
-    monkeypatch.setattr(verbs, "LAG_S", 0.05)
+    monkeypatch.setattr(bind, "LAG_S", 0.05)
     gang = gang_of(1, nodes=1)
     pod = gang.pod(0)
     gang.world.state.on_pod(pod, None)

@@ -2,7 +2,7 @@
 
 import threading
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from extender_world import World
@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender import messages
-from extender.barrier import Barrier
-from extender.preemption import preempt
-from extender.ranks import collapse
-from extender.verbs import Verbs
+from extender.verbs.filter import Filter
+from extender.verbs.preempt import preempt
+from extender.verbs.prioritize import Prioritize
+from extender.verbs.ranks import collapse
 from muster.api.core import Pod
 from muster.api.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
 from muster.api.meta import ObjectMeta
@@ -26,11 +26,9 @@ def cluster_of(world: World, *, synced: bool = True) -> Any:
     return SimpleNamespace(state=world.state, lock=threading.RLock(), synced=synced, changed=lambda: None)
 
 
-def verbs_of(world: World, *, active: bool = True, synced: bool = True) -> Verbs:
-    """Verbs over a world."""
-    barrier = Barrier(timeout_s=1, clock=lambda: 0.0)
-    cluster = cluster_of(world, synced=synced)
-    return Verbs(cluster, barrier, cast("Any", None), active=lambda: active, on_release=lambda *_: None)
+def filter_of(world: World, *, active: bool = True, synced: bool = True) -> Filter:
+    """The filter verb over a world."""
+    return Filter(cluster_of(world, synced=synced), active=lambda: active)
 
 
 def args(world: World, pod: Pod | None = None, *nodes: str) -> ExtenderArgs:
@@ -46,8 +44,8 @@ def test_an_extender_that_does_not_lead_or_knows_nothing_answers_with_an_error_n
     world = World()
     world.nodes(1)
     call = args(world, None, "node-0")
-    assert verbs_of(world, active=False).filter(call).error == messages.NOT_LEADING
-    assert verbs_of(world, synced=False).filter(call).error == messages.NOT_SYNCED
+    assert filter_of(world, active=False)(call).error == messages.NOT_LEADING
+    assert filter_of(world, synced=False)(call).error == messages.NOT_SYNCED
 
 
 def test_a_plain_pod_is_kept_off_room_that_a_starting_gang_holds() -> None:
@@ -56,9 +54,9 @@ def test_a_plain_pod_is_kept_off_room_that_a_starting_gang_holds() -> None:
     world.nodes(2)
     world.gang("a", {"worker": (1, GPU8)})
     world.plan()
-    answer = verbs_of(world).filter(args(world, None, "node-0", "node-1"))
+    answer = filter_of(world)(args(world, None, "node-0", "node-1"))
     assert answer.node_names == ["node-1"]
-    answer = verbs_of(world).filter(args(world, None, "node-0"))
+    answer = filter_of(world)(args(world, None, "node-0"))
     assert answer.node_names == []
     assert answer.failed_and_unresolvable_nodes == {"node-0": messages.HELD_BY_GANG}
 
@@ -70,7 +68,7 @@ def test_a_name_that_was_not_sent_is_never_returned() -> None:
     key = world.gang("a", {"worker": (1, GPU8)})
     world.plan()
     pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1)
-    answer = verbs_of(world).filter(args(world, pod, "node-1"))
+    answer = filter_of(world)(args(world, pod, "node-1"))
     assert answer.node_names == []
     assert answer.failed_and_unresolvable_nodes == {"node-1": messages.NOT_PLANNED_HERE}
 
@@ -81,7 +79,7 @@ def test_a_member_whose_placement_is_not_seen_yet_is_an_error() -> None:
     world.nodes(1)
     key = world.gang("a", {"worker": (1, GPU8)})
     pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1)
-    assert verbs_of(world).filter(args(world, pod, "node-0")).error == messages.NOT_SEEN
+    assert filter_of(world)(args(world, pod, "node-0")).error == messages.NOT_SEEN
 
 
 def test_without_plugins_that_score_fuller_nodes_come_first() -> None:
@@ -89,7 +87,7 @@ def test_without_plugins_that_score_fuller_nodes_come_first() -> None:
     world = World()
     world.nodes(2)
     world.pod("ns/x", "t", 1, {"nvidia.com/gpu": 4}, node="node-1", phase="Running")
-    scores = {entry.host: entry.score for entry in verbs_of(world).prioritize(args(world, None, "node-0", "node-1"))}
+    scores = {entry.host: entry.score for entry in Prioritize(cluster_of(world))(args(world, None, "node-0", "node-1"))}
     assert scores["node-1"] > scores["node-0"]
 
 
