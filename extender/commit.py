@@ -11,32 +11,29 @@ from typing import TypeVar
 
 import msgspec
 import structlog
-from prometheus_client import Counter
 
 from extender.actions.settle import AVOID_S
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.framework import decisions
 from extender.framework.gangs import GangView
-from extender.framework.groupstatus import wanted_status
 from extender.framework.session import Session
+from extender.statuses import WRITES, StatusWriter
 from muster.api import names
 from muster.api.core import PODS
 from muster.api.gang import DEFAULT_POD_SET, pinned_affinity
 from muster.api.meta import OwnerReference, format_time
 from muster.api.placement import PLACEMENTS, Placement
-from muster.api.scheduling import POD_GROUPS, PodGroupStatus
+from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.events import Recorder
 
 log = structlog.get_logger()
 D = TypeVar("D", bound=decisions.Decision)
-WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
 
 DEADLINE_S = 30.0
 DEADLINE_PER_SEAT_S = 0.05
-COUNTS_EVERY_S = 1.0
 RETRY_S = 1.0
 EVICT_AGAIN_S = 5.0
 
@@ -53,19 +50,18 @@ class Committer:
         self._recorder = recorder
         self._clock = clock
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="commit")
-        self._said: dict[str, tuple[GangView, str]] = {}
-        self._status_at: dict[str, float] = {}
+        self._statuses = StatusWriter(client, cluster, recorder, self._pool, clock=clock)
         self._not_before: dict[str, float] = {}
 
     def carry_out(self, session: Session) -> None:
         """Write everything this cycle decided; returns when all writes have been answered."""
         now = self._clock()
         self._not_before = {key: until for key, until in self._not_before.items() if until > now}
-        self._each("placement", lambda settle: self._settle(session, settle), _of(session, decisions.Settle))
-        self._each("placement", lambda place: self._place(session, place), _of(session, decisions.Place))
-        self._write_statuses(session)
-        self._each("release", self._release, _of(session, decisions.Release))
-        self._each("eviction", self._evict, _of(session, decisions.Evict))
+        self._each("placement", lambda settle: self._settle(session, settle), session.decided(decisions.Settle))
+        self._each("placement", lambda place: self._place(session, place), session.decided(decisions.Place))
+        self._statuses.write(session)
+        self._each("release", self._release, session.decided(decisions.Release))
+        self._each("eviction", self._evict, session.decided(decisions.Evict))
 
     def _each(self, what: str, fn: Callable[[D], None], items: Iterable[D]) -> None:
         """Run all in parallel; one that fails does not keep the others."""
@@ -165,68 +161,6 @@ class Committer:
             self._cluster.state.on_placement(old, new)
         self._cluster.changed()
 
-    # -- statuses ---------------------------------------------------------------------------------------------------
-
-    def _write_statuses(self, session: Session) -> None:
-        waits = {decision.gang.key: decision for decision in _of(session, decisions.Unschedulable)}
-        due = []
-        for gang in session.snapshot.gangs:
-            why = waits.get(gang.key)
-            enqueued = gang.key in session.enqueued
-            text = f"{enqueued} {why.message if why else ''}"
-            said = self._said.get(gang.key)
-            if said is not None and said[0] is gang and said[1] == text:
-                continue
-            status = wanted_status(gang, enqueued=enqueued, waits=why, now=session.now)
-            if status == gang.group.status:
-                self._said[gang.key] = (gang, text)
-            elif self._due(gang, status, session.now):
-                due.append((gang, status, text, why))
-        list(self._pool.map(lambda item: self._write_status(*item), due))
-        if len(self._said) > 2 * len(session.snapshot.gangs) + 100:
-            keys = {gang.key for gang in session.snapshot.gangs}
-            self._said = {key: said for key, said in self._said.items() if key in keys}
-            self._status_at = {key: moment for key, moment in self._status_at.items() if key in keys}
-
-    def _due(self, gang: GangView, status: PodGroupStatus, now: float) -> bool:
-        """A new phase is written at once, new counts and texts at most once a second."""
-        if status.phase != gang.group.status.phase:
-            return True
-        return now - self._status_at.get(gang.key, 0.0) >= COUNTS_EVERY_S
-
-    def _write_status(
-        self, gang: GangView, status: PodGroupStatus, text: str, why: decisions.Unschedulable | None
-    ) -> None:
-        meta = gang.group.metadata
-        wanted = msgspec.to_builtins(status)
-        body = {
-            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
-            "status": {"running": 0, "succeeded": 0, "failed": 0, **wanted},
-        }
-        self._status_at[gang.key] = self._clock()
-        try:
-            group = self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
-        except APIError as error:
-            WRITES.labels("status", "failed").inc()
-            log.info("PodGroup status not written; it is decided again", gang=gang.key, error=str(error))
-            return
-        WRITES.labels("status", "ok").inc()
-        self._said[gang.key] = (gang, text)
-        with self._cluster.lock:
-            self._cluster.state.on_pod_group(gang.group, group)
-        self._cluster.changed()
-        self._tell(gang, status, why)
-
-    def _tell(self, gang: GangView, status: PodGroupStatus, why: decisions.Unschedulable | None) -> None:
-        before = {(condition.type, condition.status, condition.message) for condition in gang.group.status.conditions}
-        for condition in status.conditions:
-            if condition.status != "True" or (condition.type, "True", condition.message) in before:
-                continue
-            if condition.type == "Unschedulable" and why is not None:
-                self._recorder.event(gang.group, "Warning", "Unschedulable", condition.message)
-            elif condition.type == "Scheduled":
-                self._recorder.event(gang.group, "Normal", "Scheduled", condition.message)
-
     # -- pods -------------------------------------------------------------------------------------------------------
 
     def _release(self, release: decisions.Release) -> None:
@@ -265,10 +199,6 @@ class Committer:
     def stop(self) -> None:
         """End the writers."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _of(session: Session, kind: type[D]) -> list[D]:
-    return [decision for decision in session.decisions if isinstance(decision, kind)]
 
 
 def _avoided(session: Session, gang: GangView, placement: Placement) -> list[dict[str, str]]:

@@ -114,7 +114,7 @@ class Planner:
         run(session, self._actions, self._plugins)
         self.pages, self.session = session.ask("http_handler"), session
         self._remember_avoided(session, now)
-        WAITING.set(sum(isinstance(decision, Unschedulable) for decision in session.decisions))
+        WAITING.set(len(session.decided(Unschedulable)))
         CYCLE.labels("plan").observe(self._monotonic() - started)
         if self._active():
             self._committer.carry_out(session)

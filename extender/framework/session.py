@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from muster.api.gang import Member
 if TYPE_CHECKING:
     from extender.framework.statement import Operation
 
+D = TypeVar("D", bound=Decision)
 LARGE = np.iinfo(np.int64).max
 
 
@@ -62,6 +63,10 @@ class Session:
     def decide(self, decision: Decision) -> None:
         """Let a decision out of the session."""
         self.decisions.append(decision)
+
+    def decided(self, kind: type[D]) -> list[D]:
+        """The decisions of one kind, in order."""
+        return [decision for decision in self.decisions if isinstance(decision, kind)]
 
     # -- questions that actions ask ---------------------------------------------------------------------------------
 

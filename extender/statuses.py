@@ -1,0 +1,102 @@
+"""Writes the status of PodGroups: phases at once, counts and texts at most once a second, Events for what is new."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import structlog
+from prometheus_client import Counter
+
+from extender.cluster import Cluster
+from extender.framework import decisions
+from extender.framework.gangs import GangView
+from extender.framework.groupstatus import wanted_status
+from extender.framework.session import Session
+from muster.api.scheduling import POD_GROUPS, PodGroupStatus
+from muster.kube.client import Client
+from muster.kube.errors import APIError
+from muster.kube.events import Recorder
+
+log = structlog.get_logger()
+WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
+COUNTS_EVERY_S = 1.0
+
+
+class StatusWriter:
+    """Remembers what it said, so that a gang that did not change costs nothing. `clock` is seconds since the epoch."""
+
+    def __init__(
+        self,
+        client: Client,
+        cluster: Cluster,
+        recorder: Recorder,
+        pool: ThreadPoolExecutor,
+        *,
+        clock: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._recorder = recorder
+        self._pool = pool
+        self._clock = clock
+        self._said: dict[str, tuple[GangView, str]] = {}
+        self._status_at: dict[str, float] = {}
+
+    def write(self, session: Session) -> None:
+        """Write what this cycle made of every gang; returns when all writes have been answered."""
+        waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
+        due = []
+        for gang in session.snapshot.gangs:
+            why = waits.get(gang.key)
+            enqueued = gang.key in session.enqueued
+            text = f"{enqueued} {why.message if why else ''}"
+            said = self._said.get(gang.key)
+            if said is not None and said[0] is gang and said[1] == text:
+                continue
+            status = wanted_status(gang, enqueued=enqueued, waits=why, now=session.now)
+            if status == gang.group.status:
+                self._said[gang.key] = (gang, text)
+            elif self._due(gang, status, session.now):
+                due.append((gang, status, text, why))
+        list(self._pool.map(lambda item: self._write(*item), due))
+        if len(self._said) > 2 * len(session.snapshot.gangs) + 100:
+            keys = {gang.key for gang in session.snapshot.gangs}
+            self._said = {key: said for key, said in self._said.items() if key in keys}
+            self._status_at = {key: moment for key, moment in self._status_at.items() if key in keys}
+
+    def _due(self, gang: GangView, status: PodGroupStatus, now: float) -> bool:
+        """A new phase is written at once, new counts and texts at most once a second."""
+        if status.phase != gang.group.status.phase:
+            return True
+        return now - self._status_at.get(gang.key, 0.0) >= COUNTS_EVERY_S
+
+    def _write(self, gang: GangView, status: PodGroupStatus, text: str, why: decisions.Unschedulable | None) -> None:
+        meta = gang.group.metadata
+        wanted = msgspec.to_builtins(status)
+        body = {
+            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+            "status": {"running": 0, "succeeded": 0, "failed": 0, **wanted},
+        }
+        self._status_at[gang.key] = self._clock()
+        try:
+            group = self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
+        except APIError as error:
+            WRITES.labels("status", "failed").inc()
+            log.info("PodGroup status not written; it is decided again", gang=gang.key, error=str(error))
+            return
+        WRITES.labels("status", "ok").inc()
+        self._said[gang.key] = (gang, text)
+        with self._cluster.lock:
+            self._cluster.state.on_pod_group(gang.group, group)
+        self._cluster.changed()
+        self._tell(gang, status, why)
+
+    def _tell(self, gang: GangView, status: PodGroupStatus, why: decisions.Unschedulable | None) -> None:
+        before = {(condition.type, condition.status, condition.message) for condition in gang.group.status.conditions}
+        for condition in status.conditions:
+            if condition.status != "True" or (condition.type, "True", condition.message) in before:
+                continue
+            if condition.type == "Unschedulable" and why is not None:
+                self._recorder.event(gang.group, "Warning", "Unschedulable", condition.message)
+            elif condition.type == "Scheduled":
+                self._recorder.event(gang.group, "Normal", "Scheduled", condition.message)
