@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -51,7 +51,7 @@ class Plane:
 
     `wanted` names the parts; a process of Muster's that cannot be run is left out. Options and parts count when the
     plane is made: a plane that exists keeps its own. A `bound` plane ends with this process, however that ends; one
-    that is used in a `with` statement is bound.
+    that is used in a `with` statement is bound. `arguments` are more of them for the command lines of parts.
     """
 
     def __init__(
@@ -61,8 +61,10 @@ class Plane:
         options: Options | None = None,
         *,
         bound: bool = False,
+        arguments: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.root = root.absolute()
+        self._arguments = arguments or {}
         names = tuple(name for name in parts.PARTS if name in wanted and parts.runnable(name))
         self.state = state.load(self.root) or state.create(self.root, options or Options(), names)
         self._pki = Pki(self.root)
@@ -145,8 +147,10 @@ class Plane:
                 self._install(report)
             self._start((parts.WEBHOOK,), report)
             if parts.WEBHOOK in self.parts:
+                report("webhooks and runtimes")
                 with contextlib.closing(self.client()) as client:
                     install.webhooks(client, self._webhook_configurations())
+                    install.runtimes(client)
             self._start(parts.PARTS, report)
             self._await("nodes are known", install.nodes_are_known, parts.KWOK, report)
             self._await("the default queue is open", install.has_open_queue, parts.CONTROLLER, report)
@@ -238,7 +242,7 @@ class Plane:
 
     def _command_of(self, name: str) -> Callable[[], list[str]]:
         """How to start a part, worked out only when it is started."""
-        return lambda: self.site.command(name)
+        return lambda: [*self.site.command(name), *self._arguments.get(name, ())]
 
     def _kubeconfig(self, user: str) -> Path:
         """The kubeconfig of a user of this plane."""

@@ -31,13 +31,14 @@ DEMANDS: dict[str, dict[str, Any]] = {
 
 def run() -> Iterator[Result]:
     """Plan time by gang size, and the cost of a cycle in which nothing can be done."""
-    for members in (8, 64, 512, 1024):
-        world = world_of(NODES)
-        world.gang("a", {"worker": (members, {"cpu": 4, "nvidia.com/gpu": 8})})
-        budget = 3.0 if members == 512 else None
-        world.session(Allocate())  # the masks of the class are made once and kept
-        ms = cpu_ms(lambda world=world: world.session(Allocate()))
-        yield Result(f"plan of one {members}-pod gang, {NODES} nodes", ms, budget)
+    for nodes in (500, NODES, 15_000):
+        for members in (8, 64, 512, 1024):
+            world = world_of(nodes)
+            world.gang("a", {"worker": (members, {"cpu": 4, "nvidia.com/gpu": 8 if members <= nodes else 1})})
+            budget = 3.0 if (nodes, members) == (NODES, 512) else None
+            world.session(Allocate())  # the masks of the class are made once and kept
+            ms = cpu_ms(lambda world=world: world.session(Allocate()))
+            yield Result(f"plan of one {members}-pod gang, {nodes} nodes", ms, budget)
     for what, demand in DEMANDS.items():
         world = world_of(NODES)
         for index in range(NODES):

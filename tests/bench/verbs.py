@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from extender.app import Verbs, create_app
 from extender.verbs.filter import DECODE_ARGS, Filter
 from muster.api.gang import pinned_affinity
 from tests.bench.planner import NODES, world_of
@@ -41,4 +42,11 @@ def run() -> Iterator[Result]:
 
     assert b"node-0" in call(pinned)
     yield Result("filter, pinned pod, one name (without HTTP)", cpu_ms(lambda: call(pinned), calls=100), 0.3)
+    http = create_app(Verbs(verb, _unused, _unused, _unused), dict).test_client()
+    with_http = cpu_ms(lambda: http.post("/filter", data=pinned), calls=100)
+    yield Result("filter, pinned pod, one name (Flask and its test client)", with_http)
     yield Result(f"filter, plain pod, {NODES} names (without HTTP)", cpu_ms(lambda: call(plain)), 1.0)
+
+
+def _unused(_: object) -> Any:
+    raise AssertionError("only filter is called")
