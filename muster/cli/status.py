@@ -1,15 +1,21 @@
-"""`muster status`: how the parts of a plane are."""
+"""`muster status`: how the parts of a plane are, and what is ready for TrainJobs."""
 
+import contextlib
 import sys
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.cli.options import existing, name_option
+from muster.kube.client import Client
+from muster.kube.errors import APIError
+from muster.local import parts
 from muster.local.plane import Plane
 
 _STYLES = {"running": "green", "dead": "bold red", "stopped": "yellow"}
+_TIMEOUT_S = 3.0
 
 
 @click.command()
@@ -28,9 +34,21 @@ def status(name: str) -> None:
 
 
 def show(plane: Plane, console: Console) -> None:
-    """Prints the table of parts, and where the plane is."""
+    """Prints the table of parts, where the plane is, and the runtimes for TrainJobs."""
     table = Table("part", "state", "pid", "listens on", box=None, pad_edge=False)
     for one in plane.status():
         table.add_row(one.name, f"[{_STYLES[one.word]}]{one.word}[/]", str(one.pid or ""), one.url)
     console.print(table)
     console.print(f"folder {plane.root}\nkubeconfig {plane.kubeconfig}", markup=False, highlight=False, soft_wrap=True)
+    if plane.attached or any(one.name == parts.API_SERVER and one.pid for one in plane.status()):
+        console.print(f"runtimes {_runtimes(plane)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _runtimes(plane: Plane) -> str:
+    """The names of the cluster's runtimes, or why they are not known."""
+    try:
+        with contextlib.closing(Client.load(plane.kubeconfig, timeout_s=_TIMEOUT_S)) as client:
+            found = client.list(CLUSTER_TRAINING_RUNTIMES)
+    except APIError as error:
+        return f"unknown: {error}"
+    return ", ".join(sorted(runtime.metadata.name for runtime in found)) or "none"

@@ -1,4 +1,4 @@
-"""What a cluster must hold for Muster: namespace, CRDs, webhook configurations, and on our own planes nodes.
+"""What a cluster must hold for Muster: namespace, CRDs, webhook configurations, runtimes, and on our own planes nodes.
 
 Everything is applied server-side under Muster's field manager, so doing it again changes nothing.
 """
@@ -18,11 +18,14 @@ from muster.api.core import NAMESPACES, NODES
 from muster.api.meta import Object
 from muster.api.names import DEFAULT_QUEUE, SYSTEM_NAMESPACE
 from muster.api.scheduling import QUEUES
+from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, NotFound
+from muster.kube.errors import AlreadyExists, Conflict, NotFound
 from muster.local.errors import LocalError
 
-CRDS: Final = Path(__file__).parents[2] / "charts" / "muster" / "crds"
+_CHART: Final = Path(__file__).parents[2] / "charts" / "muster"
+CRDS: Final = _CHART / "crds"
+RUNTIMES: Final = _CHART / "runtimes"
 _ESTABLISHED_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05
 _CREATORS: Final = 16
@@ -117,6 +120,16 @@ def webhooks(client: Client, configurations: Sequence[dict[str, Any]]) -> None:
     """The webhook configurations."""
     for configuration in configurations:
         client.apply(_WEBHOOKS[configuration["kind"]], configuration)
+
+
+def runtimes(client: Client) -> None:
+    """The runtimes that Muster ships, for TrainJobs; one that somebody else has made or changed stays as it is.
+
+    They pass the webhook, which must be there.
+    """
+    for path in sorted(RUNTIMES.glob("*.yaml")):
+        with contextlib.suppress(Conflict):
+            client.apply(CLUSTER_TRAINING_RUNTIMES, yaml.safe_load(path.read_text(encoding="utf-8")), force=False)
 
 
 def remove_webhooks(client: Client, configurations: Sequence[dict[str, Any]]) -> None:

@@ -69,6 +69,9 @@ def test_up_twice_is_harmless(muster: Muster, home: Path, up: str) -> None:
     before = pids(home, up)
     assert muster("up", "--name", up).returncode == 0
     assert pids(home, up) == before
+    assert (
+        "runtimes jax-distributed, mpi-distributed, plain, torch-distributed, " in muster("status", "--name", up).stdout
+    )
     nodes = muster("kubectl", "--name", up, "get", "nodes", "-o", "name")
     assert nodes.stdout.split() == ["node/node-0000", "node/node-0001"]
     missing = muster("kubectl", "--name", up, "get", "-n", "default", "pod", "nothing")

@@ -1,5 +1,6 @@
 """TrainJobs and runtimes on the whole plane: what kubectl users and clients read when they are right and when not."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from muster.api.trainer import TRAIN_JOBS
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, Invalid
+from muster.local import install
 from muster.local.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -23,15 +25,9 @@ OTHER: JSON = {"metadata": {"name": "somebody-elses", "labels": {"trainer.kubefl
 
 @pytest.fixture(scope="module")
 def client(plane: Plane) -> Iterator[Client]:
-    """A client; the shipped runtimes are there, and go away again."""
-    client = plane.client()
-    names = []
-    for path in SHIPPED:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        names.append(client.apply(CLUSTER_TRAINING_RUNTIMES, document).metadata.name)
-    yield client
-    for name in names:
-        client.delete(CLUSTER_TRAINING_RUNTIMES, name)
+    """A client of a plane that has the shipped runtimes, as `muster up` leaves it."""
+    with contextlib.closing(plane.client()) as client:
+        yield client
 
 
 def train_job(name: str = "train", runtime: str = "torch-distributed", **spec: Any) -> JSON:
@@ -163,6 +159,20 @@ def test_patches_only_change_while_suspended(client: Client, namespace: str) -> 
     counts["active"] = 0
     client.merge_patch(TRAIN_JOBS, "train", {"status": {"jobsStatus": [counts]}}, namespace, subresource="status")
     assert client.merge_patch(TRAIN_JOBS, "train", change, namespace).spec.suspend
+
+
+def test_a_runtime_of_somebody_else_stays(client: Client) -> None:
+    """Where the cluster has a runtime of that name with other values, installing Muster's changes nothing."""
+    document = yaml.safe_load(SHIPPED[2].read_text(encoding="utf-8"))
+    name = document["metadata"]["name"]
+    client.merge_patch(CLUSTER_TRAINING_RUNTIMES, name, {"spec": {"mlPolicy": {"numNodes": 7}}})
+    try:
+        install.runtimes(client)
+        stays = client.get(CLUSTER_TRAINING_RUNTIMES, name)
+        assert stays.spec.ml_policy
+        assert stays.spec.ml_policy.num_nodes == 7
+    finally:
+        client.apply(CLUSTER_TRAINING_RUNTIMES, document)
 
 
 def test_a_runtime_may_go_away(client: Client, namespace: str) -> None:
