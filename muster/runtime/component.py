@@ -48,3 +48,16 @@ class Compiled:
     def errors(self) -> list[FieldError]:
         """All that is wrong."""
         return self.findings.errors
+
+
+def metadata_of(plan: Plan, name: str) -> dict[str, Any]:
+    """What stands in metadata of an object that makes the pods of a workload: owner, and the labels of its template."""
+    result: dict[str, Any] = {
+        "name": name,
+        "namespace": plan.owner.namespace,
+        "ownerReferences": [plan.owner.reference()],
+    }
+    for key, values in (("labels", plan.labels), ("annotations", plan.annotations)):
+        if values:
+            result[key] = dict(values)
+    return result

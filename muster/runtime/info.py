@@ -156,6 +156,11 @@ class Info:
         return str(self.owner)
 
     @property
+    def runtime_name(self) -> str:
+        """The name of the runtime; empty where there is none."""
+        return self.runtime.metadata.name if self.runtime else ""
+
+    @property
     def trainers(self) -> list[PodSet]:
         """The pod sets that train."""
         return [pod_set for pod_set in self.pod_sets if pod_set.role == "trainer"]

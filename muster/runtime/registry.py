@@ -9,8 +9,9 @@ A third party's package names its plugin class in its metadata, and Muster finds
 from importlib.metadata import EntryPoint, entry_points
 
 from muster.runtime.framework import Framework
-from muster.runtime.plugins.components import JobSet, MusterJob
+from muster.runtime.plugins.jobset import JobSet
 from muster.runtime.plugins.mpi import MPI
+from muster.runtime.plugins.muster_job import MusterJob
 from muster.runtime.plugins.pod_groups import CoScheduling, Volcano
 from muster.runtime.plugins.rules import Rules
 from muster.runtime.plugins.simple import JAX, PlainML, XGBoost

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
+from itertools import pairwise
 from typing import Any, Literal
 
 import msgspec
@@ -65,7 +66,7 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
             namespace=train_job.metadata.namespace,
             uid=train_job.metadata.uid,
         ),
-        [_pod_set(job, train_job, runtime, framework) for job in base.get("replicatedJobs") or []],
+        _pod_sets(base, train_job, runtime, framework),
         settings_of(train_job, runtime),
         user_env=_user_env(train_job),
         target=target,
@@ -182,6 +183,15 @@ def _wire(variable: JSON) -> EnvVar:
         value=str(variable.get("value") or ""),
         value_from=variable.get("valueFrom"),
     )
+
+
+def _pod_sets(base: JSON, train_job: TrainJob, runtime: Runtime, framework: str) -> list[PodSet]:
+    """The pod sets of a JobSet spec; in order, each waits until the one before is ready."""
+    pod_sets = [_pod_set(job, train_job, runtime, framework) for job in base.get("replicatedJobs") or []]
+    if (base.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder":
+        for before, pod_set in pairwise(pod_sets):
+            pod_set.after = {before.name: "Ready"}
+    return pod_sets
 
 
 def _pod_set(job: JSON, train_job: TrainJob, runtime: Runtime, framework: str) -> PodSet:

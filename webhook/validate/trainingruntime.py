@@ -12,6 +12,7 @@ from muster.api.jobset import ReplicatedJob
 from muster.api.trainer import ANCESTOR, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TRAINER
 from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.fields import FieldError
+from muster.runtime.plugins.claims import claim_names, mounted_names
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.trainjob import MOST_NODES, deprecation
 
@@ -22,6 +23,7 @@ CONTAINERS: Mapping[str, str] = {
 }
 """Step of a TrainJob → the container that its pods must have."""
 JOBS = "spec.template.spec.replicatedJobs"
+CLAIMS = "spec.template.spec.volumeClaimPolicies"
 
 
 def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime]) -> Handler:
@@ -49,6 +51,7 @@ def check(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldEr
     count = runtime.spec.ml_policy.num_nodes if runtime.spec.ml_policy else None
     if count is not None and not 0 <= count <= MOST_NODES:
         yield FieldError("spec.mlPolicy.numNodes", f"must be a number from 0 to {MOST_NODES}", count)
+    yield from _check_claims(runtime)
     policy = runtime.spec.pod_group_policy
     if policy and policy.coscheduling and policy.volcano:
         yield FieldError(
@@ -83,6 +86,26 @@ def _check_order(job: ReplicatedJob, path: str, seen: set[str]) -> Iterator[Fiel
         if dependency.name not in seen:
             message = f"must be the name of a replicated job that stands before it: {', '.join(sorted(seen)) or 'none'}"
             yield FieldError(f"{path}.dependsOn[{place}].name", message, dependency.name, "NotFound")
+
+
+def _check_claims(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldError]:
+    """Each claim has a name of its own, under which a container mounts it."""
+    base = msgspec.to_builtins(runtime.spec.template.spec)
+    names, mounted = claim_names(base), mounted_names(base)
+    for place, policy in enumerate(runtime.spec.template.spec.volume_claim_policies):
+        for index, template in enumerate(policy.templates):
+            name = template.metadata.name
+            path = f"{CLAIMS}[{place}].templates[{index}].metadata.name"
+            if not name:
+                message = "must be set: containers mount the claim under it"
+                yield FieldError(path, message, reason="Required")
+            elif names.count(name) > 1:
+                yield FieldError(path, "must be the name of one claim only", name, "Duplicate")
+            elif name not in mounted:
+                message = (
+                    f"must be mounted by a container of the runtime; mounted are {', '.join(sorted(mounted)) or 'none'}"
+                )
+                yield FieldError(path, message, name)
 
 
 def _at(node: Mapping[str, Any], *path: str) -> Mapping[str, Any]:

@@ -3,7 +3,6 @@
 Refusals are Forbidden (403): clients of Kubeflow Trainer tell them from the schema's Invalid (422).
 """
 
-import re
 from collections.abc import Iterator
 from http import HTTPStatus
 
@@ -21,6 +20,7 @@ from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTI
 from muster.runtime.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
+from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import compile_train_job
 from webhook.lookup import Lookups, Runtime
 from webhook.review import Handler, Verdict, decode
@@ -30,8 +30,6 @@ REFERENCE = "spec.runtimeRef"
 LONGEST_HOST_NAME = 63
 MOST_NODES = 100_000
 _KINDS = (CLUSTER_TRAINING_RUNTIMES.kind, TRAINING_RUNTIMES.kind)
-_DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_MANAGER = re.compile(rf"{_DOMAIN}/[-A-Za-z0-9/_.~%!$&'()*+,;=:@]+", re.ASCII)
 _JOB = Decoder(TrainJob)
 
 
@@ -85,7 +83,7 @@ def _pod_patch(job: ReplicatedJobPatch) -> PodSpecPatch | None:
 
 def check(job: TrainJob, namespace: str, lookups: Lookups, framework: Framework) -> Findings:
     """Everything that is wrong with a new TrainJob."""
-    findings = Findings(errors=[*_check_managers(job)])
+    findings = Findings()
     if names.QUEUE in job.metadata.labels:
         path = f"metadata.labels[{names.QUEUE}]"
         findings.errors += unusable_queue(path, job.metadata.labels[names.QUEUE], lookups.queues)
@@ -93,7 +91,7 @@ def check(job: TrainJob, namespace: str, lookups: Lookups, framework: Framework)
     wrong = list(_check_reference(reference))
     runtime = None if wrong else lookups.runtimes.find(reference, namespace)
     if runtime is None:
-        findings.errors += wrong or [_missing(reference)]
+        findings.errors += [*(wrong or [_missing(reference)]), *check_managers(job)]
         return findings
     findings.warnings += deprecation(runtime, f"{reference.kind} {reference.name}")
     findings.add(_check_against(job, runtime, framework))
@@ -108,10 +106,12 @@ def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups,
         return Findings()
     findings = Findings()
     if patched:
-        findings.errors += [*_check_managers(new), *_check_moment(old, new)]
+        findings.errors += _check_moment(old, new)
     runtime = lookups.runtimes.find(new.spec.runtime_ref, namespace)
     if runtime:
         findings.add(_check_against(new, runtime, framework))
+    elif patched:
+        findings.errors += check_managers(new)
     return findings
 
 
@@ -135,13 +135,6 @@ def _missing(reference: RuntimeRef) -> FieldError:
     where = " in the TrainJob's namespace" if reference.kind == TRAINING_RUNTIMES.kind else ""
     message = f"specified {kind} must be created before the TrainJob is created; there is none of this name{where}"
     return FieldError(REFERENCE, message, reference.name)
-
-
-def _check_managers(job: TrainJob) -> Iterator[FieldError]:
-    for index, patch in enumerate(job.spec.runtime_patches):
-        if not _MANAGER.fullmatch(patch.manager):
-            message = "must be a domain-prefixed path, such as acme.io/foo"
-            yield FieldError(f"spec.runtimePatches[{index}].manager", message, patch.manager)
 
 
 def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:

@@ -199,7 +199,7 @@ def _parts(info: Info) -> tuple[PodSet, list[PodSet]]:
 
 def _missing_part(info: Info) -> FieldError:
     message = "must refer to a runtime with replicated jobs launcher and node, because its policy is mpi"
-    return FieldError("spec.runtimeRef", message, info.runtime.metadata.name if info.runtime else None)
+    return FieldError("spec.runtimeRef", message, info.runtime_name)
 
 
 def _shape_errors(info: Info) -> list[FieldError]:

@@ -28,10 +28,10 @@ class Volcano:
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         if policy and policy.volcano and policy.coscheduling:
             message = "must refer to a runtime with one podGroupPolicy, either volcano or coscheduling"
-            findings.errors.append(FieldError("spec.runtimeRef", message, _runtime_name(info)))
+            findings.errors.append(FieldError("spec.runtimeRef", message, info.runtime_name))
         if policy and policy.volcano and info.annotations.get(names.VOLCANO_QUEUE) == "":
             message = f"must refer to a runtime whose annotation {names.VOLCANO_QUEUE} is not empty"
-            findings.errors.append(FieldError("spec.runtimeRef", message, _runtime_name(info)))
+            findings.errors.append(FieldError("spec.runtimeRef", message, info.runtime_name))
         return findings
 
     def enforce_pod_group_policy(self, info: Info) -> None:
@@ -129,7 +129,3 @@ def _pod_group(plan: Plan, api_version: str, spec: dict[str, Any]) -> dict[str, 
         },
         "spec": to_builtins(spec),
     }
-
-
-def _runtime_name(info: Info) -> str:
-    return info.runtime.metadata.name if info.runtime else ""

@@ -13,7 +13,7 @@ from muster.runtime.train_job import injections, pod_template, step_of
 _PATH = "spec.runtimeRef"
 _OWN_FIELDS = frozenset({DATASET_INITIALIZER, MODEL_INITIALIZER, NODE})
 _MANAGER = re.compile(
-    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", re.ASCII
 )
 
 Runtime = TrainingRuntime | ClusterTrainingRuntime
@@ -30,15 +30,24 @@ class Rules:
         if job is None or runtime is None:
             return Findings()
         errors = [*_framework(info), *_trainer(info), *_initializers(job, runtime), *_injections(info)]
-        for index, patch in enumerate(job.spec.runtime_patches):
-            errors += _patch(patch, index, runtime)
+        errors += check_managers(job)
+        for patch in job.spec.runtime_patches:
+            errors += _patch(patch, runtime)
         return Findings(errors)
+
+
+def check_managers(job: TrainJob) -> Iterator[FieldError]:
+    """Who patches the runtime must say so in a name of its own; this can be said without the runtime."""
+    for index, patch in enumerate(job.spec.runtime_patches):
+        if not _MANAGER.fullmatch(patch.manager):
+            message = 'must be a domain-prefixed path (such as "acme.io/foo")'
+            yield FieldError(f"spec.runtimePatches[{index}].manager", message, patch.manager)
 
 
 def _framework(info: Info) -> Iterator[FieldError]:
     if info.framework == "flux":
         message = "must not refer to a runtime with mlPolicy flux, which Muster does not run"
-        yield FieldError(_PATH, message, _name(info))
+        yield FieldError(_PATH, message, info.runtime_name)
     policy = info.runtime.spec.ml_policy if info.runtime else None
     trainer = info.train_job.spec.trainer if info.train_job else None
     if policy is None and trainer and trainer.resources_per_node and not info.trainers:
@@ -51,10 +60,10 @@ def _trainer(info: Info) -> Iterator[FieldError]:
     for pod_set in info.pod_sets:
         if pod_set.role in {"trainer", "launcher"} and pod_set.target is None:
             message = f"must refer to a runtime whose job {pod_set.name} has a container {NODE!r}"
-            yield FieldError(_PATH, message, _name(info))
+            yield FieldError(_PATH, message, info.runtime_name)
     if not info.trainers and info.framework != "plain":
         message = f"must refer to a runtime with a step trainer, because its policy is {info.framework}"
-        yield FieldError(_PATH, message, _name(info))
+        yield FieldError(_PATH, message, info.runtime_name)
 
 
 def _initializers(job: TrainJob, runtime: Runtime) -> Iterator[FieldError]:
@@ -87,14 +96,10 @@ def _injections(info: Info) -> Iterator[FieldError]:
     for pod_set, container, found in injections(info):
         if found is None:
             message = f'envInjection target podSet "{pod_set}" container "{container}" not found in runtime template'
-            yield FieldError(_PATH, message, _name(info))
+            yield FieldError(_PATH, message, info.runtime_name)
 
 
-def _patch(patch: RuntimePatch, index: int, runtime: Runtime) -> Iterator[FieldError]:
-    path = f"spec.runtimePatches[{index}]"
-    if not _MANAGER.fullmatch(patch.manager):
-        message = 'must be a domain-prefixed path (such as "acme.io/foo")'
-        yield FieldError(f"{path}.manager", message, patch.manager)
+def _patch(patch: RuntimePatch, runtime: Runtime) -> Iterator[FieldError]:
     template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
     known = {job["name"]: job for job in _jobs(runtime)}
     for job in template.spec.replicated_jobs if template and template.spec else []:
@@ -128,7 +133,3 @@ def _containers(patch: ReplicatedJobPatch) -> dict[str, list[ContainerPatch]]:
 
 def _jobs(runtime: Runtime) -> list[dict[str, object]]:
     return [{"name": job.name, "template": job.template} for job in runtime.spec.template.spec.replicated_jobs]
-
-
-def _name(info: Info) -> str:
-    return info.runtime.metadata.name if info.runtime else ""

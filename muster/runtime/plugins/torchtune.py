@@ -60,7 +60,7 @@ def command(info: Info, pod_set: PodSet) -> list[str | Late]:
     words: list[str | Late] = [*ENTRYPOINT]
     if tuning.spread:
         words.append(Late(lambda: f"--rdzv_endpoint={text(info.leader())}:{PORT}"))
-    config = f"{model_of(_runtime_name(info))}{suffix}"
+    config = f"{model_of(info.runtime_name)}{suffix}"
     return [*words, recipe, "--config", config, *_overrides(info, pod_set)]
 
 
@@ -75,10 +75,10 @@ def check(info: Info) -> Findings:
 
 def _model_errors(info: Info, tuning: Tuning) -> list[FieldError]:
     name = "spec.runtimeRef.name"
-    model = model_of(_runtime_name(info))
+    model = model_of(info.runtime_name)
     if model not in MODELS:
         message = f"must have a supported pretrained model, invalid model configured: {model}"
-        return [FieldError(name, message, _runtime_name(info))]
+        return [FieldError(name, message, info.runtime_name)]
     errors = []
     if tuning.nodes > 1 and model != LLAMA_70B:
         errors.append(FieldError("spec.trainer.numNodes", f"must be 1 for {model} model", tuning.nodes))
@@ -87,7 +87,7 @@ def _model_errors(info: Info, tuning: Tuning) -> list[FieldError]:
         errors.append(FieldError("spec.trainer.numNodes", message, tuning.nodes))
     suffix = recipe_of(tuning)[1]
     if "_qlora" in suffix and model == QWEN:
-        errors.append(FieldError(name, f"QLoRA is not supported for {model} model", _runtime_name(info)))
+        errors.append(FieldError(name, f"QLoRA is not supported for {model} model", info.runtime_name))
     if suffix == "_qlora" and model in {LLAMA_1B, LLAMA_3B}:
         errors += _one_device(info, model)
     return errors
@@ -149,7 +149,3 @@ def _overrides(info: Info, pod_set: PodSet) -> list[str]:
                 if pod_set.target and container.get("name") == pod_set.target.name:
                     words += container.get("command") or []
     return [word for word in words if word.partition("=")[0] in IMMUTABLE]
-
-
-def _runtime_name(info: Info) -> str:
-    return info.runtime.metadata.name if info.runtime else ""

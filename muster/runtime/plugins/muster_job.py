@@ -1,72 +1,38 @@
-"""What makes the pods of a TrainJob: a JobSet, or a Job of Muster's; and where their pods are found."""
+"""A Job of Muster's for the pods of a TrainJob that run together, and a batch/v1 Job for each initializer before."""
 
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from typing import Any
 
 from muster.api import names
 from muster.api.batch import JOBS
-from muster.api.jobset import JOB_SETS
-from muster.runtime.adapters.base import annotation, label
+from muster.runtime.adapters.base import annotation
 from muster.runtime.adapters.job import JOBSET_NAME, REPLICATED_JOB
-from muster.runtime.component import Component
-from muster.runtime.endpoints import Endpoints, Joined, Run
-from muster.runtime.info import Info, PodSet
+from muster.runtime.component import Component, metadata_of
+from muster.runtime.endpoints import Run
+from muster.runtime.fields import Findings
+from muster.runtime.gangs import members as members_of
+from muster.runtime.info import Info
 from muster.runtime.plan import Plan, PodSetPlan
+from muster.runtime.plugins.claims import claims, with_claims
+from muster.runtime.plugins.without_effect import without_effect
 from muster.runtime.template import planned
 
 JSON = dict[str, Any]
-
-
-class JobSet:
-    """One JobSet, named as the TrainJob."""
-
-    name = "JobSet"
-
-    def identify_pod_network(self, info: Info) -> None:
-        """`<set>-<replicated job>-<job>-<index>.<subdomain>`; the rank is the completion index."""
-        if info.target != self.name:
-            return
-        network = info.base.get("network") or {}
-        subdomain = network.get("subdomain") or info.owner.name
-        replicas = {job["name"]: int(job.get("replicas") or 1) for job in info.base["replicatedJobs"]}
-        for pod_set in info.pod_sets:
-            pod_set.subdomain = subdomain
-            pod_set.rank = label(names.COMPLETION_INDEX)
-            pod_set.hosts = _jobset_hosts(f"{info.owner.name}-{pod_set.name}", subdomain, _jobs(pod_set, replicas))
-
-    def build(self, plan: Plan) -> Iterable[Component]:
-        """The JobSet; a pod set without pods is left out, and nobody waits for it."""
-        if plan.target != self.name:
-            return
-        spec: JSON = deepcopy(dict(plan.base))
-        there = {pod_set.name: pod_set for pod_set in plan.pod_sets if _exists(pod_set)}
-        jobs = [_replicated_job(job, there) for job in spec.get("replicatedJobs") or [] if job["name"] in there]
-        metadata: JSON = {
-            "name": plan.owner.name,
-            "namespace": plan.owner.namespace,
-            "ownerReferences": [plan.owner.reference()],
-        }
-        for key, values in (("labels", plan.labels), ("annotations", plan.annotations)):
-            if values:
-                metadata[key] = dict(values)
-        manifest = {
-            "apiVersion": JOB_SETS.api_version,
-            "kind": JOB_SETS.kind,
-            "metadata": metadata,
-            "spec": {**spec, "replicatedJobs": jobs},
-        }
-        yield Component(manifest, self.name, stage=1)
-
-    def watched(self) -> Iterable[str]:
-        """JobSets."""
-        return [f"{JOB_SETS.plural}.{JOB_SETS.group}"]
 
 
 class MusterJob:
     """A Job of Muster's for the pods that run together, and a batch/v1 Job for each initializer before that."""
 
     name = "Job"
+
+    def validate(self, info: Info) -> Findings:
+        """Warns of what the runtime says to a JobSet only."""
+        if info.target != self.name:
+            return Findings()
+        fields = without_effect(info.base, [pod_set.name for pod_set in members_of(info)])
+        where = f"spec.runtimeRef: {info.runtime_name}: spec.template.spec"
+        why = "has no effect where a TrainJob runs as a Job of Muster's, which has nothing like it"
+        return Findings(warnings=[f"{where}.{field} {why}" for field in fields])
 
     def identify_pod_network(self, info: Info) -> None:
         """`<job>-<task>-<index>.<job>`; the rank is the index in the task."""
@@ -78,9 +44,10 @@ class MusterJob:
             pod_set.hosts = _job_hosts(f"{info.owner.name}-{pod_set.name}-", info.owner.name)
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Initializers in the order of their dependencies, then the Job."""
+        """Claims, initializers in the order of their dependencies, then the Job."""
         if plan.target != self.name or plan.gang is None:
             return
+        yield from claims(plan, self.name)
         templates = {job["name"]: job["template"] for job in plan.base.get("replicatedJobs") or []}
         members = [pod_set for pod_set in plan.pod_sets if pod_set.name in plan.gang.pod_sets]
         before = [pod_set for pod_set in plan.pod_sets if pod_set.count and pod_set not in members]
@@ -92,7 +59,7 @@ class MusterJob:
         manifest = {
             "apiVersion": JOBS.api_version,
             "kind": JOBS.kind,
-            "metadata": _metadata(plan, plan.owner.name),
+            "metadata": metadata_of(plan, plan.owner.name),
             "spec": _job_spec(plan, members, templates),
         }
         yield Component(manifest, self.name, stage=1 + max(stages.values(), default=-1) + 1)
@@ -102,63 +69,13 @@ class MusterJob:
         return [f"{JOBS.plural}.{JOBS.group}", "jobs.batch"]
 
 
-def _jobs(pod_set: PodSet, replicas: Mapping[str, int]) -> int:
-    """How many Jobs the pods are spread over; steps of a TrainJob have one."""
-    return 1 if pod_set.role != "other" else replicas[pod_set.name]
-
-
-def _jobset_hosts(head: str, subdomain: str, jobs: int) -> Any:
-    def hosts(count: int) -> Endpoints:
-        runs = tuple(Run(f"{head}-{job}-", f".{subdomain}", count // jobs) for job in range(jobs))
-        return runs[0] if len(runs) == 1 else Joined(runs)
-
-    return hosts
-
-
 def _job_hosts(head: str, subdomain: str) -> Any:
     return lambda count: Run(head, f".{subdomain}", count)
 
 
-def _exists(pod_set: PodSetPlan) -> bool:
-    """A node count of 0 that the user asked for stays visible; nodes that the launcher replaces are left out."""
-    return bool(pod_set.count)
-
-
-def _replicated_job(job: JSON, there: Mapping[str, PodSetPlan]) -> JSON:
-    pod_set = there[job["name"]]
-    template = job["template"]
-    spec = template.get("spec") or {}
-    count = pod_set.count // (int(job.get("replicas") or 1) if pod_set.role == "other" else 1)
-    spec = {
-        **spec,
-        "parallelism": count,
-        "completions": count,
-        "template": planned(spec.get("template") or {}, pod_set),
-    }
-    result = {**job, "template": {**template, "spec": spec}}
-    if pod_set.role != "other":
-        result["replicas"] = 1
-    waits = [each for each in job.get("dependsOn") or [] if each["name"] in there]
-    if "dependsOn" in job:
-        result["dependsOn"] = waits
-    return {key: value for key, value in result.items() if (key, value) != ("dependsOn", [])}
-
-
-def _metadata(plan: Plan, name: str) -> JSON:
-    result: JSON = {
-        "name": name,
-        "namespace": plan.owner.namespace,
-        "ownerReferences": [plan.owner.reference()],
-    }
-    for key, values in (("labels", plan.labels), ("annotations", plan.annotations)):
-        if values:
-            result[key] = dict(values)
-    return result
-
-
 def _with_jobset_labels(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
     """A pod template with the labels by which Kubeflow's clients find the pods of a step."""
-    result = planned((template.get("spec") or {}).get("template") or {}, pod_set)
+    result = with_claims(plan, planned((template.get("spec") or {}).get("template") or {}, pod_set))
     metadata = result.get("metadata") or {}
     labels = {JOBSET_NAME: plan.owner.name, REPLICATED_JOB: pod_set.name}
     return {**result, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
@@ -178,7 +95,7 @@ def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> 
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": _metadata(plan, f"{plan.owner.name}-{pod_set.name}-0"),
+        "metadata": metadata_of(plan, f"{plan.owner.name}-{pod_set.name}-0"),
         "spec": {
             **spec,
             "completionMode": "Indexed",

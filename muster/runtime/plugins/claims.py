@@ -1,0 +1,63 @@
+"""Claims that the pods of a runtime share (`volumeClaimPolicies`), for TrainJobs that run as a Job of Muster's.
+
+They are what a JobSet's controller would make: claim `<name>-<TrainJob>`, and a volume in each pod of which a container
+mounts `<name>`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from muster.runtime.component import Component
+from muster.runtime.plan import Plan
+
+JSON = dict[str, Any]
+
+
+def claims(plan: Plan, plugin: str) -> Iterator[Component]:
+    """The claims, each made once; they go away with the TrainJob unless they are to be retained."""
+    for policy in plan.base.get("volumeClaimPolicies") or []:
+        retained = (policy.get("retentionPolicy") or {}).get("whenDeleted") == "Retain"
+        for template in policy.get("templates") or []:
+            metadata = {
+                **template["metadata"],
+                "name": f"{template['metadata']['name']}-{plan.owner.name}",
+                "namespace": plan.owner.namespace,
+                **({} if retained else {"ownerReferences": [plan.owner.reference()]}),
+            }
+            manifest = {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {key: value for key, value in metadata.items() if value},
+                "spec": template.get("spec") or {},
+            }
+            yield Component(manifest, plugin, once=True)
+
+
+def with_claims(plan: Plan, pods: JSON) -> JSON:
+    """A pod template with a volume for each claim that its containers mount."""
+    spec = pods["spec"]
+    mounted = _mounted(spec)
+    there = {volume.get("name") for volume in spec.get("volumes") or []}
+    wanted = [name for name in claim_names(plan.base) if name in mounted and name not in there]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{plan.owner.name}"}} for name in wanted]
+    return {**pods, "spec": {**spec, "volumes": [*(spec.get("volumes") or []), *volumes]}} if volumes else pods
+
+
+def claim_names(base: Mapping[str, Any]) -> list[str]:
+    """The names of all claims of a JobSet spec, as its containers mount them."""
+    return [
+        str((template.get("metadata") or {}).get("name") or "")
+        for policy in base.get("volumeClaimPolicies") or []
+        for template in policy.get("templates") or []
+    ]
+
+
+def mounted_names(base: Mapping[str, Any]) -> set[str]:
+    """The names of all volumes that any container of a JobSet spec mounts."""
+    pods = [((job["template"].get("spec") or {}).get("template") or {}) for job in base.get("replicatedJobs") or []]
+    return {name for each in pods for name in _mounted(each.get("spec") or {})}
+
+
+def _mounted(spec: Mapping[str, Any]) -> set[str]:
+    containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    return {str(mount.get("name")) for each in containers for mount in each.get("volumeMounts") or []}

@@ -1,0 +1,91 @@
+"""A JobSet for the pods of a TrainJob; and where its pods are found."""
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from muster.api import names
+from muster.api.jobset import JOB_SETS
+from muster.runtime.adapters.base import label
+from muster.runtime.component import Component, metadata_of
+from muster.runtime.endpoints import Endpoints, Joined, Run
+from muster.runtime.info import Info, PodSet
+from muster.runtime.plan import Plan, PodSetPlan
+from muster.runtime.template import planned
+
+JSON = dict[str, Any]
+
+
+class JobSet:
+    """One JobSet, named as the TrainJob."""
+
+    name = "JobSet"
+
+    def identify_pod_network(self, info: Info) -> None:
+        """`<set>-<replicated job>-<job>-<index>.<subdomain>`; the rank is the completion index."""
+        if info.target != self.name:
+            return
+        network = info.base.get("network") or {}
+        subdomain = network.get("subdomain") or info.owner.name
+        replicas = {job["name"]: int(job.get("replicas") or 1) for job in info.base["replicatedJobs"]}
+        for pod_set in info.pod_sets:
+            pod_set.subdomain = subdomain
+            pod_set.rank = label(names.COMPLETION_INDEX)
+            pod_set.hosts = _jobset_hosts(f"{info.owner.name}-{pod_set.name}", subdomain, _jobs(pod_set, replicas))
+
+    def build(self, plan: Plan) -> Iterable[Component]:
+        """The JobSet; a pod set without pods is left out, and nobody waits for it."""
+        if plan.target != self.name:
+            return
+        spec: JSON = deepcopy(dict(plan.base))
+        there = {pod_set.name: pod_set for pod_set in plan.pod_sets if _exists(pod_set)}
+        jobs = [_replicated_job(job, there) for job in spec.get("replicatedJobs") or [] if job["name"] in there]
+        manifest = {
+            "apiVersion": JOB_SETS.api_version,
+            "kind": JOB_SETS.kind,
+            "metadata": metadata_of(plan, plan.owner.name),
+            "spec": {**spec, "replicatedJobs": jobs},
+        }
+        yield Component(manifest, self.name, stage=1)
+
+    def watched(self) -> Iterable[str]:
+        """JobSets."""
+        return [f"{JOB_SETS.plural}.{JOB_SETS.group}"]
+
+
+def _jobs(pod_set: PodSet, replicas: Mapping[str, int]) -> int:
+    """How many Jobs the pods are spread over; steps of a TrainJob have one."""
+    return 1 if pod_set.role != "other" else replicas[pod_set.name]
+
+
+def _jobset_hosts(head: str, subdomain: str, jobs: int) -> Any:
+    def hosts(count: int) -> Endpoints:
+        runs = tuple(Run(f"{head}-{job}-", f".{subdomain}", count // jobs) for job in range(jobs))
+        return runs[0] if len(runs) == 1 else Joined(runs)
+
+    return hosts
+
+
+def _exists(pod_set: PodSetPlan) -> bool:
+    """A node count of 0 that the user asked for stays visible; nodes that the launcher replaces are left out."""
+    return bool(pod_set.count)
+
+
+def _replicated_job(job: JSON, there: Mapping[str, PodSetPlan]) -> JSON:
+    pod_set = there[job["name"]]
+    template = job["template"]
+    spec = template.get("spec") or {}
+    count = pod_set.count // (int(job.get("replicas") or 1) if pod_set.role == "other" else 1)
+    spec = {
+        **spec,
+        "parallelism": count,
+        "completions": count,
+        "template": planned(spec.get("template") or {}, pod_set),
+    }
+    result = {**job, "template": {**template, "spec": spec}}
+    if pod_set.role != "other":
+        result["replicas"] = 1
+    waits = [each for each in job.get("dependsOn") or [] if each["name"] in there]
+    if "dependsOn" in job:
+        result["dependsOn"] = waits
+    return {key: value for key, value in result.items() if (key, value) != ("dependsOn", [])}
