@@ -23,6 +23,7 @@ from webhook.mutate import trainjob as mutate_trainjob
 from webhook.mutate import workload as mutate_workload
 from webhook.review import BadReviewError, Handler, MalformedError
 from webhook.validate import batch_job as validate_batch_job
+from webhook.validate import disruption as validate_disruption
 from webhook.validate import job as validate_job
 from webhook.validate import podgroup as validate_podgroup
 from webhook.validate import queue as validate_queue
@@ -57,6 +58,7 @@ def routes(lookups: Lookups, framework: Framework) -> dict[str, Handler]:
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime),
         "/validate/job": validate_job.reviewer(queues, lookups.trials),
         "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
+        "/validate/pod": validate_disruption.review,
         "/validate/podgroup": validate_podgroup.reviewer(queues),
         "/validate/queue": validate_queue.reviewer(queues),
     }

@@ -7,6 +7,7 @@ from muster.api import names
 from muster.api.trainer import WEBHOOK_VALIDATION
 from webhook.mutate.asks import CLUSTER_SCHEDULER, TIED_OWNERS
 from webhook.mutate.workload import JOB, OTHERS
+from webhook.validate.disruption import MAX_UNAVAILABLE, MIN_AVAILABLE
 
 NAME = "muster"
 TIMEOUT_S = 10
@@ -80,6 +81,11 @@ _NEEDS_A_PLACE = (
         f"!has(object.spec.schedulerName) || object.spec.schedulerName in {_SCHEDULERS}",
     ),
 )
+_BUDGETS = " || ".join(f"'{key}' in object.metadata.annotations" for key in (MIN_AVAILABLE, MAX_UNAVAILABLE))
+_HAS_A_BUDGET = (
+    ("asks-for-muster", f"has(object.spec.schedulerName) && object.spec.schedulerName in {sorted(names.SCHEDULERS)}"),
+    ("has-a-budget", f"has(object.metadata.annotations) && ({_BUDGETS})"),
+)
 _IS_A_USERS = (("has-no-owner", "!has(object.metadata.ownerReferences)"),)
 _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
 
@@ -113,6 +119,7 @@ _VALIDATING = (
     _trainer("validate", "trainingruntime", _VALIDATED),
     _trainer("validate", "clustertrainingruntime", _VALIDATED),
     _Entry("jobs.batch", "/validate/batch-job", _BATCH_JOBS, "jobs", conditions=(("asks-for-muster", _JOB_ASKS),)),
+    _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED,), conditions=_HAS_A_BUDGET),
     _Entry("podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups"),
     _Entry("queues", "/validate/queue", _VOLCANO_SCHEDULING, "queues", ("CREATE", "UPDATE", "DELETE")),
 )  # fmt: skip

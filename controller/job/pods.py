@@ -74,8 +74,9 @@ def _annotations(job: Job, seat: Seat) -> dict[str, str]:
     }
     if seat.task.topology_policy:
         annotations[_NUMA_POLICY] = seat.task.topology_policy
-    disruption = list(_copied(job, _DISRUPTION).items())[:1]
-    return annotations | _copied(job, _COPIED_ANNOTATIONS) | dict(disruption)
+    own = (seat.task.template.get("metadata") or {}).get("annotations") or {}
+    budgets = [] if any(key in own for key in _DISRUPTION) else [*_copied(job, _DISRUPTION).items()]
+    return annotations | _copied(job, _COPIED_ANNOTATIONS) | dict(budgets[:1])
 
 
 def _copied(job: Job, keys: tuple[str, ...]) -> dict[str, str]:

@@ -90,6 +90,10 @@ def test_annotations_of_the_job_that_pods_share() -> None:
     assert made["labels"]["volcano.sh/preemptable"] == made["annotations"]["volcano.sh/preemptable"] == "true"
     assert made["annotations"]["volcano.sh/jdb-min-available"] == "2"
     assert "volcano.sh/jdb-max-unavailable" not in made["annotations"]
+    template = {"metadata": {"annotations": {"volcano.sh/jdb-max-unavailable": "50%"}}}
+    own = pod(job(template, **budgets), seat(job(template), 0))["metadata"]["annotations"]
+    assert own["volcano.sh/jdb-max-unavailable"] == "50%"
+    assert "volcano.sh/jdb-min-available" not in own, "a pod has one budget"
 
 
 def test_born_pinned() -> None:

@@ -79,6 +79,8 @@ def objects() -> Iterator[tuple[str, JSON]]:
         yield "/mutate/workload", indexed
         yield "/validate/batch-job", indexed
         yield "/mutate/pod", pod_of(indexed, 2)
+    budget = {"volcano.sh/jdb-min-available": "50%"}
+    yield "/validate/pod", {"kind": "Pod", "metadata": {"name": "p", "annotations": budget}, "spec": {}}
     for document in SHIPPED:
         for route in ("mutate", "validate"):
             yield f"/{route}{trainer}-trainjob", train_job(document["metadata"]["name"])

@@ -223,6 +223,24 @@ BAD = {
         "spec.volumes[0].volumeClaimName",
         "invalid VolumeClaimName",
     ),
+    "disruption budget": (
+        {**vcjob(), "metadata": {"name": "train", "annotations": {"volcano.sh/jdb-min-available": "0"}}},
+        "metadata.annotations[volcano.sh/jdb-min-available]",
+        '"0": must be a number of pods greater than 0, or a percentage from 1% to 99%',
+    ),
+    "two disruption budgets of one pod": (
+        vcjob(
+            task(
+                template={
+                    "metadata": {
+                        "annotations": {"volcano.sh/jdb-min-available": "1", "volcano.sh/jdb-max-unavailable": "1"}
+                    }
+                }
+            )
+        ),
+        "spec.tasks[0].template.metadata.annotations[volcano.sh/jdb-max-unavailable]",
+        "must not be set together with volcano.sh/jdb-min-available",
+    ),
 }
 
 

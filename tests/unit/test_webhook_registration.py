@@ -73,11 +73,12 @@ def selects(webhook: JSON, labels: dict[str, str], selector: str = "objectSelect
 @pytest.mark.parametrize("queue", [{}, {"muster.dev/queue": "b"}])
 @pytest.mark.parametrize("managed", [{}, LEAVE, {"muster.dev/managed": "true"}])
 def test_a_pod_is_sent_once(namespace: JSON, framework: JSON, queue: JSON, managed: JSON) -> None:
-    """However the labels are combined, at most one webhook takes a pod; none if it shall be left alone."""
+    """However the labels are combined, at most one webhook changes a pod; none if it shall be left alone."""
     pod = {**framework, **queue, **managed}
+    mutating, _ = configurations(url="https://x", ca_bundle=b"")
     taken = [
         each["name"]
-        for each in webhooks()
+        for each in mutating["webhooks"]
         if each["rules"][0]["resources"] == ["pods"]
         and selects(each, pod)
         and selects(each, namespace, "namespaceSelector")

@@ -13,6 +13,7 @@ from muster.runtime.workload import template_of
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode, generic
 from webhook.trial import Trials
+from webhook.validate.disruption import check_amounts, check_one_of_two
 from webhook.validate.job_names import check_names
 from webhook.validate.job_plugins import check_plugins, warn_plugins
 from webhook.validate.job_policies import check_policies
@@ -63,6 +64,7 @@ def check(job: Job) -> list[FieldError]:
         *check_dependencies(job.spec.tasks),
         *check_volumes(job.spec.volumes),
         *check_plugins(job),
+        *_check_budgets(job),
     ]
 
 
@@ -97,6 +99,16 @@ def _check_counts(job: Job) -> Iterator[FieldError]:
     if job.spec.min_available > total:
         message = f"job 'minAvailable' should not be greater than total replicas in tasks; at most {total}"
         yield FieldError("spec.minAvailable", message, job.spec.min_available)
+
+
+def _check_budgets(job: Job) -> Iterator[FieldError]:
+    """Disruption budgets that the pods would be refused for."""
+    yield from check_amounts(job.metadata.annotations, "metadata.annotations")
+    for index, task in enumerate(job.spec.tasks):
+        _, _, annotations = template_of(task.template)
+        path = f"spec.tasks[{index}].template.metadata.annotations"
+        yield from check_amounts(annotations, path)
+        yield from check_one_of_two(annotations, path)
 
 
 def _check_shape(job: Job) -> Iterator[FieldError]:

@@ -1,0 +1,33 @@
+"""Disruption budgets in a pod's annotations."""
+
+import pytest
+from webhook_world import JSON, request
+
+from webhook.validate.disruption import review
+
+MIN, MAX = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
+
+
+def refused(**annotations: str) -> list[str]:
+    """The paths of the errors."""
+    keys = {"least": MIN, "most": MAX}
+    pod: JSON = {"metadata": {"name": "p", "annotations": {keys[key]: text for key, text in annotations.items()}}}
+    return [error.path for error in review(request(pod)).errors]
+
+
+@pytest.mark.parametrize("amount", ["1", "12", "1%", "50%", "99%"])
+def test_amounts(amount: str) -> None:
+    """A number of pods, or a share of them."""
+    assert refused(least=amount) == refused(most=amount) == []
+
+
+@pytest.mark.parametrize("amount", ["", "0", "-1", "1.5", "x", "0%", "100%", "5 %", "\u0665"])
+def test_what_is_no_amount(amount: str) -> None:
+    """Each annotation is named."""
+    assert refused(least=amount) == [f"metadata.annotations[{MIN}]"]
+    assert refused(most=amount) == [f"metadata.annotations[{MAX}]"]
+
+
+def test_not_both() -> None:
+    """One of the two, whatever they say."""
+    assert refused(least="1", most="50%") == [f"metadata.annotations[{MAX}]"]

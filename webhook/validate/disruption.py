@@ -1,0 +1,38 @@
+"""Disruption budgets in Volcano's annotations: how many pods of a job must stay, or may go, at a time."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec.json import Decoder
+
+from muster.api.admission import AdmissionRequest
+from muster.api.core import Pod
+from muster.runtime.fields import FieldError
+from webhook.review import Verdict, decode
+
+MIN_AVAILABLE = "volcano.sh/jdb-min-available"
+MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
+_AMOUNT = re.compile(r"[1-9][0-9]*|[1-9][0-9]?%")
+_POD = Decoder(Pod)
+
+
+def review(request: AdmissionRequest) -> Verdict:
+    """The handler for pods of our schedulers that have such an annotation, on CREATE."""
+    annotations = decode(request.object, _POD).metadata.annotations
+    path = "metadata.annotations"
+    return Verdict(errors=[*check_amounts(annotations, path), *check_one_of_two(annotations, path)])
+
+
+def check_amounts(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """A budget is a number of pods, or a share of them."""
+    for key in (MIN_AVAILABLE, MAX_UNAVAILABLE):
+        if key in annotations and not _AMOUNT.fullmatch(annotations[key]):
+            message = "must be a number of pods greater than 0, or a percentage from 1% to 99%"
+            yield FieldError(f"{path}[{key}]", message, annotations[key])
+
+
+def check_one_of_two(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """A pod has one budget; of a Job that has both, its pods get the first."""
+    if MIN_AVAILABLE in annotations and MAX_UNAVAILABLE in annotations:
+        message = f"must not be set together with {MIN_AVAILABLE}; keep one of them"
+        yield FieldError(f"{path}[{MAX_UNAVAILABLE}]", message, annotations[MAX_UNAVAILABLE])
