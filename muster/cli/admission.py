@@ -1,6 +1,6 @@
 """Manifests as they would be admitted: sent through the webhook's own routes, in this process.
 
-A Job or StatefulSet is followed by one of its pods, since the pods are what is shaped; a TrainJob by what it becomes.
+A workload is followed by its first pods (`firstpods`), as the pods are what is shaped; a TrainJob by what it becomes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +12,10 @@ import jsonpatch
 import jsonpointer
 import msgspec
 
-from muster.api import names
+from controller.plugins.base import PluginError
 from muster.api.admission import AdmissionRequest, GroupVersionKind
-from muster.api.apps import STATEFUL_SETS
-from muster.api.core import INDEXED_JOBS
 from muster.api.trainer import TRAIN_JOBS, TrainJob
+from muster.cli.firstpods import first_pods
 from muster.cli.nearby import JSON, Manifests, lookups, uid_of
 from muster.runtime.fields import FieldError
 from muster.runtime.framework import Framework
@@ -60,7 +59,8 @@ class Admission:
         self._documents = documents
         self._namespace = namespace
         self._framework = framework
-        self._lookups = lookups(Manifests(documents, namespace), cluster)
+        self._manifests = Manifests(documents, namespace)
+        self._lookups = lookups(self._manifests, cluster)
         self._handlers = routes(self._lookups, framework)
 
     def run(self) -> Iterator[Admitted]:
@@ -102,16 +102,17 @@ class Admission:
         kind = (document.get("apiVersion"), document.get("kind"))
         if kind == (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
             yield from self._components(document)
-        pod = None
-        if kind == (INDEXED_JOBS.api_version, INDEXED_JOBS.kind):
-            pod = _pod_of_job(document)
-        elif kind == (STATEFUL_SETS.api_version, STATEFUL_SETS.kind):
-            pod = _pod_of_stateful_set(document)
-        if pod:
-            admitted = self._admit(pod)
-            admitted.about = f"the first pod of {document['kind']} {document['metadata'].get('name')}"
-            if admitted.reasons or admitted.errors:
-                yield admitted
+        try:
+            for first in first_pods(document):
+                if first.owner:
+                    self._manifests.add(first.owner)
+                admitted = self._admit(first.pod)
+                admitted.about = first.about
+                if first.always or admitted.reasons or admitted.errors:
+                    yield admitted
+        except (PluginError, msgspec.ValidationError) as error:
+            refused = FieldError(str(document.get("kind")), f"its pods cannot be made: {error}")
+            yield Admitted(document, document, errors=[refused])
 
     def _components(self, document: JSON) -> Iterator[Admitted]:
         metadata = {"namespace": self._namespace, "uid": uid_of(document["metadata"].get("name", ""))}
@@ -150,48 +151,6 @@ def _apply(result: Admitted, operations: Sequence[Operation], reasons: Sequence[
         if value != {}:  # a map that is only made to put something into it needs no reason of its own
             result.reasons[tuple(path)] = why
         result.after = jsonpatch.apply_patch(result.after, [operation])
-
-
-def _pod(owner: JSON, template: JSON, name: str, **labels: str) -> JSON:
-    metadata = template.get("metadata") or {}
-    reference = {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"].get("name", ""),
-        "uid": owner["metadata"].get("uid") or uid_of(owner["metadata"].get("name", "")),
-        "controller": True,
-    }
-    own = {"namespace": owner["metadata"]["namespace"]} if owner["metadata"].get("namespace") else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            **own,
-            "labels": {**(metadata.get("labels") or {}), **labels},
-            **({"annotations": metadata["annotations"]} if metadata.get("annotations") else {}),
-            "ownerReferences": [reference],
-        },
-        "spec": deepcopy(template.get("spec") or {}),
-    }
-
-
-def _pod_of_job(job: JSON) -> JSON:
-    """As the Job controller makes it; the label that older clusters lack is there."""
-    name = f"{job['metadata'].get('name', '')}-0"
-    spec = job.get("spec") or {}
-    labels = {"batch.kubernetes.io/job-name": name.removesuffix("-0")}
-    indexed = spec.get("completionMode") == "Indexed"
-    pod = _pod(job, spec.get("template") or {}, name, **labels, **({names.COMPLETION_INDEX: "0"} if indexed else {}))
-    return {**pod, "spec": {"hostname": name, **pod["spec"]}} if indexed else pod
-
-
-def _pod_of_stateful_set(owner: JSON) -> JSON:
-    spec = owner.get("spec") or {}
-    start = str((spec.get("ordinals") or {}).get("start", 0))
-    name = f"{owner['metadata'].get('name', '')}-{start}"
-    pod = _pod(owner, spec.get("template") or {}, name, **{names.POD_INDEX: start})
-    return {**pod, "spec": {"hostname": name, "subdomain": spec.get("serviceName", ""), **pod["spec"]}}
 
 
 def _variables(plan: Plan) -> dict[str, Why]:

@@ -31,17 +31,22 @@ class Manifests:
     """The objects of some files, found by kind and name; those without a namespace are in `namespace`."""
 
     def __init__(self, documents: Sequence[JSON], namespace: str) -> None:
-        self._documents = [deepcopy(document) for document in documents]
-        for document in self._documents:
-            metadata = document.get("metadata") or {}
-            own = {"namespace": namespace, "uid": uid_of(metadata.get("name", ""))}
-            document["metadata"] = {**own, **metadata}
+        self._namespace = namespace
+        self._documents: list[JSON] = []
+        for document in documents:
+            self.add(document)
 
-    def find(self, kind: str, name: str, namespace: str = "") -> JSON | None:
-        """The object; without `namespace` whatever its namespace is."""
+    def add(self, document: JSON) -> None:
+        """One more object; it stays as it is."""
+        metadata = document.get("metadata") or {}
+        own = {"namespace": self._namespace, "uid": uid_of(metadata.get("name", ""))}
+        self._documents.append({**deepcopy(document), "metadata": {**own, **metadata}})
+
+    def find(self, kind: str, name: str, namespace: str = "", *, api_version: str = "") -> JSON | None:
+        """The object; without `namespace` or `api_version`, whatever those are."""
         for document in self._documents:
             metadata = document["metadata"]
-            here = namespace in {"", metadata["namespace"]}
+            here = namespace in {"", metadata["namespace"]} and api_version in {"", document.get("apiVersion")}
             if here and (document.get("kind"), metadata.get("name")) == (kind, name):
                 return document
         return None
@@ -82,7 +87,7 @@ class _Queues(_Nearby):
 class _Owners(_Nearby):
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """See webhook.lookup.Owners."""
-        document = self._manifests.find(owner.kind, owner.name, namespace)
+        document = self._manifests.find(owner.kind, owner.name, namespace, api_version=owner.api_version)
         if document:
             found: Object = msgspec.convert(document, source.type)
             return found

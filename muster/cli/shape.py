@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
 
 import click
-import yaml
 from rich.console import Console
 from rich.text import Text
 
 from muster.cli import yamllines
 from muster.cli.admission import Admission, Admitted
+from muster.cli.documents import documents
 from muster.cli.look import client_of
 from muster.cli.yamllines import YAMLLine
 from muster.runtime import registry
@@ -49,34 +48,20 @@ def shape(
 ) -> None:
     """Prints the objects of manifests as Muster's webhook would admit them. Changes nothing.
 
-    A Job or StatefulSet is followed by its first pod, a TrainJob by what it becomes. Without --online no cluster is
+    A workload is followed by its first pod of each shape, a TrainJob by what it becomes. Without --online no cluster is
     needed: owners, namespaces, queues and runtimes are looked for in the same files, every queue counts as open, and
     runtimes are those that Muster ships. Defaults that the API server fills in are not shown. Ends with 1 if something
     would be refused.
     """
-    documents = [document for file in files for document in _documents(file)]
+    found = [document for file in files for document in documents(file)]
     refused = False
     with _cluster(kubeconfig, name) if online or kubeconfig else _nothing() as cluster:
-        for number, admitted in enumerate(Admission(documents, namespace, registry.framework(), cluster).run()):
+        for number, admitted in enumerate(Admission(found, namespace, registry.framework(), cluster).run()):
             if number:
                 click.echo("---")
             _show(admitted, diff=diff, explain=explain)
             refused = refused or bool(admitted.errors)
     sys.exit(1 if refused else 0)
-
-
-def _documents(file: str) -> Iterator[dict[str, Any]]:
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        documents = [each for each in yaml.safe_load_all(text) if each is not None]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise click.ClickException(f"cannot read {file}: {error}") from error
-    for document in documents:
-        items = document.get("items") or [] if isinstance(document, dict) and document.get("kind") == "List" else None
-        for each in [document] if items is None else items:
-            if not isinstance(each, dict) or not isinstance(each.get("metadata") or {}, dict):
-                raise click.ClickException(f"{file}: there should be Kubernetes objects, and there is {each!r:.60}")
-            yield each
 
 
 @contextmanager

@@ -143,3 +143,19 @@ def test_shaping_twice_changes_nothing(shape: Any) -> None:
     """What comes out goes in again unchanged."""
     once = printed(shape(job()))
     assert printed(shape(*once))[:2] == once[:2]
+
+
+def test_every_example_can_be_shaped() -> None:
+    """Every manifest that Muster brings is admitted: keys and times are read as kubectl reads them."""
+    files = sorted([*Path("examples").rglob("*.yaml"), *Path("charts/muster/runtimes").glob("*.yaml")])
+    results = {file: CliRunner().invoke(main, ["shape", "--explain", "-f", str(file)]) for file in files}
+    assert {file: result.output for file, result in results.items() if result.exit_code} == {}
+
+
+def test_keys_and_times_as_kubectl_reads_them(tmp_path: Path) -> None:
+    """`no` and 1 are texts where they are keys; a time stays as it is written."""
+    file = tmp_path / "x.yaml"
+    file.write_text("kind: Pod\nmetadata: {labels: {no: a, 1: b}, creationTimestamp: 2020-01-01T00:00:00Z}\n", "utf-8")
+    [document] = printed(CliRunner().invoke(main, ["shape", "-f", str(file)]))
+    assert document["metadata"]["labels"] == {"false": "a", "1": "b"}
+    assert "creationTimestamp: '2020-01-01T00:00:00Z'" in CliRunner().invoke(main, ["shape", "-f", str(file)]).output

@@ -4,7 +4,7 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from webhook.lookup import Namespaces
 from webhook.mutate.queue import mapping
-from webhook.patch import Patch
+from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, Verdict, generic
 
 
@@ -23,7 +23,8 @@ def reviewer(namespaces: Namespaces) -> Handler:
         if not queue:
             return Verdict()
         patch = Patch(group)
-        patch.set("spec", "queue", value=queue)
-        return Verdict(patch=patch.operations)
+        why = Why("the queue of its namespace", f"annotation {names.VOLCANO_QUEUE}")
+        patch.set("spec", "queue", value=queue, why=why)
+        return Verdict(patch=patch.operations, reasons=patch.reasons)
 
     return review

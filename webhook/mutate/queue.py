@@ -4,35 +4,38 @@ from typing import Any
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
-from webhook.patch import Operation, Patch
+from webhook.patch import Patch, Why
 from webhook.review import MalformedError, Verdict, generic
 
 HIERARCHY = "volcano.sh/hierarchy"
 WEIGHTS = "volcano.sh/hierarchy-weights"
+_DEFAULT = Why("left out", "default")
+_ROOTED = Why("every path begins at the root", "default")
 
 
 def review(request: AdmissionRequest) -> Verdict:
     """Defaults on CREATE; what has not the shape of a queue is the API server's to refuse."""
     try:
-        return Verdict(patch=defaults(generic(request.object)))
+        patch = defaulted(generic(request.object))
     except MalformedError:
         return Verdict()
+    return Verdict(patch=patch.operations, reasons=patch.reasons)
 
 
-def defaults(queue: dict[str, Any]) -> list[Operation]:
-    """Operations that write down what is missing; none when nothing is."""
+def defaulted(queue: dict[str, Any]) -> Patch:
+    """What is missing, written down; without operations when nothing is."""
     patch = Patch(queue)
     spec = mapping(queue.get("spec"))
     annotations = mapping(mapping(queue.get("metadata")).get("annotations"))
     if not spec.get("weight"):
-        patch.set("spec", "weight", value=1)
+        patch.set("spec", "weight", value=1, why=_DEFAULT)
     if spec.get("reclaimable") is None:
-        patch.set("spec", "reclaimable", value=True)
+        patch.set("spec", "reclaimable", value=True, why=_DEFAULT)
     path = annotations.get(HIERARCHY)
     if isinstance(path, str) and path and path.split("/")[0] != names.ROOT_QUEUE:
-        patch.set("metadata", "annotations", HIERARCHY, value=f"{names.ROOT_QUEUE}/{path}")
-        patch.set("metadata", "annotations", WEIGHTS, value=f"1/{annotations.get(WEIGHTS, '')}")
-    return patch.operations
+        patch.set("metadata", "annotations", HIERARCHY, value=f"{names.ROOT_QUEUE}/{path}", why=_ROOTED)
+        patch.set("metadata", "annotations", WEIGHTS, value=f"1/{annotations.get(WEIGHTS, '')}", why=_ROOTED)
+    return patch
 
 
 def mapping(value: Any) -> dict[str, Any]:
