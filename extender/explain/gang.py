@@ -117,7 +117,8 @@ def _verdict(scene: Scene, session: Session, gang: GangView) -> _Verdict:
     waits = next((decision for decision in mine if isinstance(decision, decisions.Unschedulable)), None)
     if gang.group.status.phase == "Completed":
         return _Verdict("finished", _ended(gang))
-    if gang.active:
+    bound = any(isinstance(decision, decisions.Settle) and decision.phase == "Bound" for decision in mine)
+    if gang.active and not bound:  # bound: the planner is about to write so
         return _starting(scene, gang, mine)
     if gang.incomplete:
         return _half_placed(gang, waits)

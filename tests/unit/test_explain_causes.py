@@ -184,6 +184,14 @@ def not_created_yet(world: ExplainWorld) -> None:
     world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=placement.spec.epoch)
 
 
+def just_bound(world: ExplainWorld) -> None:
+    """Both run; the placement does not say so yet."""
+    world.nodes(2)
+    key, placement = placed(world)
+    for rank in range(2):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running", epoch=placement.spec.epoch)
+
+
 def member_refused(world: ExplainWorld) -> None:
     """kube-scheduler said no to a pinned member."""
     world.nodes(2)
@@ -333,6 +341,7 @@ CASES = {
         in_flight, "in-flight-limit", ("1024 seats of other gangs are starting now",), helps=("nothing has",)
     ),
     "not created": Case(not_created_yet, "starting", ("placement 1 is being carried out, 0 members have their node",)),
+    "just bound": Case(just_bound, "running", ("it runs: 2 members have their node, 2 of them run",)),
     "member refused": Case(
         member_refused,
         "placement-failed",
