@@ -158,16 +158,22 @@ def queue_of(pod: Pod, owner: Object | None) -> str:
 
 
 def min_member(pod: Pod, owner: Object | None) -> int:
-    """How many pods must start together: as annotated, else all of a batch Job that has a framework, else 1."""
+    """How many pods must start together: as annotated, else all of a batch Job that has a framework, else 1.
+
+    Never more than a batch Job has at a time: it may have been scaled down since, or say what its JobSet says.
+    """
+    most = _at_a_time(owner) if isinstance(owner, IndexedJob) else None
     for meta in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
         for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER):
             text = meta.annotations.get(key, "")
             if text.isascii() and text.isdigit() and int(text) > 0:
-                return int(text)
-    if isinstance(owner, IndexedJob) and shaped(pod, owner):
-        parallelism = 1 if owner.spec.parallelism is None else owner.spec.parallelism
-        return max(1, min(parallelism, owner.spec.completions or parallelism))
-    return 1
+                return min(int(text), most or int(text))
+    return most if most and owner and shaped(pod, owner) else 1
+
+
+def _at_a_time(job: IndexedJob) -> int:
+    parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
+    return max(1, min(parallelism, job.spec.completions or parallelism))
 
 
 def shaped(pod: Pod, owner: Object) -> bool:

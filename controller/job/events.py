@@ -54,8 +54,14 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
         pod_uid=pod.metadata.uid,
         partition=pod.metadata.labels.get(PARTITION_ID, ""),
         exit_codes=exit_codes(pod) if what == event.POD_FAILED else (),
-        since_s=parse_time(pod.metadata.creation_timestamp) if what == event.POD_PENDING else None,
+        since_s=_created_s(pod) if what == event.POD_PENDING else None,
     )
+
+
+def _created_s(pod: Pod) -> float | None:
+    """When the pod was created, at the latest: the timestamp has no fractions, and no timeout shall end early."""
+    created_s = parse_time(pod.metadata.creation_timestamp)
+    return None if created_s is None else created_s + 1.0
 
 
 def _deleted(pod: Pod) -> str:

@@ -167,7 +167,7 @@ class Reconciler:
         elif waiting:
             status = statuses.explained(status, *waiting)
         elif status.state.reason in _TROUBLES:
-            status = statuses.explained(status, "", "")
+            status = statuses.explained(status, "Recovered", f"{status.state.reason} is over")
         status = self._actions.noted(job, statuses.counted(status, counts, job.spec.min_available))
         self._context.writer.write(job, status)
         if waiting and waiting[0] == "Unschedulable" and not outcome:

@@ -16,7 +16,7 @@ from muster.cli.listing import (
     age,
     all_namespaces_option,
     amounts,
-    connect,
+    connect_in,
     get,
     listing_options,
     namespace_option,
@@ -52,7 +52,7 @@ def job() -> None:
 @where_options
 def list_jobs(
     *,
-    namespace: str,
+    namespace: str | None,
     all_namespaces: bool,
     selector: str,
     output: str,
@@ -62,7 +62,8 @@ def list_jobs(
 ) -> None:
     """Lists Jobs."""
     listing = Listing(JOBS, COLUMNS, output, spaces=all_namespaces)
-    listing.show(connect(kubeconfig, plane), None if all_namespaces else namespace, selector, watch=watch)
+    client, space = connect_in(namespace, kubeconfig, plane)
+    listing.show(client, None if all_namespaces else space, selector, watch=watch)
 
 
 @job.command()
@@ -70,10 +71,10 @@ def list_jobs(
 @namespace_option
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 @where_options
-def view(*, job_name: str, namespace: str, output: str, kubeconfig: Path | None, plane: str | None) -> None:
+def view(*, job_name: str, namespace: str | None, output: str, kubeconfig: Path | None, plane: str | None) -> None:
     """Shows a Job: its state and why, its tasks, its gang, its pods and what happened lately."""
-    client = connect(kubeconfig, plane)
-    found = get(client, whole(JOBS), job_name, namespace)
+    client, space = connect_in(namespace, kubeconfig, plane)
+    found = get(client, whole(JOBS), job_name, space)
     if output != "text":
         show_object(found, output)
         return
@@ -81,12 +82,12 @@ def view(*, job_name: str, namespace: str, output: str, kubeconfig: Path | None,
         click.echo(line)
 
 
-def _command(action: str, job_name: str, namespace: str, kubeconfig: Path | None, plane: str | None) -> None:
-    client = connect(kubeconfig, plane)
-    target = get(client, whole(JOBS), job_name, namespace)
+def _command(action: str, job_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
+    client, space = connect_in(namespace, kubeconfig, plane)
+    target = get(client, whole(JOBS), job_name, space)
     owner = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": job_name, "uid": target["metadata"]["uid"]}
     metadata = {"generateName": f"{job_name}-{action.lower()}-", "ownerReferences": [owner]}
-    client.create(COMMANDS, {"metadata": metadata, "action": action, "target": owner}, namespace)
+    client.create(COMMANDS, {"metadata": metadata, "action": action, "target": owner}, space)
     click.echo(f"{reference(JOBS, job_name)}: {action} asked for")
 
 
@@ -94,7 +95,7 @@ def _command(action: str, job_name: str, namespace: str, kubeconfig: Path | None
 @click.argument("job_name", metavar="NAME")
 @namespace_option
 @where_options
-def suspend(*, job_name: str, namespace: str, kubeconfig: Path | None, plane: str | None) -> None:
+def suspend(*, job_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
     """Stops a Job's pods; those that have finished stay. `muster job resume` goes on."""
     _command("AbortJob", job_name, namespace, kubeconfig, plane)
 
@@ -103,7 +104,7 @@ def suspend(*, job_name: str, namespace: str, kubeconfig: Path | None, plane: st
 @click.argument("job_name", metavar="NAME")
 @namespace_option
 @where_options
-def resume(*, job_name: str, namespace: str, kubeconfig: Path | None, plane: str | None) -> None:
+def resume(*, job_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
     """Goes on with a Job that was suspended."""
     _command("ResumeJob", job_name, namespace, kubeconfig, plane)
 
@@ -112,12 +113,12 @@ def resume(*, job_name: str, namespace: str, kubeconfig: Path | None, plane: str
 @click.argument("job_names", metavar="NAME...", nargs=-1, required=True)
 @namespace_option
 @where_options
-def delete(*, job_names: tuple[str, ...], namespace: str, kubeconfig: Path | None, plane: str | None) -> None:
+def delete(*, job_names: tuple[str, ...], namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
     """Deletes Jobs with all that belongs to them."""
-    client = connect(kubeconfig, plane)
+    client, space = connect_in(namespace, kubeconfig, plane)
     for name in job_names:
-        get(client, whole(JOBS), name, namespace)
-        client.delete(JOBS, name, namespace)
+        get(client, whole(JOBS), name, space)
+        client.delete(JOBS, name, space)
         click.echo(f'{reference(JOBS, "")[:-1]} "{name}" deleted')
 
 
@@ -139,7 +140,7 @@ def run(
     job_name: str | None,
     command: tuple[str, ...],
     filename: str | None,
-    namespace: str,
+    namespace: str | None,
     dry_run: bool,
     kubeconfig: Path | None,
     plane: str | None,
@@ -155,8 +156,8 @@ def run(
     if dry_run:
         show_object({"apiVersion": JOBS.api_version, "kind": JOBS.kind, **content}, "yaml")
         return
-    where = content.get("metadata", {}).get("namespace") or namespace
-    made = connect(kubeconfig, plane).create(whole(JOBS), content, where)
+    client, space = connect_in(content.get("metadata", {}).get("namespace") or namespace, kubeconfig, plane)
+    made = client.create(whole(JOBS), content, space)
     click.echo(f"{reference(JOBS, made['metadata']['name'])} created")
 
 

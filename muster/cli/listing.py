@@ -15,8 +15,9 @@ import yaml
 
 from muster.api.base import Resource
 from muster.api.meta import parse_time
-from muster.cli.look import client_of
+from muster.cli.look import client_of, kubeconfig_of
 from muster.kube.client import Client
+from muster.kube.config import context_namespace
 from muster.kube.errors import Gone, NotFound
 
 JSON = dict[str, Any]
@@ -55,13 +56,18 @@ def listing_options(command: F) -> F:
     return command
 
 
-namespace_option = click.option("-n", "--namespace", default="default", show_default=True)
+namespace_option = click.option("-n", "--namespace", help="[default: that of the kubeconfig's context]")
 all_namespaces_option = click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
 
 
 def connect(kubeconfig: Path | None, plane: str | None) -> Client:
     """The client that the options name."""
     return client_of(kubeconfig, plane)
+
+
+def connect_in(namespace: str | None, kubeconfig: Path | None, plane: str | None) -> tuple[Client, str]:
+    """The client, and the namespace: the given one, else that of the kubeconfig's context."""
+    return connect(kubeconfig, plane), namespace or context_namespace(kubeconfig_of(kubeconfig, plane))
 
 
 def whole(resource: Resource[Any]) -> Resource[JSON]:

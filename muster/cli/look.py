@@ -66,10 +66,15 @@ def take(client: Client, scheduler_config: str = "") -> Picture:
 
 
 def client_of(kubeconfig: Path | None, name: str | None) -> Client:
+    """The client for what the options name."""
+    return Client.load(kubeconfig_of(kubeconfig, name))
+
+
+def kubeconfig_of(kubeconfig: Path | None, name: str | None) -> Path | None:
     """--kubeconfig, --name, KUBECONFIG, the default plane if there is one, the user's kubeconfig: the first that is."""
     if kubeconfig is not None:
-        return Client.load(kubeconfig)
+        return kubeconfig
     default_plane = state.load(state.folder_of(state.DEFAULT_NAME)) is not None
     if name is None and default_plane and not os.environ.get("KUBECONFIG"):
         name = state.DEFAULT_NAME
-    return Client.load(existing(name).kubeconfig) if name else Client.load()
+    return existing(name).kubeconfig if name else None

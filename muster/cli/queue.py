@@ -14,6 +14,7 @@ from muster.cli.listing import (
     age,
     amounts,
     connect,
+    connect_in,
     get,
     listing_options,
     namespace_option,
@@ -92,13 +93,13 @@ def _show_gangs(client: Client, queue_name: str) -> None:
         click.echo(f"  {group.metadata.key}: {group.status.phase or 'Pending'}, {group.spec.min_member} pods at least")
 
 
-def _command(action: str, queue_name: str, namespace: str, kubeconfig: Path | None, plane: str | None) -> None:
-    client = connect(kubeconfig, plane)
+def _command(action: str, queue_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
+    client, space = connect_in(namespace, kubeconfig, plane)
     found = get(client, whole(QUEUES), queue_name)
     uid = found["metadata"]["uid"]
     target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": queue_name, "uid": uid}
     metadata = {"generateName": f"{queue_name}-{action.lower()}-"}
-    client.create(COMMANDS, {"metadata": metadata, "action": action, "target": target}, namespace)
+    client.create(COMMANDS, {"metadata": metadata, "action": action, "target": target}, space)
     click.echo(f"{reference(QUEUES, queue_name)}: {action} asked for")
 
 
@@ -106,7 +107,7 @@ def _command(action: str, queue_name: str, namespace: str, kubeconfig: Path | No
 @click.argument("queue_name", metavar="NAME")
 @namespace_option
 @where_options
-def open_queue(*, queue_name: str, namespace: str, kubeconfig: Path | None, plane: str | None) -> None:
+def open_queue(*, queue_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
     """Opens a queue, and those below it that were closed with it. The request is made in a namespace."""
     _command("OpenQueue", queue_name, namespace, kubeconfig, plane)
 
@@ -115,7 +116,7 @@ def open_queue(*, queue_name: str, namespace: str, kubeconfig: Path | None, plan
 @click.argument("queue_name", metavar="NAME")
 @namespace_option
 @where_options
-def close_queue(*, queue_name: str, namespace: str, kubeconfig: Path | None, plane: str | None) -> None:
+def close_queue(*, queue_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
     """Closes a queue and those below it: nothing new enters, what is in it runs to its end."""
     _command("CloseQueue", queue_name, namespace, kubeconfig, plane)
 

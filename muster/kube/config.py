@@ -14,7 +14,7 @@ from typing import Any
 
 from kubernetes.client import Configuration
 from kubernetes.client.rest import should_bypass_proxies
-from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.config import ConfigException, list_kube_config_contexts, load_incluster_config, load_kube_config
 
 from muster.kube.errors import ConfigurationError
 
@@ -47,7 +47,7 @@ def load_config(kubeconfig: Path | str | None = None) -> Config:
     configuration = Configuration()
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
     in_cluster = kubeconfig == "" or (kubeconfig is None and in_pod)
-    file = str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
+    file = _file(kubeconfig)
     where = "the pod's service account" if in_cluster else f"kubeconfig {file}"
     try:
         if in_cluster:
@@ -59,6 +59,19 @@ def load_config(kubeconfig: Path | str | None = None) -> Config:
         raise ConfigurationError(
             f"cannot use {where}: {error}; name a readable file with --kubeconfig or in KUBECONFIG"
         ) from error
+
+
+def context_namespace(kubeconfig: Path | str | None = None) -> str:
+    """The namespace that the current context of a kubeconfig names, as kubectl takes it; else "default"."""
+    try:
+        _, context = list_kube_config_contexts(_file(kubeconfig))
+    except (ConfigException, OSError):
+        return "default"  # what is wrong with the file is said when a client is made from it
+    return str(context["context"].get("namespace") or "default")
+
+
+def _file(kubeconfig: Path | str | None) -> str:
+    return str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
 
 
 def _config(configuration: Any) -> Config:

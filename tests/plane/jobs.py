@@ -3,9 +3,11 @@
 import threading
 from typing import Any, Self
 
+from muster.api.base import Resource
 from muster.api.batch import JOBS, Job, JobStatus
 from muster.api.core import EVENTS, PODS, Pod
 from muster.kube.client import Client
+from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
 
 
@@ -97,6 +99,14 @@ class Story:
     def phase(self, name: str) -> str:
         """Its phase."""
         return self.job(name).status.state.phase
+
+    def gone(self, resource: Resource[Any], name: str) -> bool:
+        """Whether there is no such object."""
+        try:
+            self.client.get(resource, name, self.namespace)
+        except NotFound:
+            return True
+        return False
 
     def phases(self, name: str) -> list[str]:
         """The phases that it had, in order."""

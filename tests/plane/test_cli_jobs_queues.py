@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,6 +92,18 @@ def test_objects_come_whole(plane: Plane, namespace: str, muster: Muster) -> Non
     assert viewed["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["name"] == "main"
     assert muster("job", "list", f"--namespace={namespace}", "-o", "name") == "job.batch.volcano.sh/j\n"
     plane.client().delete(JOBS, "j", namespace)
+
+
+def test_the_namespace_is_that_of_the_context(plane: Plane, namespace: str, muster: Muster, tmp_path: Path) -> None:
+    """Without -n, as with kubectl."""
+    content = yaml.safe_load(plane.kubeconfig.read_text())
+    content["contexts"][0]["context"]["namespace"] = namespace
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(content))
+    made = CliRunner().invoke(main, ["job", "run", "here", "--image=none", f"--kubeconfig={file}"])
+    assert made.exit_code == 0, made.output
+    assert "job.batch.volcano.sh/here" in muster("job", "list", f"--namespace={namespace}", "-o", "name")
+    assert "no job.batch.volcano.sh/here in namespace default" in muster("job", "view", "here", code=1)
 
 
 def test_what_is_missing_is_said(namespace: str, muster: Muster) -> None:

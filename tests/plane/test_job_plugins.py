@@ -12,7 +12,6 @@ from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.bus import COMMANDS
 from muster.api.core import PODS
-from muster.kube.errors import NotFound
 from muster.local.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -32,15 +31,6 @@ def story(plane: Plane, namespace: str) -> Iterator[Story]:
     """What happens in the test's namespace."""
     with Story(plane.client(), namespace) as one:
         yield one
-
-
-def gone(story: Story, resource: Resource[Any], name: str) -> bool:
-    """Whether there is no such object."""
-    try:
-        story.client.get(resource, name, story.namespace)
-    except NotFound:
-        return True
-    return False
 
 
 def secret(story: Story) -> dict[str, Any]:
@@ -76,7 +66,7 @@ def test_keys_are_never_changed_under_running_pods(
         assert after["data"][name] == before["data"][name]
     story.client.create(COMMANDS, command("TerminateJob", made), namespace)
     wait_for(lambda: story.phase("j") == "Terminated")
-    wait_for(lambda: gone(story, SECRETS, "j-ssh"), what="the Secret goes with the last pod")
+    wait_for(lambda: story.gone(SECRETS, "j-ssh"), what="the Secret goes with the last pod")
 
 
 def test_mpi_brings_what_it_needs(story: Story, namespace: str, wait_for: WaitFor) -> None:
@@ -110,7 +100,7 @@ def test_ray_has_a_service_for_its_head(story: Story, namespace: str, wait_for: 
     assert container["command"] == ["sh", "-c", "ray start --block --address=j-head-0.j:6379"]
     story.client.create(COMMANDS, command("CompleteJob", made), namespace)
     wait_for(lambda: story.phase("j") == "Completed")
-    wait_for(lambda: gone(story, SERVICES, "j-head-svc"))
+    wait_for(lambda: story.gone(SERVICES, "j-head-svc"))
 
 
 def test_all_plugins_together(story: Story, namespace: str, wait_for: WaitFor) -> None:

@@ -115,6 +115,26 @@ def test_each_event_leads_to_each_action(story: Story, namespace: str, wait_for:
         story.client.delete(JOBS, name, namespace)
 
 
+def test_a_pod_that_stays_pending_leads_to_each_action(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """A pod of an elastic task that fits nowhere: the end, or one restart after the other until none is left."""
+    jobs = {f"pending{action}".lower(): action for action in (*ENDS, *RESTARTS)}
+    for name, action in jobs.items():
+        partitions = {"totalPartitions": 1, "partitionSize": 1}
+        nowhere = task("a", 1, minAvailable=0, partitionPolicy=partitions)
+        nowhere["template"]["spec"]["nodeSelector"] = {"no": "where"}
+        policies = [policy(action, "PodPending", timeout="1s")]
+        story.create(job(name, namespace, nowhere, task("b", 1, cpu="10m"), policies=policies, maxRetry=2))
+    for name, action in jobs.items():
+        end = ENDS.get(action, ("Restarting", "Failed"))
+        wait_for(lambda name=name, end=end: tuple(story.phases(name)[-2:]) == end, 60, f"PodPending → {action}")
+        restarts = 2 if action in RESTARTS else 0
+        assert story.job(name).status.retry_count == restarts, action
+        assert len(story.pods[f"{name}-a-0"]) == max(1, restarts), action
+        assert len(story.pods[f"{name}-b-0"]) == (2 if action == "RestartJob" else 1), action
+    for name in jobs:
+        story.client.delete(JOBS, name, namespace)
+
+
 def test_a_hundred_failures_at_once_are_one_restart(story: Story, namespace: str, wait_for: WaitFor) -> None:
     """All pods of a Job of 100 fail at the same time: one restart is counted, and 100 pods run again."""
     story.create(job("j", namespace, task("w", 100, cpu="10m"), policies=[policy("RestartJob", "PodFailed")]))

@@ -147,6 +147,8 @@ SHAPED = {"labels": {"muster.dev/framework": "torch"}}
         (pod(**SHAPED), batch_job(4, 3), 3),
         (pod(), batch_job(None, None, **SHAPED), 1),
         (pod(), batch_job(4, 4, annotations={"muster.dev/min-member": "2"}, **SHAPED), 2),
+        (pod(), batch_job(4, 9, annotations={"muster.dev/min-member": "8"}), 4),  # said by its JobSet of both its Jobs
+        (pod(), batch_job(4, 2, annotations={"muster.dev/min-member": "4"}), 2),
         (pod(annotations={"muster.dev/min-member": "3"}), None, 3),
         (pod(), Object(metadata=ObjectMeta(annotations={"scheduling.volcano.sh/group-min-member": "5"})), 5),
         (pod(annotations={"muster.dev/min-member": "-3"}), None, 1),
@@ -154,7 +156,7 @@ SHAPED = {"labels": {"muster.dev/framework": "torch"}}
     ],
 )
 def test_min_member(of: Pod, owner: Object | None, members: int) -> None:
-    """As annotated, else the whole of a framework's batch Job, else one; nonsense counts as one."""
+    """As annotated, else the whole of a framework's batch Job, else one; nonsense counts as one, too many as all."""
     assert min_member(of, owner) == members
 
 

@@ -115,6 +115,11 @@ def test_parents_take_their_children_along(cluster: Cluster) -> None:
     command(cluster, "CloseQueue", "p")
     command(cluster, "OpenQueue", "p")
     assert (state(cluster, "p"), state(cluster, "q")) == ("Open", "Closed")
+    command(cluster, "OpenQueue", "q")
+    for closed in ("p", "q"):
+        command(cluster, "CloseQueue", closed)
+    command(cluster, "OpenQueue", "p")
+    assert (state(cluster, "p"), state(cluster, "q")) == ("Open", "Closed"), "closed for itself after its parent"
 
 
 def test_a_client_writes_the_state(cluster: Cluster) -> None:

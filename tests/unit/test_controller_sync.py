@@ -110,6 +110,8 @@ def test_victims() -> None:
     assert names(victims(job(version=1, retry_count=3), pods, Effect.KILL_ALL, Target())) == ["j-w-0", "j-v-0"]
     assert names(victims(of, pods, Effect.KILL_TARGET, Target("task", "v"))) == ["j-v-0", "j-v-1"]
     assert names(victims(of, pods, Effect.KILL_TARGET, Target("partition", "v/1"))) == ["j-v-0"]
+    whole = pod("j-x-0", partition="")
+    assert names(victims(of, [*pods, whole], Effect.KILL_TARGET, Target("partition", "x/"))) == ["j-x-0"]
     assert names(victims(of, pods, Effect.KILL_TARGET, Target("pod", "j-w-1"))) == ["j-w-1"]
     assert names(outdated(of, pods, keep_finished=True)) == ["j-w-0", "j-v-0"]
 

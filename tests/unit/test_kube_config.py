@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muster.kube.config import Config, load_config
+from muster.kube.config import Config, context_namespace, load_config
 from muster.kube.errors import ConfigurationError
 
 
@@ -33,6 +33,19 @@ def test_a_token_becomes_a_header(tmp_path: Path) -> None:
     assert config.server == "https://127.0.0.1:6443/prefix"
     assert config.authorization() == "Bearer secret"
     assert config.authorization() == "Bearer secret"
+
+
+def test_the_namespace_of_the_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the context says; `default` where it says nothing, or where there is no file."""
+    file = kubeconfig(tmp_path, {"token": "secret"})
+    assert context_namespace(file) == "default"
+    content = json.loads(file.read_text())
+    content["contexts"][0]["context"]["namespace"] = "team"
+    file.write_text(json.dumps(content))
+    assert context_namespace(file) == "team"
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    assert context_namespace() == "team"
+    assert context_namespace(tmp_path / "missing") == "default"
 
 
 def test_the_environment_names_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

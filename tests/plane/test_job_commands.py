@@ -1,0 +1,117 @@
+"""Commands to a Job, and what becomes of them and of a start when the controller is killed."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from jobs import Story, command, job, task
+
+from muster.api import names
+from muster.api.bus import COMMANDS
+from muster.api.compat import RESUME_COUNTS
+from muster.api.core import LEASES
+from muster.api.scheduling import POD_GROUPS
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
+
+
+@pytest.fixture
+def story(plane: Plane, namespace: str) -> Iterator[Story]:
+    """What happens in the test's namespace."""
+    with Story(plane.client(), namespace) as one:
+        yield one
+
+
+def test_commands_suspend_and_resume(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """Suspended and resumed, twice: the Job runs, no retry is used up, the Commands are gone."""
+    made = story.create(job("j", namespace, task("w", 3)))
+    for _ in range(2):
+        wait_for(lambda: story.phase("j") == "Running")
+        story.client.create(COMMANDS, command("AbortJob", made), namespace)
+        wait_for(lambda: story.phase("j") == "Aborted")
+        assert not story.alive()
+        story.client.create(COMMANDS, command("ResumeJob", made), namespace)
+    wait_for(lambda: story.phase("j") == "Running")
+    once = ["Pending", "Running", "Aborting", "Aborted", "Restarting"]
+    assert story.phases("j") == ["", *once, *once, "Pending", "Running"]
+    assert story.most_terminating("j", "Aborting") == 3
+    assert story.job("j").status.retry_count == 0
+    wait_for(lambda: not story.client.list(COMMANDS, namespace))
+
+
+@pytest.mark.parametrize(("action", "phases"), [
+    ("TerminateJob", ["Terminating", "Terminated"]),
+    ("CompleteJob", ["Completing", "Completed"]),
+    ("RestartJob", ["Restarting", "Pending", "Running"]),
+])  # fmt: skip
+def test_commands(story: Story, namespace: str, wait_for: WaitFor, action: str, phases: list[str]) -> None:
+    """Each action as a Command; one to an earlier Job of this name and one that nobody knows are dropped."""
+    made = story.create(job("j", namespace, task("w", 2)))
+    wait_for(lambda: story.phase("j") == "Running")
+    story.client.create(COMMANDS, command("AbortJob", made, uid="another"), namespace)
+    story.client.create(COMMANDS, command("Dance", made), namespace)
+    story.client.create(COMMANDS, command(action, made), namespace)
+    wait_for(lambda: story.phases("j") == ["", "Pending", "Running", *phases])
+    wait_for(lambda: not story.client.list(COMMANDS, namespace))
+    words = wait_for(lambda: len(story.events("CommandIssued")) >= 3 and " ".join(story.events("CommandIssued")))
+    assert "earlier Job" in words
+    assert "unknown action 'Dance'" in words
+
+
+def test_resuming_counts_where_the_job_asks_for_it(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """With `muster.dev/compat: resume-counts` the second resume is one restart too many for maxRetry 2."""
+    manifest = job("j", namespace, task("w", 1), maxRetry=2)
+    manifest["metadata"]["annotations"] = {names.COMPAT: RESUME_COUNTS}
+    made = story.create(manifest)
+    for retries, end in ((1, "Running"), (2, "Failed")):
+        wait_for(lambda: story.phase("j") == "Running")
+        story.client.create(COMMANDS, command("AbortJob", made), namespace)
+        wait_for(lambda: story.phase("j") == "Aborted")
+        story.client.create(COMMANDS, command("ResumeJob", made), namespace)
+        wait_for(lambda wanted=end: story.phase("j") == wanted)
+        assert story.job("j").status.retry_count == retries
+
+
+@pytest.mark.parametrize("moment", ["submitted", "pending", "group", "pod"])
+def test_the_controller_is_killed(plane: Plane, story: Story, namespace: str, wait_for: WaitFor, moment: str) -> None:
+    """Kill -9 before, between and after the writes of a start: the Job ends right, and no seat is taken twice."""
+    made = story.create(job("j", namespace, task("w", 12, run_s=0.5)))
+    moments: dict[str, Callable[[], bool]] = {
+        "submitted": lambda: True,
+        "pending": lambda: "Pending" in story.phases("j"),
+        "group": lambda: not story.gone(POD_GROUPS, f"j-{made.metadata.uid}"),
+        "pod": lambda: "j-w-0" in story.pods,
+    }
+    wait_for(moments[moment])
+    kill_and_start(plane)
+    wait_for(lambda: story.phase("j") == "Completed")
+    assert [len(story.ran[f"j-w-{i}"]) for i in range(12)] == [1] * 12
+    assert story.phases("j") == ["", "Pending", "Running", "Completed"]
+
+
+@pytest.mark.parametrize("action", ["AbortJob", "RestartJob"])
+def test_the_controller_is_killed_in_an_action(
+    plane: Plane, story: Story, namespace: str, wait_for: WaitFor, action: str
+) -> None:
+    """Kill -9 as soon as the action shows in the status: it is completed after the start, and counted once."""
+    made = story.create(job("j", namespace, task("w", 12)))
+    wait_for(lambda: story.phase("j") == "Running")
+    story.client.create(COMMANDS, command(action, made), namespace)
+    wait_for(lambda: len(story.phases("j")) > 3, what="the phase that the action enters")
+    kill_and_start(plane)
+    end = "Aborted" if action == "AbortJob" else "Running"
+    wait_for(lambda: story.phases("j")[-1] == end and story.phase("j") == end)
+    wait_for(lambda: not story.client.list(COMMANDS, namespace))
+    status = story.job("j").status
+    assert (status.version, status.retry_count) == (1, 0 if action == "AbortJob" else 1)
+    assert len(story.alive()) == (0 if action == "AbortJob" else 12)
+
+
+def kill_and_start(plane: Plane) -> None:
+    """Kills the controller and starts another, whose dead predecessor's lease is up at once."""
+    plane.part("controller").kill()
+    patch = {"spec": {"holderIdentity": ""}}
+    plane.client().merge_patch(LEASES, names.CONTROLLER_LEASE, patch, names.SYSTEM_NAMESPACE)
+    plane.part("controller").start()
