@@ -43,15 +43,15 @@ SECONDS = Histogram(
 )
 
 
-def routes(lookups: Lookups, framework: Framework) -> dict[str, Handler]:
-    """Path → handler: everything that the webhook does."""
+def routes(lookups: Lookups, framework: Framework, *, marks: bool = False) -> dict[str, Handler]:
+    """Path → handler: everything that the webhook does. `marks`: pods that Muster places get marker resources."""
     queues = lookups.queues
     return {
-        "/mutate/job": mutate_job.review,
+        "/mutate/job": mutate_job.reviewer(marks=marks),
         "/mutate/workload": mutate_workload.reviewer(lookups.namespaces),
         "/mutate/podgroup": mutate_podgroup.reviewer(lookups.namespaces),
         "/mutate/queue": mutate_queue.review,
-        "/mutate/pod": mutate_pod.reviewer(lookups, framework),
+        "/mutate/pod": mutate_pod.reviewer(lookups, framework, marks=marks),
         f"/mutate{_TRAINER}-trainjob": mutate_trainjob.reviewer(lookups.namespaces, time.time),
         f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework),
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime),

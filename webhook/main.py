@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             list(pool.map(lambda cached: cached.reflector.stop(), cluster.caches))
 
     serve(
-        create_app(routes(cluster.lookups, registry.framework())),
+        create_app(routes(cluster.lookups, registry.framework(), marks=arguments.mark_pods)),
         host=arguments.host,
         port=arguments.port,
         threads=THREADS,
@@ -62,5 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cert-file", required=True, help="serving certificate (PEM); a new file is taken up at once")
     parser.add_argument("--key-file", required=True, help="its private key (PEM)")
     parser.add_argument("--status-port", type=int, required=True, help="HTTP port of /metrics, /healthz and /readyz")
+    parser.add_argument(
+        "--mark-pods", action="store_true", help="mark the pods that Muster places, for a scheduler shared with others"
+    )
     parser.add_argument("--log-level", default="info", choices=logs.LEVELS)
     return parser

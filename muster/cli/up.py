@@ -46,6 +46,13 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
     help="Attach to the control plane of this kubeconfig instead of making one.",
 )
 @click.option("--no-scheduler", is_flag=True, help="Attached only: somebody else runs Muster's kube-scheduler.")
+@click.option(
+    "--shared-scheduler",
+    "shared",
+    is_flag=True,
+    default=None,
+    help="The cluster's own scheduler serves Muster's pods too; attached, somebody else runs it.",
+)
 @click.option("--webhook-port", type=click.IntRange(1, 65535), help="Port of the webhook.  [default: a free one]")
 @click.option("--extender-port", type=click.IntRange(1, 65535), help="Port of the extender.  [default: a free one]")
 @click.option("--foreground", is_flag=True, help="Stay, start again what dies, and stop everything on SIGTERM.")
@@ -56,7 +63,9 @@ def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, **give
         raise LocalError("--provider kind is not available yet; the default starts ordinary processes")
     chosen = {option: value for option, value in given.items() if value is not None}
     if no_scheduler:
-        chosen = {"extender_port": DEFAULT_EXTENDER_PORT, **chosen, "scheduler": False}
+        chosen["scheduler"] = False
+    if no_scheduler or (chosen.get("shared") and "kubeconfig" in chosen):
+        chosen = {"extender_port": DEFAULT_EXTENDER_PORT, **chosen}
     plane = plane_of(name, chosen, bound=foreground)
     console = Console(stderr=True)
     if foreground:
@@ -86,7 +95,9 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
     _check(options, chosen)
     wanted = set(parts.PARTS)
     if options.kubeconfig:
-        wanted -= parts.CLUSTER if options.scheduler else parts.CLUSTER | {parts.MUSTER_SCHEDULER}
+        wanted -= parts.CLUSTER
+    if options.shared or not options.scheduler:
+        wanted -= {parts.MUSTER_SCHEDULER}
     return Plane(folder, wanted, options, bound=bound)
 
 

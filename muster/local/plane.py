@@ -74,6 +74,7 @@ class Plane:
             pki=self._pki,
             binaries=cache(lambda: binaries.find(self._programs())),
             kubeconfig=self._kubeconfig,
+            shared=self.state.options.shared,
         )
         self.parts = {name: Part(name, self.root, self._command_of(name)) for name in self.state.parts}
         self._bound = bound

@@ -19,6 +19,7 @@ from muster.api.names import (
 DEFAULT_EXTENDER_PORT: Final = 8090
 DEFAULT_EXTENDER_URL: Final = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
 """Where the extender is when somebody else runs the scheduler and nothing else was said."""
+CLUSTER_SCHEDULER: Final = "default-scheduler"
 _DECISION_TIMEOUT: Final = "3s"
 _BIND_TIMEOUT: Final = "15s"  # longer than the barrier (10 s), not longer than the scheduler's lease (15 s)
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
@@ -38,7 +39,7 @@ def muster_scheduler(*, kubeconfig: str, extender_url: str = DEFAULT_EXTENDER_UR
             "retryPeriod": "2s",
         },
         "percentageOfNodesToScore": 100,
-        "profiles": [_profile(name) for name in (SCHEDULER, VOLCANO_SCHEDULER)],
+        "profiles": _muster_profiles(),
         "extenders": extenders(extender_url),
     }
 
@@ -46,8 +47,9 @@ def muster_scheduler(*, kubeconfig: str, extender_url: str = DEFAULT_EXTENDER_UR
 def shared_scheduler(*, kubeconfig: str, extender_url: str = DEFAULT_EXTENDER_URL) -> dict[str, Any]:
     """The configuration of a cluster's own scheduler that asks Muster about marked pods, and about no others.
 
-    kube-scheduler ignores the marker resources when it looks for room, so no node has to offer them. Preemption stays
-    as it is; for marked pods Muster is asked which victims would break a gang.
+    kube-scheduler ignores the marker resources when it looks for room, so no node has to offer them. It serves Muster's
+    profiles beside its own; there preemption stays as it is, and for marked pods Muster is asked which victims would
+    break a gang.
     """
     entries = extenders(extender_url)
     entries[0]["preemptVerb"] = "preempt"
@@ -57,6 +59,7 @@ def shared_scheduler(*, kubeconfig: str, extender_url: str = DEFAULT_EXTENDER_UR
         **_base(kubeconfig),
         "leaderElection": {"leaderElect": True},
         "percentageOfNodesToScore": 100,
+        "profiles": [{"schedulerName": CLUSTER_SCHEDULER}, *_muster_profiles()],
         "extenders": entries,
     }
 
@@ -84,6 +87,9 @@ def _base(kubeconfig: str) -> dict[str, Any]:
     }
 
 
-def _profile(name: str) -> dict[str, Any]:
-    """A profile of Muster's: kube-scheduler's own plugins without preemption."""
-    return {"schedulerName": name, "plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}}
+def _muster_profiles() -> list[dict[str, Any]]:
+    """Muster's profiles: kube-scheduler's own plugins without preemption."""
+    return [
+        {"schedulerName": name, "plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}}
+        for name in (SCHEDULER, VOLCANO_SCHEDULER)
+    ]

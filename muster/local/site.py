@@ -28,6 +28,8 @@ from muster.local.pki import SERVICE_ACCOUNTS, Pki
 from muster.local.ports import LOOPBACK
 
 _BARRIER_S: Final = "10"
+_CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
+"""Where a cluster's own kube-scheduler says that it leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Site:
     binaries: Callable[[], dict[str, Path]]
     kubeconfig: Callable[[str], Path]
     """The kubeconfig of a part."""
+    shared: bool = False
+    """Whether the cluster's own scheduler asks Muster."""
 
     def command(self, part: str) -> list[str]:
         """The whole command line of a part; writes the configuration file that it needs."""
@@ -143,7 +147,11 @@ def _controller_manager(site: Site) -> list[str]:
 
 
 def _scheduler(site: Site) -> list[str]:
-    config = scheduler_config.default_scheduler(kubeconfig=str(site.kubeconfig(SCHEDULER)))
+    kubeconfig = str(site.kubeconfig(SCHEDULER))
+    if site.shared:
+        config = scheduler_config.shared_scheduler(kubeconfig=kubeconfig, extender_url=site.url("extender"))
+    else:
+        config = scheduler_config.default_scheduler(kubeconfig=kubeconfig)
     return _kube_scheduler(site, SCHEDULER, config)
 
 
@@ -194,6 +202,7 @@ def _webhook(site: Site) -> list[str]:
         f"--cert-file={site.pki.cert_file('webhook')}",
         f"--key-file={site.pki.key_file('webhook')}",
         f"--status-port={site.ports['webhook-status']}",
+        *(["--mark-pods"] if site.shared else []),
     ]
 
 
@@ -203,8 +212,8 @@ def _extender(site: Site) -> list[str]:
         f"--host={LOOPBACK}",
         f"--port={site.ports['extender']}",
         f"--status-port={site.ports['extender-status']}",
-        f"--lease-name={SCHEDULER_LEASE}",
-        f"--lease-namespace={SYSTEM_NAMESPACE}",
+        f"--lease-name={_CLUSTER_LEASE[1] if site.shared else SCHEDULER_LEASE}",
+        f"--lease-namespace={_CLUSTER_LEASE[0] if site.shared else SYSTEM_NAMESPACE}",
         # kube-scheduler's identity in its Lease is "<host name>_<uuid>".
         f"--identity-prefix={platform.node()}_",
         f"--barrier-timeout={_BARRIER_S}",

@@ -41,6 +41,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Attach mode: the kubeconfig of a control plane that exists already; empty for a plane of our own."""
     scheduler: bool = True
     """Attach mode: whether to run Muster's kube-scheduler too."""
+    shared: bool = False
+    """Whether the cluster's own scheduler serves Muster's pods too, and there is none of Muster's."""
     webhook_port: int = 0
     """0 chooses a free port."""
     extender_port: int = 0

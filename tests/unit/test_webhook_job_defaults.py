@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webhook_world import JSON, apply, request, task, vcjob
 
-from webhook.mutate.job import review
+from webhook.mutate.job import reviewer
 
 
 def defaulted(job: JSON) -> JSON:
     """The Job after the mutation."""
-    return apply(job, review(request(job)).patch)
+    return apply(job, reviewer()(request(job)).patch)
 
 
 def test_an_almost_empty_job_is_complete() -> None:
@@ -59,7 +59,7 @@ def test_plugins_imply_others() -> None:
 
 def test_malformed_job_passes_unchanged() -> None:
     """The API server's schema refuses it next, naming every wrong field."""
-    assert review(request(vcjob({"replicas": "two"}))).outcome == "allowed"
+    assert reviewer()(request(vcjob({"replicas": "two"}))).outcome == "allowed"
 
 
 TASKS = st.lists(
@@ -84,7 +84,7 @@ def test_defaults_are_idempotent_and_lose_nothing(tasks: list[Any], plugins: JSO
     """A second review changes nothing, and every value that the user gave is still there."""
     job = vcjob(*tasks, plugins=plugins, minAvailable=minimum)
     once = defaulted(job)
-    assert review(request(once)).outcome == "allowed"
+    assert reviewer()(request(once)).outcome == "allowed"
     for before, after in zip(tasks, once["spec"]["tasks"], strict=True):
         assert after["replicas"] == before["replicas"]
         assert {**after.get("template", {})}.get("metadata") == before.get("template", {}).get("metadata")

@@ -7,8 +7,10 @@ import msgspec
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job, TaskSpec
+from muster.api.core import PodSpec
+from webhook.mutate.mark import mark
 from webhook.patch import Operation, Patch, Why
-from webhook.review import MalformedError, Verdict, generic
+from webhook.review import Handler, MalformedError, Verdict, generic
 
 DEFAULT_MAX_RETRY = 3
 _DEFAULT = Why("left out", "default")
@@ -16,19 +18,33 @@ _IMPLIED = Why("another plugin cannot do without", "spec.plugins")
 NEEDS_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
 
 
-def review(request: AdmissionRequest) -> Verdict:
-    """Defaults on CREATE.
+def reviewer(*, marks: bool = False) -> Handler:
+    """The handler for Volcano Jobs, on CREATE: defaults, and with `marks` markers of the pods that Muster places.
 
     An object that does not have a Job's shape is let through unchanged: the API server checks it against the CRD's
     schema next and names every wrong field, which is more than we could.
     """
-    try:
-        document = generic(request.object)
-        job = msgspec.convert(_with_names(document), Job)
-    except (MalformedError, msgspec.ValidationError):
-        return Verdict()
-    patch = defaulted(job, document)
-    return Verdict(patch=patch.operations, reasons=patch.reasons)
+
+    def review(request: AdmissionRequest) -> Verdict:
+        try:
+            document = generic(request.object)
+            job = msgspec.convert(_with_names(document), Job)
+            patch = defaulted(job, document)
+            if marks:
+                _mark(job, patch)
+        except (MalformedError, msgspec.ValidationError):
+            return Verdict()
+        return Verdict(patch=patch.operations, reasons=patch.reasons)
+
+    return review
+
+
+def _mark(job: Job, patch: Patch) -> None:
+    for index, task in enumerate(job.spec.tasks):
+        spec = task.template.get("spec") or {}
+        pod = msgspec.convert(spec, PodSpec)  # so that nobody below stumbles over its shape
+        if (pod.scheduler_name or job.spec.scheduler_name or names.VOLCANO_SCHEDULER) in names.SCHEDULERS:
+            mark(spec, patch, "spec", "tasks", index, "template", "spec")
 
 
 def _with_names(document: dict[str, Any]) -> dict[str, Any]:

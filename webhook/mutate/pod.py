@@ -19,17 +19,19 @@ from webhook.review import Handler, Verdict, generic
 from webhook.validate.queue_name import unknown_queue
 
 
-def reviewer(lookups: Lookups, framework: Framework) -> Handler:
+def reviewer(lookups: Lookups, framework: Framework, *, marks: bool = False) -> Handler:
     """The handler for pods, on CREATE. Reviewing a pod again that it changed already changes nothing."""
 
     def review(request: AdmissionRequest) -> Verdict:
-        return mutate(generic(request.object), request.namespace, lookups, framework)
+        return mutate(generic(request.object), request.namespace, lookups, framework, marks=marks)
 
     return review
 
 
-def mutate(pod: dict[str, Any], namespace: str, lookups: Lookups, framework: Framework) -> Verdict:
-    """Patch, or errors. `namespace` is the review's: the pod's own may be empty."""
+def mutate(
+    pod: dict[str, Any], namespace: str, lookups: Lookups, framework: Framework, *, marks: bool = False
+) -> Verdict:
+    """Patch, or errors. `namespace` is the review's: the pod's own may be empty; `marks`: steered pods get markers."""
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if asks.opted_out(meta.labels):
         return Verdict()
@@ -41,7 +43,7 @@ def mutate(pod: dict[str, Any], namespace: str, lookups: Lookups, framework: Fra
     if asked:
         # The queue may have been closed since the workload was admitted; its pods still come.
         errors += unknown_queue(asked.path, asked.queue, lookups.queues)
-        warnings += steer(pod, meta, asked, patch)
+        warnings += steer(pod, meta, asked, patch, marks=marks)
     if names.FRAMEWORK in meta.labels:
         errors += shape(pod, meta, namespace, lookups.owners, framework, patch)
     if errors:

@@ -6,11 +6,12 @@ from muster.api import names
 from muster.api.gang import gang_of, group_name_for_owner
 from muster.api.meta import ObjectMeta
 from webhook.mutate.asks import CLUSTER_SCHEDULER, Asked
+from webhook.mutate.mark import mark
 from webhook.patch import Patch, Why
 
 
-def steer(pod: dict[str, Any], meta: ObjectMeta, asked: Asked, patch: Patch) -> list[str]:
-    """Adds queue, scheduler, gang and gate to `patch` where they are missing; returns warnings.
+def steer(pod: dict[str, Any], meta: ObjectMeta, asked: Asked, patch: Patch, *, marks: bool = False) -> list[str]:
+    """Adds queue, scheduler, gang and gate to `patch` where they are missing, with `marks` markers; returns warnings.
 
     A pod that names a scheduler of somebody else's is left alone. Pods without a controller have no gang: they are
     placed one by one.
@@ -36,6 +37,8 @@ def steer(pod: dict[str, Any], meta: ObjectMeta, asked: Asked, patch: Patch) -> 
         patch.append(
             "spec", "schedulingGates", value={"name": names.GATE}, why=Why("it waits until its gang has places", source)
         )
+    if marks:
+        mark(spec, patch, "spec")
     return []
 
 
