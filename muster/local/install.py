@@ -20,7 +20,7 @@ from muster.api.names import DEFAULT_QUEUE, SYSTEM_NAMESPACE
 from muster.api.scheduling import QUEUES
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, Conflict, NotFound
+from muster.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
 from muster.local.errors import LocalError
 
 _CHART: Final = Path(__file__).parents[2] / "charts" / "muster"
@@ -127,9 +127,24 @@ def runtimes(client: Client) -> None:
 
     They pass the webhook, which must be there.
     """
+    deadline = time.monotonic() + _ESTABLISHED_TIMEOUT_S
     for path in sorted(RUNTIMES.glob("*.yaml")):
-        with contextlib.suppress(Conflict):
-            client.apply(CLUSTER_TRAINING_RUNTIMES, yaml.safe_load(path.read_text(encoding="utf-8")), force=False)
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        while not _applied(client, document):
+            if time.monotonic() > deadline:
+                raise LocalError(f"the API server does not take {path}: its storage is not ready")
+            time.sleep(_POLL_S)
+
+
+def _applied(client: Client, runtime: dict[str, Any]) -> bool:
+    """Applies a runtime; False while the API server still prepares for a kind that is new to it."""
+    try:
+        client.apply(CLUSTER_TRAINING_RUNTIMES, runtime, force=False)
+    except TooManyRequests:
+        return False
+    except Conflict:
+        return True  # somebody else's
+    return True
 
 
 def remove_webhooks(client: Client, configurations: Sequence[dict[str, Any]]) -> None:
