@@ -1,6 +1,7 @@
 """The planner thread: one cycle after every burst of changes, while this replica leads."""
 
 import threading
+import time
 from collections.abc import Callable
 
 import structlog
@@ -25,6 +26,10 @@ WAITING = Gauge("muster_gangs_waiting", "Gangs that wait for a placement, with a
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
+REST = 3.0
+"""After a cycle the planner rests so many times the CPU time that it took: while events pour in, more time is left to
+those who answer kube-scheduler, and each cycle sees more of them."""
+LONGEST_REST_S = 0.25
 IDLE_S = 1.0
 
 
@@ -80,17 +85,20 @@ class Planner:
         self._thread.join(timeout=10)
 
     def _run(self) -> None:
+        took_s = 0.0
         while not self._stopped.is_set():
             self._woken.wait(IDLE_S)
-            self._stopped.wait(DEBOUNCE_S)
+            self._stopped.wait(min(max(DEBOUNCE_S, REST * took_s), LONGEST_REST_S))
             self._woken.clear()
             if self._stopped.is_set() or not self._ready():
                 continue
+            began_s = time.thread_time()
             try:
                 self.cycle()
             except Exception:
                 FAILED_CYCLES.inc()
                 log.exception("planning cycle failed; the next change or second tries again")
+            took_s = time.thread_time() - began_s
 
     def _ready(self) -> bool:
         active = self._active() and self._cluster.synced

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from extender.framework import decisions
 from extender.framework.gangs import GangView, PodRecord
+from extender.framework.hooks import Codes
 from extender.framework.session import Session
 from muster.api.gang import Member
 from muster.api.meta import parse_time
@@ -29,9 +30,9 @@ class Settle:
     def execute(self, session: Session) -> None:
         """Decide Release, Settle and Evict for gangs whose placement is being carried out, or failed."""
         for gang in session.snapshot.gangs:
-            if not gang.incomplete:
+            if gang.settled or not gang.incomplete:
                 self.half_since.pop(gang.uid, None)
-            if gang.placement is None and not gang.pods:
+            if gang.settled:
                 continue
             _drop_strays(session, gang)
             if gang.active:
@@ -95,6 +96,7 @@ def _missing(gang: GangView, placement: Placement) -> dict[Member, str]:
 def _trouble(session: Session, gang: GangView, placement: Placement, missing: dict[Member, str]) -> str:
     """Why the placement cannot be carried out; empty if it may still be."""
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
+    codes_of: dict[bytes, Codes] = {}
     for member, node in missing.items():
         pod = _waiting(gang, member)
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch:
@@ -105,9 +107,10 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
         if column is None or column >= len(session.snapshot.nodes):
             return f"node {node} is gone"
         cls = sets[member.pod_set].class_of(member.index) if member.pod_set in sets else None
-        code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
-        if code:
-            return f"node {node}: {session.causes.words[code]}"
+        if cls and cls.key not in codes_of:
+            codes_of[cls.key] = session.node_codes(cls)  # what its neighbours say kube-scheduler will tell
+        if cls and codes_of[cls.key][column]:
+            return f"node {node}: {session.causes.words[codes_of[cls.key][column]]}"
     deadline = parse_time(placement.spec.deadline)
     if deadline is not None and session.now > deadline:
         return f"{len(missing)} members did not arrive before the deadline"

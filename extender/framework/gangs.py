@@ -106,6 +106,7 @@ class GangView:
     arrival: int
     """Number in the order in which gangs were seen; decides between those created in the same second."""
     _seats: dict[str, list[int]] | None = None
+    _settled: bool | None = None
 
     @property
     def uid(self) -> str:
@@ -153,6 +154,14 @@ class GangView:
     def incomplete(self) -> bool:
         """Whether some members are bound, but never enough of them: the state that must not last."""
         return self.taken > 0 and not self.started
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is to be carried out, waited for or cleared away, until one of its objects changes."""
+        if self._settled is None:
+            pinned = any(pod.waiting and pod.pin and not pod.gated for pod in self.pods)
+            self._settled = not self.active and not pinned and not self.incomplete
+        return self._settled
 
     @property
     def begun(self) -> bool:
