@@ -9,7 +9,7 @@ Exception
     ├── Unauthorized        401
     ├── Forbidden           403
     ├── NotFound            404
-    ├── Conflict            409, the object or its UID is not the one that was meant
+    ├── Conflict            409, or 422 in a patch: the object or its UID is not the one that was meant
     ├── AlreadyExists       409, the name is taken
     ├── Gone                410, the resource version or page is too old: list again
     ├── Invalid             422
@@ -134,6 +134,8 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
     kind = _BY_REASON.get(answer.reason) or _BY_STATUS.get(code)
     if kind is None:
         kind = ServerError if code >= _SERVER_ERROR else APIError
+    if kind is Invalid and _is_another(answer):
+        kind = Conflict
     return kind(
         answer.message,
         status=code,
@@ -142,3 +144,9 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
         retry_after_s=float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None,
         details=answer.details,
     )
+
+
+def _is_another(answer: Status) -> bool:
+    """Whether a patch that names a UID has met another object: to the API server that is a change of a fixed field."""
+    causes = (answer.details or {}).get("causes") or []
+    return any(cause.get("field") == "metadata.uid" for cause in causes)

@@ -116,7 +116,8 @@ def test_a_deleted_job_takes_everything_along(story: Story, namespace: str, wait
     for phase, one in made.items():
         wait_for(lambda phase=phase, one=one: story.phase(one.metadata.name) == phase, what=phase)
         story.client.delete(JOBS, one.metadata.name, namespace)
-    wait_for(lambda: not story.client.list(PODS, namespace))
+    # On a plane that has just started: the garbage collector asks every half minute which kinds there are.
+    wait_for(lambda: not story.client.list(PODS, namespace), 90)
     wait_for(lambda: not story.client.list(POD_GROUPS, namespace))
     wait_for(lambda: story.gone(SERVICES, "running"))
 

@@ -108,6 +108,16 @@ def test_merge_patch_refuses_a_changed_object(client: Client, namespace: str) ->
         client.merge_patch(MAPS, "a", patch, namespace)
 
 
+def test_merge_patch_refuses_another_object(client: Client, namespace: str) -> None:
+    """Of the same name, but with another UID than the patch says."""
+    client.create(
+        PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "none"}]}}, namespace
+    )
+    for subresource in ("", "status"):
+        with pytest.raises(Conflict):
+            client.merge_patch(PODS, "p", {"metadata": {"uid": "another"}}, namespace, subresource=subresource)
+
+
 def test_json_patch_tests_before_it_changes(client: Client, namespace: str) -> None:
     """A failing test leaves the object as it is."""
     client.create(MAPS, config_map("a", x="1"), namespace)

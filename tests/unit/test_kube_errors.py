@@ -44,6 +44,15 @@ def test_status_and_reason_choose_the_class(code: int, reason: str, kind: type[e
     assert str(error) == f"GET /x: {code} {reason}: because"
 
 
+def test_a_patch_of_another_object_is_a_conflict() -> None:
+    """The API server calls a UID that differs an invalid change."""
+    causes = [{"field": "metadata.uid", "message": "field is immutable"}]
+    body = {"kind": "Status", "code": 422, "reason": "Invalid", "message": "because", "details": {"causes": causes}}
+    assert isinstance(error_of(422, json.dumps(body).encode()), errors.Conflict)
+    causes[0]["field"] = "spec.nodeName"
+    assert isinstance(error_of(422, json.dumps(body).encode()), errors.Invalid)
+
+
 def test_an_error_event_of_a_watch_brings_its_own_code() -> None:
     """There is no HTTP status in the middle of a stream."""
     error = error_of(0, status(410, "Expired", "too old resource version"))
