@@ -21,9 +21,9 @@ demo: setup ## sets everything up and shows a gang from submission to completion
 test: setup ## every test, on a real control plane
 	$(BIN)/pytest tests -m "not storm and not consumer"
 
-consumers: setup ## what real mpirun programs make of our hostfiles and environment; installs four implementations first
+consumers: setup ## what real torchrun and mpirun (four implementations) make of what we generate; unpacks them first
 	$(BIN)/python tests/consumers/install.py
-	$(BIN)/pytest tests/consumers
+	$(BIN)/pytest tests/consumers -m consumer
 
 lint: setup ## style, types and import layers
 	$(BIN)/ruff check .

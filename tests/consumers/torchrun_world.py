@@ -1,8 +1,8 @@
 """What torchrun makes of an environment.
 
-PyTorch itself is not installed: its wheel on the package index is 540 MB (with CUDA). This is the table of the options
-that torchrun reads from `PET_<OPTION>`, with their types and defaults, as its argument parser has them (torch 2.13, and
-2.15 which differs in one option that has nothing to do with ranks), and how a worker's rank follows from them.
+For tests that have no PyTorch at hand: the table of the options that torchrun reads from `PET_<OPTION>`, with their
+types and defaults, as its argument parser has them (compared with that of torch 2.13; `test_torch` compares it with the
+one that runs there), and how a worker's rank follows from them.
 """
 
 from collections.abc import Callable, Mapping
