@@ -19,6 +19,7 @@ from muster.api.placement import PLACEMENTS, nodes_of
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
+from muster.local.nodes import nodes
 from muster.local.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -73,6 +74,18 @@ class Storm:
         half = self.node_names[len(self.node_names) // 2 :]
         for name in [self.chance.choice(half)] if on else half:
             self.attempt(lambda name=name: self.client.merge_patch(NODES, name, {"spec": {"unschedulable": on}}))
+
+    def node_goes(self) -> None:
+        """A machine of the last quarter is lost with all that ran on it."""
+        name = self.chance.choice(self.node_names[-(len(self.node_names) // 4) :])
+        self.attempt(lambda: self.client.delete(NODES, name))
+
+    def nodes_come(self) -> None:
+        """What was lost is there again, empty."""
+        there = {node.metadata.name for node in self.client.list(NODES)}
+        for manifest in nodes(self.plane.state.options):
+            if manifest["metadata"]["name"] not in there:
+                self.attempt(lambda manifest=manifest: self.client.create(NODES, manifest))
 
     def attempt(self, fn: Callable[[], object]) -> None:
         """Do it until the API server and the webhook take it; they may be on their way up."""
@@ -136,11 +149,16 @@ def run_storm(plane: Plane, namespace: str, *, gangs: int, kills: int, seed: int
                 storm.delete_a_job()
             if chance.random() < 0.1:
                 storm.cordon(on=chance.random() < 0.6)
+            if chance.random() < 0.05:
+                storm.node_goes()
+            if chance.random() < 0.1:
+                storm.nodes_come()
             if number in kill_at:
                 part = plane.part(next(victims))
                 part.kill()
                 part.start()
             time.sleep(chance.uniform(0.0, 0.2))
+        storm.nodes_come()
         storm.cordon(on=False)
         plane.start()
         wait_for_the_end(storm, timeout_s=180 + 20 * kills)
