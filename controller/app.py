@@ -21,6 +21,7 @@ from controller.job.reconcile import Reconciler
 from controller.job.writer import StatusWriter
 from controller.podgroups import GROUP_INDEX, PodGroups, group_keys
 from controller.queue import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
+from controller.rendezvous import Rendezvous
 from controller.shards import Shards
 from controller.worker import Retry
 from muster.api.batch import JOBS, Job
@@ -70,6 +71,7 @@ class Controller:
             client, self._recorder, self._queues.store, self._groups.store, pods, clock=clock
         )
         self.group_controller = PodGroups(client, self._recorder, pods, self._groups.store, clock=clock)
+        self.rendezvous = Rendezvous(client, self._recorder, pods, clock=clock)
         self.collector = GarbageCollector(client, self._jobs.store, now_s, clock=clock)
         self._leading = threading.Event()
         self._may_act: Callable[[], bool] = lambda: False
@@ -145,7 +147,9 @@ class Controller:
             "queues": self._queues,
             "priorityclasses": self._priorities,
         }
-        others = [self.queue_controller.worker, self.group_controller.worker, self.collector.worker]
+        others = [
+            each.worker for each in (self.queue_controller, self.group_controller, self.rendezvous, self.collector)
+        ]
         self.workers = [*self._shards.workers, *others]
         self._handlers: list[tuple[Reflector[Any], Any]] = [
             (self._jobs, self._job_seen),
@@ -193,6 +197,7 @@ class Controller:
         elif not job:
             self.group_controller.pod_seen(old, new)
         self.queue_controller.pod_seen(old, new)
+        self.rendezvous.pod_seen(old, new)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         group = new or old

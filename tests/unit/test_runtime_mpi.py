@@ -1,15 +1,19 @@
 """MPI: counts and slots, keys with modes that ssh accepts, sshd on the nodes, and the key Secret made once."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from frameworks_world import (
     SECRET,
+    Group,
     compiled,
     component,
     env_of,
     errors_of,
     indexed_job,
+    jobset,
+    leader_worker_set,
     mpi_runtime,
     pods_of,
     shaped,
@@ -195,3 +199,12 @@ def test_settings_that_mean_nothing(annotations: JSON, path: str) -> None:
     found = errors_of(compiled(train_job({"annotations": annotations}), mpi_runtime()))
     # The runtime has an implementation and a path already; the TrainJob's own annotation goes before them.
     assert [error.partition(": ")[0] for error in found] == [path]
+
+
+@pytest.mark.parametrize("owner", [indexed_job, jobset, leader_worker_set])
+def test_labelled_pods_share_the_key_of_their_workload(owner: Callable[[JSON], Group]) -> None:
+    """Without a Secret of the user's they mount the one that the controller makes, called after the highest owner."""
+    result = shaped(owner(template("mpi", {}, {})))
+    assert not result.errors
+    names = [each["secret"]["secretName"] for each in result.pod["spec"]["volumes"] if "secret" in each]
+    assert names == ["train-mpi-ssh-auth"]

@@ -2,7 +2,7 @@
 
 A TrainJob has pod sets `launcher` and `node`; the hostfile is a ConfigMap and the key a Secret of its own. Where an
 owner makes its pods itself, all pods are of one shape: rank 0 launches and computes, the hostfile travels as an
-annotation, and the user names the Secret.
+annotation, and the controller makes the Secret when it sees the first pod.
 """
 
 from collections.abc import Iterable
@@ -12,9 +12,21 @@ from muster.runtime.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.info import Container, Info, PodSet
 from muster.runtime.plan import Mount, Plan, Volume
 from muster.runtime.plugins.mpi_kinds import HOSTFILE, OPEN_MPI
+from muster.runtime.plugins.mpi_objects import (
+    HOSTFILE_ANNOTATION,
+    HOSTFILE_KEY,
+    HOSTFILE_VOLUME,
+    NAME,
+    PRIVATE_KEY,
+    PUBLIC_KEY,
+    SSH_VOLUME,
+    hostfile_map,
+    hostfile_text,
+    secret_name,
+    ssh_secret,
+)
 from muster.runtime.plugins.mpi_settings import (
     checked,
-    choice,
     cluster_domain,
     implementation,
     launcher_computes,
@@ -22,25 +34,18 @@ from muster.runtime.plugins.mpi_settings import (
     slots,
 )
 from muster.runtime.plugins.reserved import Variables, reserved, yielding
-from muster.runtime.settings import SSH_KEY, SSH_SECRET, annotation
+from muster.runtime.settings import SSH_KEY, SSH_SECRET
 from muster.runtime.values import Late
 
-SSH_VOLUME = "mpi-ssh-auth"
-HOSTFILE_VOLUME = "mpi-hostfile"
-HOSTFILE_KEY = "hostfile"
-PRIVATE_KEY = "ssh-privatekey"
-PUBLIC_KEY = "ssh-publickey"
-HOSTFILE_ANNOTATION = annotation(HOSTFILE_VOLUME)
 SSHD = ("/usr/sbin/sshd", "-De")
 SSH_PORT = 22
 _ROOT = "/root"
-_ANNOTATION_BYTES = 200_000  # of the 262,144 that all annotations of an object may have together
 
 
 class MPI:
     """Gives launcher and nodes what mpirun and ssh need."""
 
-    name = "MPI"
+    name = NAME
     framework = "mpi"
 
     def validate(self, info: Info) -> Findings:
@@ -76,29 +81,9 @@ class MPI:
         """The key of a TrainJob, made once and never changed under running pods, and its hostfile."""
         if plan.framework != self.framework or not plan.target:
             return
-        metadata = {"namespace": plan.owner.namespace, "ownerReferences": [plan.owner.reference()]}
         if SSH_SECRET not in plan.settings:
-            yield Component(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Secret",
-                    "metadata": {"name": f"{plan.owner.name}-{SSH_VOLUME}", **metadata},
-                    "type": "kubernetes.io/ssh-auth",
-                    "immutable": True,
-                },
-                self.name,
-                once=True,
-                keys=_key_kind(plan),
-            )
-        yield Component(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": f"{plan.owner.name}-{HOSTFILE_VOLUME}", **metadata},
-                "data": {HOSTFILE_KEY: hostfile(plan)},
-            },
-            self.name,
-        )
+            yield ssh_secret(plan.owner, _key_kind(plan))
+        yield hostfile_map(plan)
 
     def watched(self) -> Iterable[str]:
         """What `build` makes."""
@@ -109,7 +94,7 @@ class MPI:
         path = mount_path(info)
         source = {
             "secret": {
-                "secretName": secret.text if secret else f"{info.owner.name}-{SSH_VOLUME}",
+                "secretName": secret.text if secret else secret_name(info.owner.name),
                 "defaultMode": 0o400,
                 "items": [
                     {"key": PRIVATE_KEY, "path": "id_rsa", "mode": _key_mode(pod_set, path)},
@@ -132,7 +117,7 @@ class MPI:
                 }
             }
         else:
-            launcher.annotations[HOSTFILE_ANNOTATION] = Late(lambda: _hostfile_text(info, launcher, number))
+            launcher.annotations[HOSTFILE_ANNOTATION] = Late(lambda: hostfile_text(info, launcher, number))
             reference = {"fieldPath": f"metadata.annotations['{HOSTFILE_ANNOTATION}']"}
             source = {"downwardAPI": {"items": [{"path": HOSTFILE_KEY, "fieldRef": reference, "mode": 0o444}]}}
         launcher.volumes.append(Volume(HOSTFILE_VOLUME, source, self.name, f"pods of {info.workload}"))
@@ -144,37 +129,6 @@ class MPI:
 def search_domain(info: Info, launcher: PodSet) -> str:
     """Where the launcher's host name means something."""
     return f"{launcher.subdomain}.{info.owner.namespace}.svc.{cluster_domain(info)}"
-
-
-def hostfile(plan: Plan) -> str:
-    """A line for each pod that runs processes, in the order of the pod sets."""
-    kind = choice(plan.settings)
-    lines = []
-    for pod_set in plan.pod_sets:
-        if pod_set.slots is None:
-            continue
-        for host in pod_set.endpoints:
-            own = pod_set.role == "launcher" and kind.short_launcher
-            lines.append(kind.line(host.partition(".")[0] if own else host, pod_set.slots))
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _hostfile_text(info: Info, launcher: PodSet, number: int) -> str:
-    """The hostfile of pods that all look alike: the first of them launches."""
-    kind = implementation(info)
-    hosts = list(launcher.endpoints)
-    if not all(hosts):
-        message = "mpi needs the names of all pods, and a pod without an owner knows only that of rank 0"
-        raise InvalidFieldError(FieldError("metadata.ownerReferences", message))
-    if kind.short_launcher and hosts:
-        hosts[0] = hosts[0].partition(".")[0]
-    result = "".join(f"{kind.line(host, number)}\n" for host in hosts)
-    if len(result) > _ANNOTATION_BYTES:
-        message = (
-            f"makes a hostfile of {len(result)} bytes for {len(hosts)} pods; use a TrainJob for more than thousands"
-        )
-        raise InvalidFieldError(FieldError("metadata.ownerReferences", message, info.owner.name))
-    return result
 
 
 def _environment(info: Info, number: int) -> Variables:

@@ -11,10 +11,8 @@ from muster.runtime.settings import (
     NPROC_PER_NODE,
     SSH_KEY,
     SSH_MOUNT_PATH,
-    SSH_SECRET,
     Setting,
     Settings,
-    annotation,
 )
 
 DEFAULT_MOUNT_PATH = "/root/.ssh"
@@ -87,7 +85,7 @@ def key_kind(info: Info) -> str:
 def checked(info: Info) -> list[FieldError]:
     """Everything that is wrong with the settings."""
     errors = []
-    for check in (implementation, mount_path, launcher_computes, key_kind, _secret):
+    for check in (implementation, mount_path, launcher_computes, key_kind):
         try:
             check(info)
         except InvalidFieldError as error:
@@ -98,16 +96,6 @@ def checked(info: Info) -> list[FieldError]:
         except InvalidFieldError as error:
             errors.append(error.error)
     return errors
-
-
-def _secret(info: Info) -> None:
-    if info.train_job is None and not info.setting(SSH_SECRET):
-        name = annotation(SSH_SECRET)
-        message = (
-            "must name a Secret of type kubernetes.io/ssh-auth with keys ssh-privatekey and ssh-publickey, by which "
-            "the pods reach each other"
-        )
-        raise InvalidFieldError(FieldError(f"metadata.annotations[{name}]", message, reason="Required"))
 
 
 def _invalid(setting: Setting, message: str) -> InvalidFieldError:
