@@ -225,21 +225,21 @@ class Storm:
 
 
 def run_storm(plane: Plane, namespace: str, *, jobs: int, kills: int, seed: int) -> None:
-    """The storm itself, and what must come of it."""
+    """Jobs come as the kills go on; each kill hits a controller that has led for a moment."""
     sys.stderr.write(f"\ncontroller storm seed {seed}\n")
     chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
     with Story(plane.client(), namespace) as story:
         storm = Storm(story, chance)
-        moments = sorted(chance.uniform(0, jobs * 0.15 + 2.0) for _ in range(kills))
-        started, number = time.monotonic(), 0
-        while number < jobs or moments:
-            if moments and time.monotonic() - started >= moments[0]:
-                moments.pop(0)
+        number = 0
+        for kill in range(kills + 1):
+            moment = time.monotonic() + chance.uniform(0.0, 1.5)
+            while number < jobs * (kill + 1) // (kills + 1) or time.monotonic() < moment:
+                if number < jobs * (kill + 1) // (kills + 1):
+                    storm.submit(number)
+                    number += 1
+                time.sleep(chance.uniform(0.0, 0.2))
+            if kill < kills:
                 kill_controller(plane)
-            elif number < jobs:
-                storm.submit(number)
-                number += 1
-            time.sleep(chance.uniform(0.0, 0.2))
         deadline = time.monotonic() + 120 + 5 * kills
         while left := storm.unfinished():
             assert time.monotonic() < deadline, f"not where they must be: {left}"
@@ -248,11 +248,18 @@ def run_storm(plane: Plane, namespace: str, *, jobs: int, kills: int, seed: int)
 
 
 def kill_controller(plane: Plane) -> None:
-    """SIGKILL, and a successor that need not wait for the dead one's lease."""
+    """SIGKILL, and a successor that need not wait for the dead one's lease; returns when that one leads."""
     plane.part("controller").kill()
+    client = plane.client()
     with contextlib.suppress(NotFound):
-        plane.client().delete(LEASES, names.CONTROLLER_LEASE, names.SYSTEM_NAMESPACE)
+        client.delete(LEASES, names.CONTROLLER_LEASE, names.SYSTEM_NAMESPACE)
     plane.part("controller").start()
+    deadline = time.monotonic() + 60
+    while not any(
+        lease.metadata.name == names.CONTROLLER_LEASE for lease in client.list(LEASES, names.SYSTEM_NAMESPACE)
+    ):
+        assert time.monotonic() < deadline, "no controller leads"
+        time.sleep(0.02)
 
 
 @pytest.fixture
