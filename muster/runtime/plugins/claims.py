@@ -7,6 +7,8 @@ mounts `<name>`.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from muster.runtime.component import Component
 from muster.runtime.plan import Plan
 
@@ -54,10 +56,19 @@ def claim_names(base: Mapping[str, Any]) -> list[str]:
 
 def mounted_names(base: Mapping[str, Any]) -> set[str]:
     """The names of all volumes that any container of a JobSet spec mounts."""
-    pods = [((job["template"].get("spec") or {}).get("template") or {}) for job in base.get("replicatedJobs") or []]
-    return {name for each in pods for name in _mounted(each.get("spec") or {})}
+    jobs = [_map(job["template"].get("spec")) for job in base.get("replicatedJobs") or []]
+    return {name for job in jobs for name in _mounted(_map(_map(job.get("template")).get("spec")))}
 
 
 def _mounted(spec: Mapping[str, Any]) -> set[str]:
-    containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
-    return {str(mount.get("name")) for each in containers for mount in each.get("volumeMounts") or []}
+    containers = [*_maps(spec.get("containers")), *_maps(spec.get("initContainers"))]
+    return {str(mount.get("name")) for each in containers for mount in _maps(each.get("volumeMounts"))}
+
+
+def _map(node: Any) -> JSON:
+    """A map, empty where there is none; msgspec.ValidationError where it is something else."""
+    return msgspec.convert(node or {}, JSON)
+
+
+def _maps(node: Any) -> list[JSON]:
+    return msgspec.convert(node or [], list[JSON])
