@@ -80,5 +80,14 @@ def last_retry(job: Job) -> bool:
     return job.status.retry_count >= max_retry(job.spec)
 
 
+def half_deleted(pods: Iterable[Pod]) -> list[Pod]:
+    """Pods that the API server was about to remove when the caller died.
+
+    It does so in two steps, and gives up after the first one when the connection breaks: then the pod has no grace left
+    and stays, until somebody deletes it again. A kubelet may be the one; where there is none, it is on us.
+    """
+    return [pod for pod in pods if pod.metadata.deletion_grace_period_seconds == 0 and not pod.metadata.finalizers]
+
+
 def _present(pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in pods if not pod.metadata.deletion_timestamp]

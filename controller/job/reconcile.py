@@ -11,7 +11,7 @@ from controller.job.commands import Commands
 from controller.job.context import Context
 from controller.job.counts import count
 from controller.job.inbox import Inbox
-from controller.job.kill import UNFINISHED, WHOLE, last_retry, outdated, targeted, victims
+from controller.job.kill import UNFINISHED, WHOLE, half_deleted, last_retry, outdated, targeted, victims
 from controller.job.ledger import KEPT_S
 from controller.job.machine import Effect, settle
 from controller.job.podgroup import group_name
@@ -24,9 +24,11 @@ from controller.worker import Retry
 from muster.api import names
 from muster.api.batch import Job, JobStatus
 from muster.api.core import Pod
+from muster.api.meta import parse_time
 from muster.api.scheduling import PodGroup
 from muster.kube.errors import APIError
 
+_HALF_DELETED_S = 5.0
 _LIVE = frozenset({"", "Pending", "Running"})
 _TROUBLES = frozenset({"FailedCreate", "FailedDelete", "PluginError", "PodGroupError", "ObjectError"})
 
@@ -73,6 +75,7 @@ class Reconciler:
         return self._context.writer.write(job, structs.replace(status, min_available=job.spec.min_available))
 
     def _work(self, job: Job) -> None:
+        self._delete_again(job)
         phase = job.status.state.phase
         if phase in _LIVE:
             self._sync(job)
@@ -82,6 +85,15 @@ class Reconciler:
             self._stop(job)
         if self._context.ledger.owes(job.metadata.uid, f"{job.metadata.namespace}/{group_name(job)}"):
             self._context.again(job.metadata.key, KEPT_S + 1)
+
+    def _delete_again(self, job: Job) -> None:
+        """Completes deletions that were cut short; most pods that look so are gone in a moment."""
+        now_s = self._context.now_s()
+        for one in half_deleted(self._context.pods(job)):
+            overdue_s = now_s - (parse_time(one.metadata.deletion_timestamp) or now_s)
+            if overdue_s >= _HALF_DELETED_S:
+                self._delete(job, [one], "HalfDeleted", mark=False)
+            self._context.again(job.metadata.key, _HALF_DELETED_S)
 
     def _sync(self, job: Job) -> None:
         context = self._context

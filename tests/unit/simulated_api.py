@@ -51,6 +51,10 @@ class Faults:
                 kinds.append(Conflict)
             raise self.chance.choice(kinds)("injected before")
 
+    def between(self) -> bool:
+        """Whether the caller dies when half of its call was carried out."""
+        return bool(self.crashes) and self.chance.random() < self.crashes
+
     def after(self) -> None:
         """Raises after the call was carried out: the answer was lost."""
         if self.crashes and self.chance.random() < self.crashes:
@@ -114,6 +118,9 @@ class Api:
         meta = found.metadata
         if more.get("uid") not in {None, meta.uid} or more.get("resource_version") not in {None, meta.resource_version}:
             raise Conflict(f"{res.kind} {name} is another one")
+        if self.faults.between() and res is PODS and not self._graceful(found):
+            self._mark(res, found, grace_period_s=0)
+            raise Crash
         self.remove(res, found, foreground=more.get("propagation") == "Foreground")
         self.faults.after()
 
@@ -183,8 +190,7 @@ class Api:
 
     def remove(self, res: Resource[Any], found: Any, *, foreground: bool = False, at_once: bool = False) -> None:
         """Deletes an object; a pod that runs is given time, and a Job deleted in the foreground waits for its pods."""
-        graceful = res is PODS and found.spec.node_name and not found.finished
-        if not at_once and (graceful or foreground):
+        if not at_once and (foreground or (res is PODS and self._graceful(found))):
             if not found.metadata.deletion_timestamp:
                 self._mark(res, found)
             return
@@ -218,9 +224,15 @@ class Api:
     def _going(owner: Any) -> bool:
         return not isinstance(owner, Pod) and bool(owner.metadata.deletion_timestamp)
 
-    def _mark(self, res: Resource[Any], old: Any) -> None:
+    @staticmethod
+    def _graceful(pod: Pod) -> bool:
+        return bool(pod.spec.node_name) and not pod.finished
+
+    def _mark(self, res: Resource[Any], old: Any, *, grace_period_s: int | None = None) -> None:
         content = msgspec.to_builtins(old)
         content["metadata"]["deletionTimestamp"] = format_time(self._now_s())
+        if grace_period_s is not None:
+            content["metadata"]["deletionGracePeriodSeconds"] = grace_period_s
         self._put(res, content, old)
 
     def _put(self, res: Resource[Any], content: dict[str, Any], old: Any) -> Any:

@@ -157,6 +157,8 @@ class Cluster:
 
     def _run_pod(self, pod: Pod, *, calm: bool) -> bool:
         chance = self.chance.random()
+        if pod.metadata.deletion_grace_period_seconds == 0:
+            return False  # nobody but who deletes it again removes it
         if pod.metadata.deletion_timestamp:
             if not calm and chance < 0.3 and not pod.finished:
                 self._phase(pod, "Failed", exit_code=137)

@@ -184,6 +184,20 @@ def test_an_eviction_that_nobody_saw_is_told_by_the_counters(cluster: Cluster) -
     assert (status.state.phase, status.retry_count, status.running) == ("Running", 1, 2)
 
 
+def test_a_deletion_that_was_cut_short_is_completed(cluster: Cluster) -> None:
+    """The caller died between the two steps in which the API server removes a pod: somebody has to ask again."""
+    made = submit(cluster, "j", 2)
+    (first, _) = pods(cluster)
+    cluster._phase(first, "Failed", exit_code=1)
+    cluster.api._mark(PODS, cluster.api.find(PODS, first.metadata.name, "n"), grace_period_s=0)
+    cluster.restart()
+    turn(cluster)
+    assert len(pods(cluster)) == 2, "it may be on its way"
+    command(cluster, "TerminateJob", made)
+    assert job(cluster, "j").status.state.phase == "Terminated"
+    assert not pods(cluster)
+
+
 def counted(phase: str, running: int) -> Job:
     """Job `j` whose task `w` of 3 had this many running pods when it was counted last."""
     return Job(
