@@ -14,13 +14,13 @@ DEFAULT_S = 10.0
 MARGIN_S = 0.5
 """Kept back for the answer itself."""
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0}
-_DURATION = re.compile(r"([0-9]+)(ms|s|m)", re.ASCII)
+_TIMEOUT = re.compile(r"(?:^|&)timeout=([0-9]+)(ms|s|m)(?:&|$)", re.ASCII)
 _end: ContextVar[float] = ContextVar("end of the review")
 
 
-def start(timeout: str | None) -> None:
-    """A review begins; `timeout` is the parameter of its URL (`10s`)."""
-    match = _DURATION.fullmatch(timeout or "")
+def start(query: str) -> None:
+    """A review begins; the query of its URL says how long is waited for it (`timeout=10s`)."""
+    match = _TIMEOUT.search(query)
     given = float(match[1]) * _UNITS_S[match[2]] if match else DEFAULT_S
     _end.set(time.monotonic() + min(given, DEFAULT_S))
 

@@ -25,7 +25,7 @@ RANK = "rank"
 SIZE = "size"
 LEADER = "leader"
 
-KEYS = (
+_KEYS = (
     NPROC_PER_NODE,
     ELASTIC,
     MAX_RESTARTS,
@@ -41,6 +41,7 @@ KEYS = (
     SIZE,
     LEADER,
 )
+_BY_ANNOTATION = {f"{DOMAIN}/{key}": key for key in _KEYS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ def from_annotations(*layers: tuple[str, Mapping[str, str]]) -> dict[str, Settin
     """Settings from annotations, given as (their path, the annotations); the first layer that has one wins."""
     result: dict[str, Setting] = {}
     for path, annotations in layers:
-        for key in KEYS:
-            name = annotation(key)
-            if name in annotations and key not in result:
+        for name in annotations.keys() & _BY_ANNOTATION.keys():
+            key = _BY_ANNOTATION[name]
+            if key not in result:
                 result[key] = Setting(annotations[name], f"{path}[{name}]", f"annotation {name}")
     return result

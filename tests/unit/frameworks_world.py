@@ -9,6 +9,7 @@ import jsonpatch
 import msgspec
 
 from muster.api.base import Resource
+from muster.api.core import PodSpec
 from muster.api.meta import Object, ObjectMeta, OwnerReference
 from muster.api.trainer import TrainJob
 from muster.api.trainingruntime import ClusterTrainingRuntime
@@ -72,7 +73,8 @@ def shaped(group: Group) -> Shaped:
     """The pod as admission leaves it, applied by an independent library."""
     patch = Patch(group.pod)
     meta = msgspec.convert(group.pod["metadata"], ObjectMeta)
-    errors = shape(group.pod, meta, "team", group, FRAMEWORK, patch)
+    spec = msgspec.convert(group.pod["spec"], PodSpec)
+    errors = shape(group.pod, meta, spec, namespace="team", owners=group, framework=FRAMEWORK, patch=patch)
     return Shaped(jsonpatch.apply_patch(copy.deepcopy(group.pod), patch.operations), errors)
 
 

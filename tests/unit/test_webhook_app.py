@@ -97,6 +97,22 @@ def test_what_is_no_review(body: bytes, content_type: str, code: int, words: str
     assert "Traceback" not in response.text
 
 
+def test_the_long_way_says_the_same() -> None:
+    """A client that adds a parameter to the type, or sends in chunks, gets the answer that the API server gets."""
+    job = vcjob(task(minAvailable=3))
+    usual = client().post("/validate/job", json=review(job))
+    body = usual.request.get_data() if usual.request else b""
+    other = client().post("/validate/job", data=body, content_type="application/json; charset=utf-8")
+    chunks = {"wsgi.input_terminated": True, "CONTENT_LENGTH": ""}
+    chunked = client().post(
+        "/validate/job", input_stream=io.BytesIO(body), content_type="application/json", environ_overrides=chunks
+    )
+    assert [each.status_code for each in (usual, other, chunked)] == [200, 200, 200]
+    assert usual.get_json() == other.get_json() == chunked.get_json()
+    assert client().get("/validate/job").status_code == 405
+    assert client().post("/nowhere", json={}).status_code == 404
+
+
 def test_too_large() -> None:
     """A body over the limit is refused unread."""
     response = client().post("/mutate/pod", data=b" " * (MAX_BODY_BYTES + 1), content_type="application/json")

@@ -35,7 +35,7 @@ def mutate(
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if asks.opted_out(meta.labels):
         return Verdict()
-    msgspec.convert(pod.get("spec") or {}, PodSpec)  # so that nobody below stumbles over its shape
+    spec = msgspec.convert(pod.get("spec") or {}, PodSpec)  # always, so that nobody below stumbles over its shape
     patch = Patch(pod)
     errors: list[FieldError] = []
     warnings: list[str] = []
@@ -45,7 +45,8 @@ def mutate(
         errors += unknown_queue(asked.path, asked.queue, lookups.queues)
         warnings += steer(pod, meta, asked, patch, marks=marks)
     if names.FRAMEWORK in meta.labels:
-        errors += shape(pod, meta, namespace, lookups.owners, framework, patch)
+        owners = lookups.owners
+        errors += shape(pod, meta, spec, namespace=namespace, owners=owners, framework=framework, patch=patch)
     if errors:
         return Verdict(errors=errors, warnings=warnings)
     return Verdict(patch=patch.operations, reasons=patch.reasons, warnings=warnings)

@@ -36,11 +36,20 @@ def unknown_framework(path: str, name: str, framework: Framework) -> list[FieldE
 
 
 def shape(
-    pod: dict[str, Any], meta: ObjectMeta, namespace: str, owners: Owners, framework: Framework, patch: Patch
+    pod: dict[str, Any],
+    meta: ObjectMeta,
+    spec: PodSpec,
+    *,
+    namespace: str,
+    owners: Owners,
+    framework: Framework,
+    patch: Patch,
 ) -> list[FieldError]:
-    """Adds to `patch` what the pod's framework needs; returns why that is impossible, if it is."""
+    """Adds to `patch` what the pod's framework needs; returns why that is impossible, if it is.
+
+    `meta` and `spec` are those of `pod`, which is the document itself.
+    """
     errors = unknown_framework(FRAMEWORK_PATH, meta.labels[names.FRAMEWORK], framework)
-    spec = msgspec.convert(pod.get("spec") or {}, PodSpec)
     try:
         adapter = _adapter(pod, meta, spec, namespace, owners)
     except OwnerError as error:
