@@ -98,17 +98,12 @@ def test_what_is_no_review(body: bytes, content_type: str, code: int, words: str
 
 
 def test_the_long_way_says_the_same() -> None:
-    """A client that adds a parameter to the type, or sends in chunks, gets the answer that the API server gets."""
-    job = vcjob(task(minAvailable=3))
-    usual = client().post("/validate/job", json=review(job))
-    body = usual.request.get_data() if usual.request else b""
-    other = client().post("/validate/job", data=body, content_type="application/json; charset=utf-8")
-    chunks = {"wsgi.input_terminated": True, "CONTENT_LENGTH": ""}
-    chunked = client().post(
-        "/validate/job", input_stream=io.BytesIO(body), content_type="application/json", environ_overrides=chunks
-    )
-    assert [each.status_code for each in (usual, other, chunked)] == [200, 200, 200]
-    assert usual.get_json() == other.get_json() == chunked.get_json()
+    """A client that adds a parameter to the type gets the answer that the API server gets."""
+    body = json.dumps(review(vcjob(task(minAvailable=3))))
+    types = ("application/json", "application/json; charset=utf-8")
+    usual, other = (client().post("/validate/job", data=body, content_type=each) for each in types)
+    assert usual.status_code == other.status_code == 200
+    assert usual.get_json() == other.get_json()
     assert client().get("/validate/job").status_code == 405
     assert client().post("/nowhere", json={}).status_code == 404
 
