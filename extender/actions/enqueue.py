@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 
 import numpy as np
+from msgspec import structs
 
 from extender.framework import decisions
 from extender.framework.counting import shortage
@@ -40,25 +41,31 @@ class Enqueue:
             session.decide(decisions.Unschedulable(gang, reason, message, lacks))
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
-        """A pod set whose minimum would not fit even if nothing else ran keeps the gang out."""
+        """Pods of one shape whose minimum would not fit even if nothing else ran keep the gang out."""
+        alike: dict[bytes, list[tuple[PodSetView, int]]] = {}
         for pod_set in gang.pod_sets:
             need = min(pod_set.minimum or (gang.min_member if len(gang.pod_sets) == 1 else 0), pod_set.replicas)
-            if pod_set.cls is None or not need:
-                continue
-            shape = (pod_set.name, pod_set.cls.key, need)
+            if pod_set.cls is not None and need:
+                alike.setdefault(pod_set.cls.key, []).append((pod_set, need))
+        for key, needs in alike.items():
+            names = tuple(pod_set.name for pod_set, _ in needs)
+            need = sum(count for _, count in needs)
+            shape = (names, key, need)
             if shape not in self._hopeless:
-                self._hopeless[shape] = _hopeless(session, pod_set, need)
+                self._hopeless[shape] = _hopeless(session, needs[0][0], need, names[1:])
             if lacks := self._hopeless[shape]:
                 return lacks
         return None
 
 
-def _hopeless(session: Session, pod_set: PodSetView, need: int) -> Shortage | None:
+def _hopeless(session: Session, pod_set: PodSetView, need: int, alike: tuple[str, ...]) -> Shortage | None:
     if pod_set.cls is None:
         return None
     room = session.room(pod_set.cls, session.snapshot.allocatable)
     most = int(np.minimum(np.where(session.node_codes(pod_set.cls) == 0, room, 0), need).sum())
-    return shortage(session, None, pod_set, need, most, kind="ever") if most < need else None
+    if most >= need:
+        return None
+    return structs.replace(shortage(session, None, pod_set, need, most, kind="ever"), alike=alike)
 
 
 def _closed(session: Session, gang: GangView) -> tuple[str, str] | None:

@@ -64,6 +64,8 @@ class Shortage(Struct, frozen=True, rename="camel"):
     causes: tuple[Cause, ...]
     """Most nodes first."""
     miss: NearestMiss | None
+    alike: tuple[str, ...] = ()
+    """Other pod sets whose pods are of the same shape and are counted along."""
 
     @property
     def message(self) -> str:
@@ -71,7 +73,8 @@ class Shortage(Struct, frozen=True, rename="camel"):
         if self.miss is None:
             return f"{self.pod_set}: there is neither a pod nor a template that says what its pods need"
         listed = ", ".join(f"{cause.nodes} {cause.words}" for cause in self.causes)
-        parts = [f"{self.pod_set}: {self.need}", f"of {self.nodes} nodes: {listed}" if listed else ""]
+        who = " and ".join([self.pod_set, *self.alike])
+        parts = [f"{who}: {self.need}", f"of {self.nodes} nodes: {listed}" if listed else ""]
         if not self.nodes:
             parts.append("the cluster has no nodes")
         return "; ".join(part for part in [*parts, self.nearest] if part)

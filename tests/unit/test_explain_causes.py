@@ -148,6 +148,12 @@ def never_fits(world: ExplainWorld) -> None:
     world.gang("a", {"worker": (5, GPU8)}, phase="Pending")
 
 
+def never_fits_together(world: ExplainWorld) -> None:
+    """Each task alone would fit."""
+    world.nodes(4)
+    world.gang("a", {"master": (1, GPU8), "worker": (5, GPU8)}, phase="Pending")
+
+
 def unknown_resource(world: ExplainWorld) -> None:
     """No node has ever offered it."""
     world.nodes(2)
@@ -326,6 +332,14 @@ CASES = {
         never_fits,
         "never-fits",
         ("5 pods must start together, but even an empty cluster has room for 3 of them",),
+        (),
+        "2 more nodes with 8 free nvidia.com/gpu are needed",
+        ("2 more nodes like node-0 join",),
+    ),
+    "never fits together": Case(
+        never_fits_together,
+        "never-fits",
+        ("master and worker: 6 pods must start together, but even an empty cluster has room for 4 of them",),
         (),
         "2 more nodes with 8 free nvidia.com/gpu are needed",
         ("2 more nodes like node-0 join",),
