@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-SUBJECTS = ("planner", "verbs", "memory", "review", "throughput", "controller", "drain", "native")
+SUBJECTS = ("planner", "verbs", "memory", "review", "admission", "throughput", "controller", "drain", "native")
 
 
 def main() -> None:
