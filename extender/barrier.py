@@ -5,7 +5,7 @@ held the gang can start for certain. The barrier is short; gangs are decided bef
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -50,7 +50,7 @@ class Barrier:
         self._changed = threading.Condition()
         self._meetings: dict[tuple[str, int], _Meeting] = {}
 
-    def join(self, gang_uid: str, epoch: int, member: Member, enough: Callable[[frozenset[Member]], bool]) -> Outcome:
+    def join(self, gang_uid: str, epoch: int, member: Member, enough: Callable[[Collection[Member]], bool]) -> Outcome:
         """Wait until `enough` holds for the members that have arrived. Every member of the meeting gets one answer.
 
         `enough` is asked with the members held here; what is bound already it knows itself.
@@ -62,7 +62,7 @@ class Barrier:
                 meeting = self._meetings[key] = _Meeting(opened_at=self._clock())
             meeting.arrived.add(member)
             meeting.waiting += 1
-            if enough(frozenset(meeting.arrived)):
+            if enough(meeting.arrived):
                 self._end(key, meeting, Outcome.RELEASED)
             self._on_arrival()
             HELD.inc()

@@ -38,6 +38,8 @@ class Picture:
     members: Mapping[str, Member | None]
     """UID of a pod → its seat, which the planner gives to pods that do not say."""
     assumed: Mapping[str, str]
+    taken: Mapping[str, int]
+    """Gang → pods of it that are bound or have succeeded."""
 
 
 def picture(state: State) -> Picture:
@@ -55,6 +57,7 @@ def picture(state: State) -> Picture:
         {query.mark: query.key for query in state.classes.queries.alive()},
         {uid: record.member for uid, record in state.pods.items()},
         state.assumed(),
+        state.all_taken(),
     )
 
 
@@ -86,6 +89,7 @@ def differences(kept: Picture, fresh: Picture) -> list[str]:
         *_unlike("node", dict.fromkeys(kept.columns, ""), dict.fromkeys(fresh.columns, "")),
         *_unlike("charge", _charges(kept), _charges(fresh)),
         *_unlike("claim in use", dict(kept.claim_users), dict(fresh.claim_users)),
+        *_unlike("pods that are taken of gang", kept.taken, fresh.taken),
         *_unlike("allocatable", _amounts(kept, kept.allocatable), _amounts(fresh, fresh.allocatable)),
         *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),
         *_unlike("pods counted", _counts(kept, asked), _counts(fresh, asked)),

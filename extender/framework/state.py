@@ -5,6 +5,7 @@ are handed in as soon as the API server has confirmed them, before the watch tel
 arrives later is ignored. The caller holds the lock; nothing here blocks.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -59,6 +60,7 @@ class State:
         self._views: dict[str, GangView] = {}
         self._holds = Holds(self.nodes)
         self._assumed: dict[str, str] = {}
+        self._taken: Counter[str] = Counter()
         self._group_of_job: dict[str, str] = {}
         self._templates = Templates(self.classes)
         self._arrivals: dict[str, int] = {}
@@ -220,6 +222,30 @@ class State:
             self._look(key)
         return self._views.get(key)
 
+    def placement_of(self, key: str) -> Placement | None:
+        """The placement of a gang; not one that was made for another PodGroup of its name."""
+        placement, group = self.placements.get(key), self.groups.get(key)
+        same = placement and group and placement.spec.pod_group_uid == group.metadata.uid
+        return placement if same else None
+
+    def taken(self, key: str) -> int:
+        """How many pods of a gang are bound or have succeeded; never less than the seats that are taken."""
+        return self._taken[key]
+
+    def all_taken(self) -> dict[str, int]:
+        """The same of every gang that has any."""
+        return dict(self._taken)
+
+    def started(self, key: str) -> bool:
+        """As `GangView.started`, without a look at every member where that is not needed."""
+        placement, group = self.placement_of(key), self.groups.get(key)
+        if placement is not None and (placement.status.started or placement.status.phase == "Bound"):
+            return True
+        if group is None or not self._taken[key] or self._taken[key] < group.spec.min_member:
+            return False
+        gang = self.gang(key)
+        return gang is not None and gang.started
+
     def _look(self, key: str) -> None:
         group = self.groups.get(key)
         if group is None:
@@ -291,7 +317,15 @@ class State:
 
     # -- pods and what they use -------------------------------------------------------------------------------------
 
+    def _count_taken(self, before: PodRecord | None, after: PodRecord | None) -> None:
+        for record, change in ((before, -1), (after, 1)):
+            if record is not None and record.gang and record.taken:
+                self._taken[record.gang] += change
+                if not self._taken[record.gang]:
+                    del self._taken[record.gang]
+
     def _keep_pod(self, record: PodRecord, known: PodRecord | None) -> None:
+        self._count_taken(known, record)
         if known is not None and known.gang and known.gang != record.gang:
             self._members.get(known.gang, {}).pop(known.uid, None)
             self._touch(known.gang)
@@ -312,6 +346,7 @@ class State:
         self._assumed.pop(uid, "")
         self.nodes.discharge(uid)
         record = self.pods.pop(uid, None)
+        self._count_taken(record, None)
         if record is None or not record.gang:
             return
         members = self._members.get(record.gang, {})

@@ -1,6 +1,6 @@
 """The bind verb: a member of a gang waits for the others, then all are bound."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 import structlog
@@ -9,7 +9,7 @@ from prometheus_client import Counter, Histogram
 from extender import messages
 from extender.barrier import Barrier, Outcome
 from extender.cluster import Cluster
-from extender.framework.gangs import ACTIVE, GangView, PodRecord
+from extender.framework.gangs import ACTIVE, PodRecord
 from extender.framework.session import Session
 from extender.verbs.binder import Binder
 from extender.verbs.filter import Verdict, unavailable
@@ -78,14 +78,13 @@ class Bind:
     def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> str:
         with self._cluster.lock:
             refusal = self._objection(args)
-            gang = self._cluster.state.gang(key)
-            record = self._cluster.state.pods.get(args.pod_uid, record)  # looking at the gang gave it its seat
-        placement = gang.placement if gang else None
-        if refusal or gang is None or placement is None or record.member is None:
+            placement, started = self._cluster.state.placement_of(key), self._cluster.state.started(key)
+            record = self._cluster.state.pods.get(args.pod_uid, record)  # it may have been given its seat just now
+        if refusal or placement is None or record.member is None:
             return refusal or messages.NOT_SEEN
-        epoch, member = placement.spec.epoch, record.member
-        if not gang.started:
-            outcome = self._barrier.join(gang.uid, epoch, member, lambda held: self._enough(key, placement, held))
+        epoch, gang_uid = placement.spec.epoch, placement.spec.pod_group_uid
+        if not started:
+            outcome = self._barrier.join(gang_uid, epoch, record.member, lambda held: self._enough(key, epoch, held))
             if outcome is not Outcome.RELEASED:
                 return messages.BARRIER_TIMEOUT if outcome is Outcome.TIMED_OUT else messages.PLACEMENT_OVER
             refusal = unavailable(self._cluster, self._active) or self._still(key, epoch, args)
@@ -104,15 +103,22 @@ class Bind:
                 return messages.NOT_SEEN
             if not record.gang:
                 return ""
-            gang = state.gang(record.gang)
-            record = state.pods.get(args.pod_uid, record)
-            return _refusal(gang, record, args.node) if gang else messages.NOT_SEEN
+            if record.member is None:
+                state.gang(record.gang)  # looking at the gang gives it a seat
+            return _refusal(state.placement_of(record.gang), state.pods.get(args.pod_uid, record), args.node)
 
-    def _enough(self, key: str, placement: Placement, held: frozenset[Member]) -> bool:
+    def _enough(self, key: str, epoch: int, held: Collection[Member]) -> bool:
         """Whether the members held at the barrier, with those bound already, may start. Tells who writes the story."""
         with self._cluster.lock:
-            gang = self._cluster.state.gang(key)
-        if gang is None or gang.placement is None or gang.placement.spec.epoch != placement.spec.epoch:
+            state = self._cluster.state
+            placement = state.placement_of(key)
+            if placement is None or placement.spec.epoch != epoch:
+                return False
+            full = len(held) >= self._most_held
+            if not full and len(held) + state.taken(key) < state.groups[key].spec.min_member:
+                return False  # the rest is asked only when it matters: it looks at every member of the gang
+            gang = state.gang(key)
+        if gang is None:
             return False
         counts = {
             pod_set.name: len(
@@ -120,18 +126,17 @@ class Bind:
             )
             for pod_set in gang.pod_sets
         }
-        if not gang.satisfied(counts) and len(held) < self._most_held:
+        if not full and not gang.satisfied(counts):
             return False
-        self._on_release(gang.placement, gang.taken)
+        self._on_release(placement, gang.taken)
         return True
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> str:
         """After the wait: the placement must still be the one that the member waited for."""
         with self._cluster.lock:
-            gang = self._cluster.state.gang(key)
-            if gang is None or gang.placement is None or gang.placement.spec.epoch != epoch:
-                return messages.PLACEMENT_OVER
-            return messages.PLACEMENT_OVER if args.pod_uid not in self._cluster.state.pods else self._objection(args)
+            placement = self._cluster.state.placement_of(key)
+            over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
+            return messages.PLACEMENT_OVER if over else self._objection(args)
 
     def _post(self, args: ExtenderBindingArgs, annotations: dict[str, str]) -> str:
         try:
@@ -146,9 +151,8 @@ class Bind:
         return ""
 
 
-def _refusal(gang: GangView, record: PodRecord, node: str) -> str:
+def _refusal(placement: Placement | None, record: PodRecord, node: str) -> str:
     """Why this member may not be bound to this node now; empty if it may."""
-    placement = gang.placement
     if placement is None or record.member is None:
         return messages.NOT_SEEN
     if record.epoch is not None and record.epoch > placement.spec.epoch:
