@@ -53,10 +53,12 @@ class Container:
         InvalidFieldError for something that is not a quantity.
         """
         resources = self.given.resources
+        wanted = {**resources.limits, **resources.requests}
         try:
-            return vector({**resources.limits, **resources.requests})
+            return vector(wanted)
         except ValueError as error:
-            raise InvalidFieldError(FieldError(f"{self.path}.resources", f"must hold quantities; {error}")) from error
+            message = f"must hold quantities; {error}"
+            raise InvalidFieldError(FieldError(f"{self.path}.resources", message, wanted)) from error
 
     def set(self, plugin: str, variables: Mapping[str, tuple[Value | Late, str]]) -> None:
         """Adds variables (name → value and what it follows from), in order; one that another plugin set stays."""
@@ -112,7 +114,8 @@ class PodSet:
         try:
             return pod_requests(self.spec)
         except ValueError as error:
-            raise InvalidFieldError(FieldError("spec.resources", f"must hold quantities; {error}")) from error
+            message = f"must hold quantities; {error}"
+            raise InvalidFieldError(FieldError("spec.overhead", message, self.spec.overhead)) from error
 
     def container(self, name: str) -> Container | None:
         """A container or init container by name."""

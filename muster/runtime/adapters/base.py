@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from muster.api.meta import Object, ObjectMeta, OwnerReference
+from muster.api.meta import ObjectMeta
 from muster.runtime.endpoints import Endpoints
 from muster.runtime.fields import FieldError
 from muster.runtime.plan import Owner
@@ -49,17 +49,6 @@ class Adapter(Protocol):
 
     def endpoints(self) -> Endpoints:
         """The host name of each pod, in rank order; rank 0 comes first."""
-
-
-def owner_of(kind: Object, reference: OwnerReference | None = None) -> Owner:
-    """Names an object as the owner of a plan; `reference` says what it is where the object itself does not."""
-    return Owner(
-        api_version=kind.api_version or (reference.api_version if reference else ""),
-        kind=kind.kind or (reference.kind if reference else ""),
-        name=kind.metadata.name,
-        namespace=kind.metadata.namespace,
-        uid=kind.metadata.uid,
-    )
 
 
 def label(key: str) -> FieldPath:

@@ -76,7 +76,7 @@ def hostfile_text(info: Info, launcher: PodSet, slots: int) -> str:
     hosts = list(launcher.endpoints)
     if not all(hosts):
         message = "mpi needs the names of all pods, and a pod without an owner knows only that of rank 0"
-        raise InvalidFieldError(FieldError("metadata.ownerReferences", message))
+        raise InvalidFieldError(FieldError("metadata.ownerReferences", message, reason="Required"))
     if kind.short_launcher and hosts:
         hosts[0] = hosts[0].partition(".")[0]
     result = "".join(f"{kind.line(host, slots)}\n" for host in hosts)

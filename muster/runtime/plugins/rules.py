@@ -52,7 +52,7 @@ def _framework(info: Info) -> Iterator[FieldError]:
     trainer = info.train_job.spec.trainer if info.train_job else None
     if policy is None and trainer and trainer.resources_per_node and not info.trainers:
         message = "must be left out: the runtime has no step trainer that it could be for"
-        yield FieldError("spec.trainer.resourcesPerNode", message)
+        yield FieldError("spec.trainer.resourcesPerNode", message, trainer.resources_per_node)
 
 
 def _trainer(info: Info) -> Iterator[FieldError]:

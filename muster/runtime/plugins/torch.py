@@ -62,6 +62,8 @@ class Torch:
 
     def enforce_ml_policy(self, info: Info) -> None:
         """Adds the variables, in the order of the reference, and the rendezvous port."""
+        form(info)  # pods whose owner was not validated come here without it
+        restarts(info)
         for pod_set in info.trainers:
             number, source = processes(info, pod_set)
             target = pod_set.target

@@ -1,0 +1,241 @@
+"""Every message about a setting, a variable or a runtime: path, the offending value, and what would be right.
+
+The others stand in `test_runtime_train_job`, `test_runtime_torchtune`, `test_runtime_adapters` and `test_webhook_*`.
+"""
+
+import copy
+from typing import Any
+
+import pytest
+from frameworks_world import (
+    RESOURCES,
+    compiled,
+    errors_of,
+    indexed_job,
+    jobset,
+    mpi_runtime,
+    replicated_job,
+    runtime,
+    shaped,
+    stateful_set,
+    template,
+    train_job,
+)
+
+from muster.api.trainingruntime import ClusterTrainingRuntime
+
+JSON = dict[str, Any]
+A = "metadata.annotations[muster.dev"
+
+SETTINGS: dict[str, tuple[str, dict[str, str], str]] = {
+    "torch-env": (
+        "torch",
+        {"torch-env": "pyhton"},
+        'torch-env]: Invalid value: "pyhton": must be torchrun (the default) or python',
+    ),
+    "python and elastic": (
+        "torch",
+        {"torch-env": "python", "elastic": "2:4"},
+        ('elastic]: Invalid value: "2:4": must be left out where muster.dev/torch-env is python: only torchrun is '
+         "elastic"),
+    ),
+    "python and processes": (
+        "torch",
+        {"torch-env": "python", "nproc-per-node": "2"},
+        ('nproc-per-node]: Invalid value: "2": must be 1 where muster.dev/torch-env is python: nobody starts more than '
+         "one process"),
+    ),
+    "elastic": (
+        "torch",
+        {"elastic": "4:2"},
+        'elastic]: Invalid value: "4:2": must be minNodes:maxNodes, e.g. 2:4, with 1 <= minNodes <= maxNodes',
+    ),
+    "elastic without a colon": (
+        "torch",
+        {"elastic": "4"},
+        'elastic]: Invalid value: "4": must be minNodes:maxNodes, e.g. 2:4, with 1 <= minNodes <= maxNodes',
+    ),
+    "elastic without the size": (
+        "torch",
+        {"elastic": "1:2"},
+        'elastic]: Invalid value: "1:2": must include the number of pods of Job train (4)',
+    ),
+    "restarts": (
+        "torch",
+        {"elastic": "2:4", "max-restarts": "-1"},
+        'max-restarts]: Invalid value: "-1": must be a number of restarts of at least 0',
+    ),
+    "restarts without elastic": (
+        "torch",
+        {"max-restarts": "1"},
+        'max-restarts]: Invalid value: "1": must be left out unless muster.dev/elastic is set',
+    ),
+    "gpu without one": (
+        "torch",
+        {"nproc-per-node": "gpu"},
+        'nproc-per-node]: Invalid value: "gpu": container node asks for no GPU: add one to its resources, or use cpu',
+    ),
+    "processes": (
+        "torch",
+        {"nproc-per-node": "many"},
+        'nproc-per-node]: Invalid value: "many": must be auto, cpu, gpu or a number of processes of at least 1',
+    ),
+    "inject-into": (
+        "jax",
+        {"inject-into": "node, gone"},
+        'inject-into]: Invalid value: "gone": must name containers of spec; there are node',
+    ),
+    "implementation": (
+        "mpi",
+        {"mpi-implementation": "MVAPICH"},
+        ('mpi-implementation]: Invalid value: "MVAPICH": must be an MPI implementation that Muster knows (OpenMPI, '
+         "Intel, MPICH): annotation muster.dev/mpi-implementation"),
+    ),
+    "mount path": (
+        "mpi",
+        {"ssh-auth-mount-path": "home"},
+        ('ssh-auth-mount-path]: Invalid value: "home": must be a folder\'s absolute path: annotation '
+         "muster.dev/ssh-auth-mount-path"),
+    ),
+    "key": ("mpi", {"ssh-key": "rsa"}, 'ssh-key]: Invalid value: "rsa": must be ed25519 (the default) or ecdsa'),
+    "slots": (
+        "mpi",
+        {"nproc-per-node": "0"},
+        'nproc-per-node]: Invalid value: "0": must be auto or a number of processes of at least 1',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("framework", "settings", "message"), SETTINGS.values(), ids=SETTINGS.keys())
+def test_settings_of_labelled_pods(framework: str, settings: dict[str, str], message: str) -> None:
+    """They are refused for every owner, also where nobody validates the owner itself."""
+    annotations = {f"muster.dev/{key}": value for key, value in settings.items()}
+    for owner in (indexed_job, stateful_set):
+        result = shaped(owner(template(framework, annotations, {})))
+        expected = f"{A}/{message}".replace("Job train", "StatefulSet train" if owner is stateful_set else "Job train")
+        assert [str(error) for error in result.errors] == [expected]
+
+
+def test_a_setting_of_the_owner_has_the_same_path() -> None:
+    """An annotation may stand on the owner."""
+    group = indexed_job(template("torch", {}, RESOURCES["nothing"]))
+    assert group.owner
+    group.owner["metadata"]["annotations"] = {"muster.dev/nproc-per-node": "x"}
+    [error] = shaped(group).errors
+    assert error.path == f"{A}/nproc-per-node]"
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "value", "message"),
+    [
+        (
+            "annotations",
+            "muster.dev/mpi-hostfile",
+            "localhost",
+            'Invalid value: "localhost": is set by Muster for framework mpi; remove it',
+        ),
+    ],
+)
+def test_metadata_that_contradicts(place: str, key: str, value: str, message: str) -> None:
+    """What Muster writes itself must not say something else."""
+    group = indexed_job(template("mpi", {}, {}))
+    group.pod["metadata"][place][key] = value
+    assert [str(error) for error in shaped(group).errors] == [f"metadata.{place}[{key}]: {message}"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "name", "source"),
+    [
+        ("torch", "PET_NNODES", "number of pods of Job train"),
+        ("jax", "JAX_PROCESS_ID", "index of the pod in Job train"),
+        ("xgboost", "DMLC_NUM_WORKER", "number of pods of Job train, one in each pod"),
+        ("tensorflow", "TF_CONFIG", "all pods of Job train"),
+        ("mpi", "OMPI_MCA_plm_rsh_args", "what OpenMPI reads"),
+    ],
+)
+def test_variables_that_contradict(framework: str, name: str, source: str) -> None:
+    """The variable, what Muster's value follows from, and what to do; a variable that says the same may stay."""
+    group = indexed_job(template(framework, {}, {}))
+    group.pod["spec"]["containers"][0]["env"] = [{"name": "A"}, {"name": name, "value": "mine"}]
+    [error] = shaped(group).errors
+    expected = f'"{name}": is set by Muster for framework {framework} ({source}); remove it'
+    assert str(error) == f"spec.containers[0].env[1].name: Invalid value: {expected}"
+
+
+def test_too_many_hosts_for_an_annotation() -> None:
+    """A labelled workload of ten thousand pods is told what to use instead."""
+    group = jobset(template("mpi", {}, {}))
+    assert group.owner
+    group.owner["spec"] |= {"completions": 10_000, "parallelism": 10_000}
+    [error] = shaped(group).errors
+    assert str(error).startswith('metadata.ownerReferences: Invalid value: "train": makes a hostfile of ')
+    assert str(error).endswith(" bytes for 10000 pods; use a TrainJob for more than thousands")
+
+
+INITIALIZER = replicated_job("dataset-initializer", "dataset-initializer", {"containers": [{"name": "main"}]})
+ANNOTATED = {"metadata": {"annotations": {"scheduling.volcano.sh/queue-name": ""}}}
+R = 'spec.runtimeRef: Invalid value: "runtime": '
+TRAIN_JOBS: dict[str, tuple[JSON, ClusterTrainingRuntime, str]] = {
+    "empty queue": (
+        {},
+        runtime({"torch": {}}, podGroupPolicy={"volcano": {}}),
+        f"{R}must refer to a runtime whose annotation scheduling.volcano.sh/queue-name is not empty",
+    ),
+    "resources without a trainer": (
+        {"trainer": {"resourcesPerNode": {"limits": {"cpu": "1"}}}},
+        runtime(None, replicated_job("other")),
+        ('spec.trainer.resourcesPerNode: Invalid value: {"limits":{"cpu":"1"}}: must be left out: the runtime has no '
+         "step trainer that it could be for"),
+    ),
+    "initializer without its container": (
+        {"initializer": {"dataset": {"storageUri": "hf://x"}}},
+        runtime({"torch": {}}, INITIALIZER, replicated_job("node", "trainer")),
+        f"{R}must have container with name dataset-initializer in the dataset-initializer job",
+    ),
+    "launcher as node": (
+        {"metadata": {"annotations": {"muster.dev/mpi-launcher-as-node": "maybe"}}},
+        mpi_runtime(),
+        ('metadata.annotations[muster.dev/mpi-launcher-as-node]: Invalid value: "maybe": must be true or false: '
+         "annotation muster.dev/mpi-launcher-as-node"),
+    ),
+    "quantities": (
+        {},
+        runtime(
+            {"torch": {}},
+            replicated_job("node", "trainer", {"containers": [{"name": "node"}], "overhead": {"cpu": "much"}}),
+        ),
+        'spec.overhead: Invalid value: {"cpu":"much"}: must hold quantities; cpu: ',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "on", "message"), TRAIN_JOBS.values(), ids=TRAIN_JOBS.keys())
+def test_train_jobs(given: JSON, on: ClusterTrainingRuntime, message: str) -> None:
+    """What does not fit the runtime, each alone."""
+    spec = copy.deepcopy(given)
+    job = train_job(spec.pop("metadata", None), **spec)
+    if "queue-name" in message:
+        on.spec.template.metadata.annotations["scheduling.volcano.sh/queue-name"] = ""
+    [error] = errors_of(compiled(job, on))
+    assert error.startswith(message)
+
+
+def test_a_long_value_is_cut() -> None:
+    """A message stays readable whatever the value is."""
+    result = shaped(indexed_job(template("torch", {"muster.dev/nproc-per-node": "9" * 5000 + "x"}, {})))
+    assert "9" * 150 in str(result.errors[0])
+    assert len(str(result.errors[0])) < 400
+
+
+@pytest.mark.parametrize("number", ["auto", "cpu", "3", 3])
+def test_processes_of_a_runtime(number: Any) -> None:
+    """The background form: the runtime's policy says auto, cpu, gpu or a number; the TrainJob's own word wins."""
+    on = runtime({"torch": {"numProcPerNode": number}}, replicated_job("node", "trainer"))
+    plain = compiled(train_job(), on).plan
+    assert plain
+    [container] = plain.pod_sets[0].containers
+    wanted = {"auto": "1", "cpu": "1"}.get(str(number), str(number))
+    assert {each.name: each.value for each in container.env}["PET_NPROC_PER_NODE"] == wanted
+    own = compiled(train_job(trainer={"numProcPerNode": 5}), on).plan
+    assert own
+    assert {each.name: each.value for each in own.pod_sets[0].containers[0].env}["PET_NPROC_PER_NODE"] == "5"

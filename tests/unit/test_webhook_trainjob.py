@@ -1,0 +1,254 @@
+"""TrainJobs and runtimes before the webhook: each message, and what an update may change."""
+
+from typing import Any
+
+import pytest
+from webhook_world import JSON, NamespaceWorld, RuntimeWorld, apply, lookups, request
+
+from muster.api.trainingruntime import ClusterTrainingRuntime
+from muster.runtime import registry
+from webhook.mutate import trainjob as mutate
+from webhook.review import Verdict
+from webhook.validate import trainingruntime as validate_runtime
+from webhook.validate.trainjob import reviewer
+
+FRAMEWORK = registry.framework()
+R = "spec.template.spec.replicatedJobs"
+
+
+def step(name: str = "node", ancestor: str = "trainer", container: str = "node", **fields: Any) -> JSON:
+    """A replicated job."""
+    labels = {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": ancestor}}
+    spec = {"template": {"spec": {"containers": [{"name": container, "image": "i"}]}}}
+    return {"name": name, "template": {"metadata": labels, "spec": spec}, **fields}
+
+
+def runtime(*jobs: JSON, **spec: Any) -> JSON:
+    """A ClusterTrainingRuntime."""
+    given = {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": list(jobs) or [step()]}}, **spec}
+    return {"kind": "ClusterTrainingRuntime", "metadata": {"name": "r"}, "spec": given}
+
+
+def train_job(name: str = "train", **spec: Any) -> JSON:
+    """A TrainJob."""
+    given = {"runtimeRef": {"name": "r", "kind": "ClusterTrainingRuntime"}, **spec}
+    return {"kind": "TrainJob", "metadata": {"name": name}, "spec": given}
+
+
+def patch(manager: str = "a.io/b", job: str = "node", **spec: Any) -> JSON:
+    """A runtime patch."""
+    entry = {"name": job, "template": {"spec": {"template": {"spec": spec}}}}
+    return {"manager": manager, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [entry]}}}}
+
+
+def reviewed(job: JSON, old: JSON | None = None, *runtimes: JSON) -> Verdict:
+    """The verdict on a new TrainJob, or on an update."""
+    world = lookups(runtimes=RuntimeWorld(*(runtimes or (runtime(),))))
+    return reviewer(world, FRAMEWORK)(request(job, "UPDATE" if old else "CREATE", old))
+
+
+def said(verdict: Verdict) -> list[str]:
+    """Each error as people read it."""
+    return [str(error) for error in verdict.errors]
+
+
+NEW: dict[str, tuple[JSON, str]] = {
+    "api group": (
+        train_job(runtimeRef={"name": "r", "kind": "ClusterTrainingRuntime", "apiGroup": "x"}),
+        'spec.runtimeRef.apiGroup: Unsupported value: "x": must be trainer.kubeflow.org',
+    ),
+    "kind": (
+        train_job(runtimeRef={"name": "r", "kind": "Runtime"}),
+        'spec.runtimeRef.kind: Unsupported value: "Runtime": must be ClusterTrainingRuntime or TrainingRuntime',
+    ),
+    "no such runtime": (
+        train_job(runtimeRef={"name": "x", "kind": "TrainingRuntime"}),
+        ('spec.runtimeRef: Invalid value: "x": specified trainingRuntime must be created before the TrainJob is '
+         "created; there is none of this name in the TrainJob's namespace"),
+    ),
+    "manager": (
+        train_job(runtimePatches=[patch("kueue")]),
+        ('spec.runtimePatches[0].manager: Invalid value: "kueue": must be a domain-prefixed path (such as '
+         '"acme.io/foo")'),
+    ),
+    "nodes": (
+        train_job(trainer={"numNodes": 100_001}),
+        "spec.trainer.numNodes: Invalid value: 100001: must be at most 100000",
+    ),
+    "host name": (
+        train_job("t" * 58),
+        (f'metadata.name: Invalid value: "{"t" * 58}": is too long: pod {"t" * 58}-node-0 of node would have a host '
+         "name of 65 characters; 63 are allowed, so take 2 off"),
+    ),
+    "queue": (
+        {**train_job(), "metadata": {"name": "train", "labels": {"muster.dev/queue": "nowhere"}}},
+        ('metadata.labels[muster.dev/queue]: Not found: "nowhere": unable to find job queue: \'nowhere\'; usable '
+         "queues are: default"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("job", "message"), NEW.values(), ids=NEW.keys())
+def test_new_train_jobs(job: JSON, message: str) -> None:
+    """Refused with 403, as Kubeflow's own webhook does."""
+    verdict = reviewed(job)
+    assert said(verdict) == [message]
+    assert verdict.refusal == 403
+
+
+def test_without_a_runtime_the_rest_is_told_too() -> None:
+    """A missing runtime does not hide what can be said without it."""
+    found = said(reviewed(train_job(runtimeRef={"name": "x"}, runtimePatches=[patch("kueue")])))
+    assert [each.partition(":")[0] for each in found] == ["spec.runtimeRef", "spec.runtimePatches[0].manager"]
+
+
+RUNNING = {
+    "status": {"jobsStatus": [{"name": "node", "ready": 0, "succeeded": 0, "failed": 0, "active": 1, "suspended": 0}]}
+}
+UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
+    "patches of a running job": (
+        train_job(),
+        train_job(runtimePatches=[patch()]),
+        [
+            (
+                "spec.runtimePatches: Forbidden: can only be modified while the TrainJob is suspended; set "
+                "spec.suspend to true first"
+            )
+        ],
+    ),
+    "patches while pods are active": (
+        {**train_job(suspend=True), **RUNNING},
+        train_job(suspend=True, runtimePatches=[patch()]),
+        [
+            (
+                "spec.runtimePatches: Forbidden: cannot be modified while replicated job node is still active; wait "
+                "for its pods to end"
+            )
+        ],
+    ),
+    "a patch that does not fit": (
+        train_job(suspend=True),
+        train_job(suspend=True, runtimePatches=[patch(job="nodes")]),
+        [
+            (
+                'spec.runtimeRef: Invalid value: "nodes": must not have replicated job that doesn\'t exist in the '
+                "runtime job template"
+            )
+        ],
+    ),
+    "a trainer that is added": (
+        train_job(),
+        train_job(trainer={"env": [{"name": "PET_NNODES"}]}),
+        [
+            (
+                'spec.trainer.env: Invalid value: ["PET_NNODES"]: must not have reserved envs, invalid envs '
+                "configured: [PET_NNODES]"
+            )
+        ],
+    ),
+    "nothing that matters": (train_job(), train_job(suspend=True), []),
+    "only the time of a patch": (
+        train_job(runtimePatches=[patch()]),
+        train_job(runtimePatches=[{**patch(), "time": "2026-01-01T00:00:00Z"}]),
+        [],
+    ),
+    "on its way out": (
+        train_job(),
+        {**train_job(runtimePatches=[patch()]), "metadata": {"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "messages"), UPDATES.values(), ids=UPDATES.keys())
+def test_updates(old: JSON, new: JSON, messages: list[str]) -> None:
+    """What may not change, with what to do."""
+    assert said(reviewed(new, old)) == messages
+
+
+def test_the_runtime_may_be_gone() -> None:
+    """Then only what needs no runtime is checked."""
+    old, new = train_job(suspend=True), train_job(suspend=True, runtimePatches=[patch("kueue", "nodes")])
+    for job in (old, new):
+        job["spec"]["runtimeRef"]["name"] = "gone"
+    assert [each.partition(":")[0] for each in said(reviewed(new, old))] == ["spec.runtimePatches[0].manager"]
+
+
+def test_deprecated_runtimes() -> None:
+    """Whoever uses one is warned."""
+    old = runtime()
+    old["metadata"]["labels"] = {"trainer.kubeflow.org/support": "deprecated"}
+    [warning] = reviewed(train_job(), None, old).warnings
+    assert warning.startswith("ClusterTrainingRuntime r is deprecated and will be removed; choose another runtime")
+
+
+RUNTIMES: dict[str, tuple[JSON, list[str]]] = {
+    "replicas": (runtime(step(replicas=2)), [f"{R}[0].replicas: Invalid value: 2: always must be 1 for a trainer"]),
+    "container": (
+        runtime(step(container="main")),
+        [
+            (
+                f'{R}[0].template.spec.template.spec.containers: Invalid value: ["main"]: must contain the required '
+                "container for the ancestor: trainer; name one of them node"
+            )
+        ],
+    ),
+    "order": (
+        runtime(step(dependsOn=[{"name": "later", "status": "Ready"}])),
+        [
+            (
+                f'{R}[0].dependsOn[0].name: Not found: "later": must be the name of a replicated job that stands '
+                "before it: none"
+            )
+        ],
+    ),
+    "count": (
+        runtime(mlPolicy={"numNodes": -1}),
+        ["spec.mlPolicy.numNodes: Invalid value: -1: must be a number from 0 to 100000"],
+    ),
+    "two gangs": (
+        runtime(podGroupPolicy={"coscheduling": {}, "volcano": {}}),
+        ["spec.podGroupPolicy: Forbidden: must have either coscheduling or volcano, not both"],
+    ),
+    "two at once": (
+        runtime(step(replicas=2, container="main")),
+        [
+            f"{R}[0].replicas: Invalid value: 2: always must be 1 for a trainer",
+            (
+                f'{R}[0].template.spec.template.spec.containers: Invalid value: ["main"]: must contain the required '
+                "container for the ancestor: trainer; name one of them node"
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "messages"), RUNTIMES.values(), ids=RUNTIMES.keys())
+def test_runtimes(document: JSON, messages: list[str]) -> None:
+    """Refused with 403, all errors together."""
+    verdict = validate_runtime.reviewer(ClusterTrainingRuntime)(request(document))
+    assert said(verdict) == messages
+    assert verdict.refusal == 403
+
+
+def test_flux_is_warned_of() -> None:
+    """A runtime that nobody can use here may stand in the cluster."""
+    verdict = validate_runtime.reviewer(ClusterTrainingRuntime)(request(runtime(mlPolicy={"flux": {}})))
+    assert not verdict.errors
+    assert list(verdict.warnings) == [
+        "spec.mlPolicy.flux: Muster does not run Flux; TrainJobs of this runtime will be refused"
+    ]
+
+
+def test_stamps_and_queue() -> None:
+    """A new patch is stamped, a known one keeps its time, a changed one gets a new one; the queue is inherited."""
+    review = mutate.reviewer(NamespaceWorld(team={"muster.dev/queue": "q"}), lambda: 1_700_000_000.0)
+    now, before = "2023-11-14T22:13:20Z", "2020-01-01T00:00:00Z"
+    made = apply(train_job(runtimePatches=[patch()]), review(request(train_job(runtimePatches=[patch()]))).patch)
+    assert made["spec"]["runtimePatches"][0]["time"] == now
+    assert made["metadata"]["labels"] == {"muster.dev/queue": "q"}
+    old = train_job(runtimePatches=[{**patch("a.io/same"), "time": before}, {**patch("a.io/changed"), "time": before}])
+    new = train_job(runtimePatches=[patch("a.io/same"), patch("a.io/changed", nodeSelector={"a": "b"})])
+    after = apply(new, review(request(new, "UPDATE", old)).patch)
+    assert [each["time"] for each in after["spec"]["runtimePatches"]] == [before, now]
+    assert "labels" not in after["metadata"]
