@@ -46,6 +46,19 @@ def parent_names(queue: Queue) -> list[str]:
     return [] if queue.metadata.name == names.ROOT_QUEUE else [queue.spec.parent or names.ROOT_QUEUE]
 
 
+def _only_counted(old: Queue | None, new: Queue | None) -> bool:
+    """Whether nothing has changed but counters, most likely by our own hand: no reason to count at once again."""
+    if old is None or new is None:
+        return False
+    before, after = old.metadata, new.metadata
+    kept = (before.uid, before.annotations, before.deletion_timestamp) == (
+        after.uid,
+        after.annotations,
+        after.deletion_timestamp,
+    )
+    return kept and old.spec == new.spec and old.status.state == new.status.state
+
+
 class Queues:
     """A worker over the names of queues. The stores need the indexes of this module."""
 
@@ -73,7 +86,7 @@ class Queues:
         """A queue has changed: it is looked after, and so are those above and below it."""
         for queue in (old, new):
             if queue:
-                self.worker.queue.add(queue.metadata.name)
+                self.worker.queue.add_after(queue.metadata.name, COUNT_EVERY_S if _only_counted(old, new) else 0.0)
         if (old and old.status.state) != (new and new.status.state):
             name = (new or old or Queue()).metadata.name
             for child in self._queues.by_index(PARENT_INDEX, name):

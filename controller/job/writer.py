@@ -1,6 +1,7 @@
-"""Writes a Job's status: only what has changed, and mere counters not more often than a few times a second."""
+"""Writes a Job's status: only what has changed; mere counters when they have come to rest, or after some seconds."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -10,7 +11,18 @@ from controller.metrics import STATUS_WRITES
 from muster.api.batch import JOBS, Job, JobStatus
 from muster.kube.client import Client
 
-COUNTERS_EVERY_S = 0.3
+REST_S = 0.3
+"""Counters that have not changed for so long are written."""
+LONGEST_S = 10.0
+"""Counters that never rest are written so often."""
+
+
+class Held(NamedTuple):
+    """Counters that wait to be written: since when there are some, and since when they are these."""
+
+    first_s: float
+    latest_s: float
+    status: JobStatus
 
 
 class StatusWriter:
@@ -23,28 +35,39 @@ class StatusWriter:
         self._ledger = ledger
         self._again = again
         self._clock = clock
-        self._written: dict[str, float] = {}
+        self._held: dict[str, Held] = {}
 
     def write(self, job: Job, status: JobStatus) -> Job:
         """The Job with this status, which is written if it differs; counters alone may have to wait for a moment.
 
         Raises Conflict if the Job has changed since it was read.
         """
+        meta = job.metadata
         patch = difference(job.status, status)
         if not patch:
+            self._held.pop(meta.uid, None)
             return job
-        meta, mere = job.metadata, only_counters(job.status, status)
-        wait_s = self._written.get(meta.uid, 0.0) + COUNTERS_EVERY_S - self._clock()
-        if mere and wait_s > 0:
+        mere = only_counters(job.status, status)
+        wait_s = self._hold(meta.uid, status) if mere else 0.0
+        if wait_s > 0:
             self._again(meta.key, wait_s)
             return structs.replace(job, status=status)
         body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
         written = self._client.merge_patch(JOBS, meta.name, body, meta.namespace, subresource="status")
         STATUS_WRITES.labels("counters" if mere else "phase").inc()
-        self._written[meta.uid] = self._clock()
+        self._held.pop(meta.uid, None)
         self._ledger.wrote(written)
         return written
 
     def forget(self, job: Job) -> None:
         """The Job is gone."""
-        self._written.pop(job.metadata.uid, None)
+        self._held.pop(job.metadata.uid, None)
+
+    def _hold(self, uid: str, status: JobStatus) -> float:
+        """How much longer these counters have to wait."""
+        now_s = self._clock()
+        held = self._held.get(uid, Held(now_s, now_s, status))
+        if held.status != status:
+            held = Held(held.first_s, now_s, status)
+        self._held[uid] = held
+        return min(held.latest_s + REST_S, held.first_s + LONGEST_S) - now_s
