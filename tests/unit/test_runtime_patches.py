@@ -1,0 +1,68 @@
+"""Runtime patches beyond pods, gangs in the network, and reserved variables of labelled Jobs."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from frameworks_world import compiled, component, indexed_job, pods_of, replicated_job, runtime, template, train_job
+from webhook_world import QueueWorld
+
+from muster.api.core import IndexedJob
+from muster.runtime import registry
+from webhook.validate.batch_job import check
+
+JSON = dict[str, Any]
+
+
+def test_patches_of_metadata_and_security() -> None:
+    """Labels of the JobSet and of its Jobs, and a container's security context; a later patch wins."""
+
+    def patch(manager: str, value: str) -> JSON:
+        container = {"name": "node", "securityContext": {"runAsUser": 7}}
+        pods = {"spec": {"containers": [container]}}
+        job = {"name": "node", "template": {"metadata": {"labels": {"a": value}}, "spec": {"template": pods}}}
+        metadata = {"labels": {"a": value}, "annotations": {manager: value}}
+        spec = {"template": {"metadata": metadata, "spec": {"replicatedJobs": [job, {"name": "node"}]}}}
+        return {"manager": f"{manager}.io/x", "trainingRuntimeSpec": spec}
+
+    result = compiled(train_job(runtimePatches=[patch("a", "1"), patch("b", "2")]), runtime({"torch": {}}))
+    jobset = component(result, "JobSet")
+    assert jobset["metadata"]["labels"] == {"a": "2"}
+    assert jobset["metadata"]["annotations"] == {"a": "1", "b": "2"}
+    job = jobset["spec"]["replicatedJobs"][0]["template"]
+    assert job["metadata"]["labels"]["a"] == "2"
+    assert job["metadata"]["labels"]["trainer.kubeflow.org/trainjob-ancestor-step"] == "trainer"
+    assert pods_of(result)["spec"]["containers"][0]["securityContext"] == {"runAsUser": 7}
+
+
+def test_gangs_in_the_network() -> None:
+    """The runtime's topology goes to the PodGroup of a JobSet, and to the Job."""
+    topology = {"mode": "soft", "highestTierAllowed": 2}
+    on = runtime({"torch": {}}, podGroupPolicy={"volcano": {"networkTopology": topology}})
+    assert component(compiled(train_job(), on), "PodGroup")["spec"]["networkTopology"] == topology
+    assert component(compiled(train_job(), on, "Job"), "Job")["spec"]["networkTopology"] == topology
+
+
+def test_what_the_trainer_says_is_for_its_own_pods() -> None:
+    """With MPI a replicated job that neither launches nor computes keeps its image."""
+    waits = {"containers": [{"name": "node", "image": "other"}]}
+    jobs = (replicated_job("launcher", "trainer"), replicated_job("node"), replicated_job("log", "", waits))
+    result = compiled(train_job(trainer={"image": "mine"}), runtime({"mpi": {}}, *jobs))
+    images = {name: pods_of(result, name)["spec"]["containers"][0]["image"] for name in ("launcher", "node", "log")}
+    assert images == {"launcher": "mine", "node": "mine", "log": "other"}
+
+
+@pytest.mark.parametrize(
+    ("framework", "name"),
+    [("jax", "JAX_PROCESS_ID"), ("xgboost", "DMLC_TASK_ID"), ("tensorflow", "TF_CONFIG"), ("torch", "PET_NODE_RANK")],
+)
+def test_reserved_variables_of_labelled_jobs(framework: str, name: str) -> None:
+    """They are refused with the Job, where its user reads it, with the path in the template."""
+    group = indexed_job(template(framework, {}, {}))
+    assert group.owner
+    group.owner["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": name, "value": "7"}]
+    job = msgspec.convert(group.owner, IndexedJob)
+    [error] = check(job, QueueWorld(), registry.framework()).errors
+    assert error.path == "spec.template.spec.containers[0].env[0].name"
+    assert error.message.startswith(f"is set by Muster for framework {framework}; remove it (reserved are ")
+    assert error.value == name
