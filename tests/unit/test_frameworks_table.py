@@ -17,6 +17,7 @@ from frameworks_world import (
     errors_of,
     mpi_runtime,
     pods_of,
+    replicated_job,
     runtime,
     shaped,
     template,
@@ -54,6 +55,7 @@ for _row in table("variables"):
     FORMS.setdefault(_row[0], {})
     if _row[1]:
         FORMS[_row[0]][_row[1]] = _row[2]
+MINE = [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)"}]
 PROCESSES = {"8 GPUs, 64 CPUs": ("auto", 8), "2500m CPU": ("3", 1), "nothing": ("1", 1)}
 
 
@@ -80,12 +82,21 @@ def expected(form: str, owner: str, resources: str, hosts: list[str]) -> dict[st
     return result
 
 
-def train_env(form: str, owner: str, resources: str) -> dict[str, str]:
-    """The variables of a TrainJob of four nodes."""
+def train_env(form: str, owner: str, resources: str, origin: str = "trainer") -> dict[str, str]:
+    """The variables of a TrainJob of four nodes; `origin` says where resources and variables of the user stand."""
     framework, annotations = asked(form)
+    there = {"name": "node", "image": "image"}
     trainer: dict[str, Any] = {"numNodes": 4, "resourcesPerNode": RESOURCES[resources]}
+    if origin == "runtime":
+        del trainer["resourcesPerNode"]
+        there |= {"resources": RESOURCES[resources], "env": [*MINE, *({"name": each} for each in FORMS[form])]}
+    elif origin == "user":
+        trainer["env"] = MINE
     job = train_job({"annotations": {**annotations, **(_as_node(framework))}}, trainer=trainer)
-    on = mpi_runtime() if framework == "mpi" else runtime({} if framework == "plain" else {framework: {}})
+    spec = {"containers": [there]}
+    on = mpi_runtime(spec, spec)
+    if framework != "mpi":
+        on = runtime({} if framework == "plain" else {framework: {}}, replicated_job("node", "trainer", spec))
     result = compiled(job, on, TRAIN_JOBS[owner])
     assert not errors_of(result)
     return env_of(pods_of(result, "launcher" if framework == "mpi" else "node")["spec"]["containers"][0])
@@ -130,6 +141,34 @@ def test_each_combination_is_as_documented(form: str, owner: str, resources: str
         return
     assert not result.errors
     assert result.env == wanted
+
+
+@pytest.mark.parametrize("origin", ["user", "runtime"])
+@pytest.mark.parametrize(("form", "owner", "resources"), CASES)
+def test_wherever_the_rest_stands(form: str, owner: str, resources: str, origin: str) -> None:
+    """The same beside variables of the user, in the same order; and where a runtime has resources and stale values.
+
+    Labelled pods have no runtime: there, their template says the very same as Muster already.
+    """
+    framework, annotations = asked(form)
+    wanted = expected(form, owner, resources, hosts_of(owner))
+    mine = {"A": "1", "B": "$(A)"}
+    if owner in TRAIN_JOBS:
+        assert list(train_env(form, owner, resources, origin).items()) == [*wanted.items(), *mine.items()]
+        return
+    pods = template(framework, annotations, RESOURCES[resources])
+    pods["spec"]["containers"][0]["env"] = list(MINE)
+    group = OWNERS[owner](pods)
+    if origin == "runtime":
+        given = {name: text for name, text in wanted.items() if not text.startswith("metadata.")}
+        group.pod["spec"]["containers"][0]["env"] += [{"name": name, "value": text} for name, text in given.items()]
+    result = shaped(group)
+    if owner.startswith("Pod") and framework in {"tensorflow", "mpi"}:
+        assert "needs the names of all pods" in str(result.errors[0])
+        return
+    assert not result.errors
+    assert result.env == {**mine, **wanted}
+    assert list(result.env)[:2] == ["A", "B"]
 
 
 @pytest.mark.parametrize("row", table("processes"), ids=lambda row: f"{row[0]} {row[1]}")
