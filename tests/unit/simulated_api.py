@@ -4,11 +4,11 @@ It keeps what the real one promises: resource versions that grow, preconditions,
 pods that take their time to go. A `Faults` decides which calls fail, and whether they had their effect before.
 """
 
-import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+from simulated_faults import Crash, Faults
 
 from muster.api.base import Resource
 from muster.api.batch import JOBS
@@ -16,51 +16,13 @@ from muster.api.core import PODS, Pod
 from muster.api.meta import ListMeta, Object, format_time
 from muster.api.scheduling import QUEUES
 from muster.kube.codec import content_of
-from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound, ServerError, TooManyRequests, Unreachable
+from muster.kube.errors import AlreadyExists, Conflict, NotFound
 
 WITH_STATUS = (JOBS, QUEUES, PODS)
 """Kinds whose status is a subresource."""
 
 Change = tuple[str, Object]
 Seen = Callable[[Resource[Any], Object | None, Object | None], None]
-
-
-class Crash(BaseException):
-    """The process that called dies here."""
-
-
-class Faults:
-    """Which calls fail. `share` of the writes, and a quarter of that of the reads; `crashes` are deadly."""
-
-    def __init__(self, chance: random.Random, share: float, crashes: float) -> None:
-        self.chance = chance
-        self.share = share
-        self.crashes = crashes
-
-    def cease(self) -> None:
-        """From now on nothing fails."""
-        self.share = self.crashes = 0.0
-
-    def before(self, verb: str) -> None:
-        """Raises in place of the call."""
-        if self.crashes and self.chance.random() < self.crashes:
-            raise Crash
-        if self.share and self.chance.random() < self.share / (4 if verb == "get" else 2):
-            kinds: list[type[APIError]] = [ServerError, Unreachable, TooManyRequests]
-            if verb in {"patch", "delete"}:
-                kinds.append(Conflict)
-            raise self.chance.choice(kinds)("injected before")
-
-    def between(self) -> bool:
-        """Whether the caller dies when half of its call was carried out."""
-        return bool(self.crashes) and self.chance.random() < self.crashes
-
-    def after(self) -> None:
-        """Raises after the call was carried out: the answer was lost."""
-        if self.crashes and self.chance.random() < self.crashes:
-            raise Crash
-        if self.share and self.chance.random() < self.share / 2:
-            raise self.chance.choice([ServerError, Unreachable])("injected after")
 
 
 class Api:

@@ -9,13 +9,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-from simulated_api import Api, Change, Crash, Faults
+from simulated_api import Api, Change
+from simulated_faults import Crash, Faults
+from simulated_users import Users
 
 from controller.app import Controller
 from muster.api.base import Resource
-from muster.api.batch import JOBS, Job
-from muster.api.bus import COMMANDS
 from muster.api.core import PODS, Pod
 from muster.api.gang import gang_of, gated
 from muster.api.placement import PLACEMENTS
@@ -24,7 +23,6 @@ from muster.kube.errors import APIError
 from muster.kube.reflector import Reflector
 
 START_S = 1_700_000_000.0
-ACTIONS = ("AbortJob", "TerminateJob", "CompleteJob", "RestartJob")
 
 
 class Cluster:
@@ -35,9 +33,8 @@ class Cluster:
         self.now_s = START_S
         self.faults = faults
         self.api = Api(self.faults, lambda: self.now_s, seen)
-        self.trace: list[str] = []
+        self.users = Users(self.api, chance)
         self.defects: list[str] = []
-        self.jobs_made = 0
         self.controller = self._new_controller()
 
     # The controller.
@@ -194,59 +191,6 @@ class Cluster:
         if pods:
             self.api.remove(PODS, self.chance.choice(pods), at_once=self.chance.random() < 0.3)
 
-    # Users.
-
-    def submit(self) -> Job:
-        """A new Job, perhaps under the name of one that was deleted."""
-        taken = {job.metadata.name for job in self.api.all(JOBS)}
-        name = self.chance.choice([name for name in ("a", "b", "c") if name not in taken] or ["d"])
-        self.jobs_made += 1
-        made: Job = self.api.add(JOBS, random_job(self.chance, name), "n")
-        self.trace.append(f"submit {name} {msgspec.json.encode(made.spec).decode()}")
-        return made
-
-    def command(self) -> None:
-        """A Command to a Job, now and then to an earlier one of its name."""
-        jobs = self.api.all(JOBS)
-        if not jobs:
-            return
-        job = self.chance.choice(jobs)
-        action = self.chance.choice([*ACTIONS, "ResumeJob", "ResumeJob", "RestartJob", "SyncJob", "Dance"])
-        uid = job.metadata.uid if self.chance.random() < 0.9 else "earlier"
-        target = {"apiVersion": JOBS.api_version, "kind": "Job", "name": job.metadata.name, "uid": uid}
-        self.trace.append(f"command {action} {job.metadata.name} {uid}")
-        self.api.add(COMMANDS, {"metadata": {"generateName": "c-"}, "action": action, "target": target}, "n")
-
-    def scale(self) -> None:
-        """Another number of replicas and another minimum."""
-        jobs = self.api.all(JOBS)
-        if not jobs:
-            return
-        job = self.chance.choice(jobs)
-        tasks = msgspec.to_builtins(job.spec.tasks)
-        task = self.chance.choice(tasks)
-        task["replicas"] = self.chance.randint(0, 3)
-        if "minAvailable" in task:
-            task["minAvailable"] = min(task["minAvailable"], task["replicas"])
-        total = sum(one.get("replicas", 0) for one in tasks)
-        spec = {"tasks": tasks, "minAvailable": self.chance.randint(min(1, total), total)}
-        self.trace.append(f"scale {job.metadata.name} {spec['minAvailable']} {[one.get('replicas') for one in tasks]}")
-        self.api.change(JOBS, job.metadata.name, {"spec": spec}, "n")
-
-    def delete_group(self) -> None:
-        """Somebody deletes a PodGroup."""
-        groups = self.api.all(POD_GROUPS)
-        if groups:
-            self.api.remove(POD_GROUPS, self.chance.choice(groups))
-
-    def delete_job(self) -> None:
-        """A Job is deleted, in the fore- or background."""
-        jobs = self.api.all(JOBS)
-        if jobs:
-            job = self.chance.choice(jobs)
-            self.trace.append(f"delete {job.metadata.name}")
-            self.api.remove(JOBS, job, foreground=self.chance.random() < 0.5)
-
     # Time.
 
     def step(self) -> None:
@@ -257,14 +201,14 @@ class Cluster:
             (12, self.plan),
             (14, self.run_pods),
             (5, self.pass_time),
-            (3, self.command),
-            (2, self.scale),
+            (3, self.users.command),
+            (2, self.users.scale),
             (2, self.evict),
             (2, self.restart),
             (1, self.relist),
-            (1, self.delete_job),
-            (1, lambda: self.submit() if self.jobs_made < 3 else None),
-            (1, self.delete_group),
+            (1, self.users.delete_job),
+            (1, lambda: self.users.submit() if self.users.made < 3 else None),
+            (1, self.users.delete_group),
             (2, self.api.collect),
         ]
         weights = [weight for weight, _ in happens]
@@ -309,58 +253,3 @@ def _tell(reflector: Reflector[Any], change: Change) -> None:
             reflector._set(obj)
     except APIError as error:  # pragma: no cover - handlers do no I/O
         raise AssertionError("a handler talked to the API server") from error
-
-
-def random_job(chance: random.Random, name: str) -> dict[str, Any]:
-    """A small Job with policies."""
-    tasks = []
-    for task_name in ("x", "y")[: chance.randint(1, 2)]:
-        replicas = chance.randint(0 if tasks else 1, 3)
-        container = {"name": "main", "image": "none"}
-        task: dict[str, Any] = {
-            "name": task_name,
-            "replicas": replicas,
-            "template": {"spec": {"containers": [container]}},
-        }
-        if chance.random() < 0.5:
-            task["minAvailable"] = chance.randint(0, replicas)
-        if chance.random() < 0.3:
-            task["policies"] = random_policies(chance)
-        if tasks and chance.random() < 0.2:
-            task["dependsOn"] = {"name": ["x"]}
-        elif replicas == 2 and chance.random() < 0.3:
-            task["partitionPolicy"] = {"totalPartitions": 2, "partitionSize": 1}
-        tasks.append(task)
-    total = sum(task["replicas"] for task in tasks)
-    spec: dict[str, Any] = {
-        "tasks": tasks,
-        "minAvailable": chance.randint(1, total),
-        "maxRetry": chance.randint(1, 4),
-        "policies": random_policies(chance),
-        "queue": "default",
-    }
-    if chance.random() < 0.2:
-        spec["minSuccess"] = chance.randint(1, total)
-    if chance.random() < 0.1:
-        spec["ttlSecondsAfterFinished"] = chance.choice([0, 20])
-    if chance.random() < 0.2:
-        spec["plugins"] = {"svc": []}
-    return {"metadata": {"name": name}, "spec": spec}
-
-
-def random_policies(chance: random.Random) -> list[dict[str, Any]]:
-    """Up to two policies for different events."""
-    events = chance.sample(
-        ["PodFailed", "PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown", "*"],
-        chance.randint(0, 2),
-    )
-    actions = [*ACTIONS, "RestartJob", "RestartTask", "RestartPod", "RestartPartition"]
-    policies: list[dict[str, Any]] = []
-    for event in dict.fromkeys(events):
-        policy: dict[str, Any] = {"events": [event], "action": chance.choice(actions)}
-        if event == "PodPending" or chance.random() < 0.2:
-            policy["timeout"] = chance.choice(["1s", "10s", "40s"])
-        policies.append(policy)
-    if chance.random() < 0.15:
-        policies.append({"exitCode": 3, "action": chance.choice(actions)})
-    return policies

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import structlog
-from simulated_api import Faults
 from simulated_cluster import Cluster
+from simulated_faults import Faults
 
 from controller.job.counts import count
 from controller.job.events import pod_changed, version_of
@@ -88,7 +88,7 @@ def run(seed: int) -> str:
         return any(job.metadata.uid == uid and not job.metadata.deletion_timestamp for job in cluster.api.all(JOBS))
 
     history.jobs_alive = alive  # type: ignore[method-assign]  # the run knows the Jobs
-    cluster.submit()
+    cluster.users.submit()
     for _ in range(chance.randint(30, 200)):
         cluster.step()
     rest = cluster.settle()
@@ -100,7 +100,7 @@ def run(seed: int) -> str:
     uids = {job.metadata.uid for job in cluster.api.all(JOBS)}
     strays = [pod for pod in cluster.api.all(PODS) if pod.metadata.controller.uid not in uids]
     wrong += [f"pod {pod.metadata.name} has no Job" for pod in strays]
-    return "\n  ".join([f"seed {seed}:", *wrong, *cluster.trace]) if wrong else ""
+    return "\n  ".join([f"seed {seed}:", *wrong, *cluster.users.trace]) if wrong else ""
 
 
 def at_rest(cluster: Cluster, job: Job) -> Iterator[str]:

@@ -4,8 +4,8 @@ import random
 from typing import Any
 
 import pytest
-from simulated_api import Faults
 from simulated_cluster import Cluster
+from simulated_faults import Faults
 
 from controller.queue_rules import Wanted, asked, at_rest
 from muster.api.bus import COMMANDS

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import structlog
-from simulated_api import Faults
 from simulated_cluster import Cluster
+from simulated_faults import Faults
 
 from controller.job.events import unseen_evictions
 from controller.job.request import Request

@@ -3,7 +3,8 @@
 import random
 
 import pytest
-from simulated_api import Api, Faults
+from simulated_api import Api
+from simulated_faults import Faults
 
 from controller.job.ledger import Ledger
 from controller.job.status import explained, moved

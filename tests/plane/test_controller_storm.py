@@ -1,0 +1,154 @@
+"""A storm of Jobs under a controller that is killed again and again: all end right, none doubled, none lost.
+
+The short storm runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED repeats a run.
+"""
+
+import contextlib
+import os
+import random
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from jobs import Story, job, policy, task
+
+from muster.api import names
+from muster.api.batch import JOBS
+from muster.api.core import LEASES, PODS
+from muster.kube.errors import APIError, NotFound
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+
+
+class Storm:
+    """Jobs of several kinds, and how each of them must end."""
+
+    def __init__(self, story: Story, chance: random.Random) -> None:
+        self.story = story
+        self.chance = chance
+        self.wanted: dict[str, tuple[str, int, int]] = {}  # name → phase, restarts, pods that must have run to the end
+
+    def submit(self, number: int) -> None:
+        """One more Job."""
+        name, pods = f"s{number}", self.chance.randint(1, 8)
+        run_s = round(self.chance.uniform(0.3, 2.0), 1)
+        kind = self.chance.choice(["plain", "plain", "fails", "restarts", "aborts"])
+        if kind == "plain":
+            manifest, self.wanted[name] = self._job(name, pods, run_s), ("Completed", 0, pods)
+        elif kind == "fails":
+            manifest, self.wanted[name] = self._job(name, pods, run_s, exit_code=1), ("Failed", 0, 0)
+        elif kind == "restarts":
+            manifest = self._job(
+                name, pods, run_s, exit_code=1, policies=[policy("RestartJob", "PodFailed")], maxRetry=2
+            )
+            self.wanted[name] = ("Failed", 2, 0)
+        else:
+            manifest = self._job(name, pods, run_s, exit_code=3, policies=[policy("AbortJob", exitCode=3)])
+            self.wanted[name] = ("Aborted", 0, 0)
+        self._attempt(manifest)
+
+    def _job(self, name: str, pods: int, run_s: float, exit_code: int = 0, **spec: Any) -> dict[str, Any]:
+        return job(name, self.story.namespace, task("w", pods, run_s=run_s, exit_code=exit_code, cpu="10m"), **spec)
+
+    def _attempt(self, manifest: dict[str, Any]) -> None:
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                self.story.create(manifest)
+            except APIError as error:
+                if error.status == 409:
+                    return
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+    def unfinished(self) -> dict[str, str]:
+        """Jobs that are not where they must be, or still have pods that go."""
+        jobs = {one.metadata.name: one.status for one in self.story.client.list(JOBS, self.story.namespace)}
+        found = {}
+        for name, (phase, _, _) in self.wanted.items():
+            status = jobs.get(name)
+            if status is None or status.state.phase != phase or status.terminating:
+                found[name] = f"{status.state.phase}, {status.terminating} terminating" if status else "lost"
+        return found
+
+    def check(self) -> None:
+        """None doubled, none lost, nothing restarted too often, and the counters are right."""
+        pods = self.story.client.list(PODS, self.story.namespace)
+        for name, (phase, restarts, succeeded) in self.wanted.items():
+            status = self.story.job(name).status
+            own = [pod for pod in pods if pod.metadata.annotations.get(names.JOB_NAME) == name]
+            assert status.retry_count == restarts, f"{name} ({phase}): {status}"
+            assert status.succeeded == succeeded == sum(pod.status.phase == "Succeeded" for pod in own), (
+                f"{name}: {status}"
+            )
+            assert status.pending == status.running == status.terminating == 0, f"{name}: {status}"
+            if not restarts:
+                doubled = {
+                    pod: uids for pod, uids in self.story.ran.items() if pod.startswith(f"{name}-w-") and len(uids) > 1
+                }
+                assert not doubled, f"{name} ({phase}): {doubled}"
+
+
+def run_storm(plane: Plane, namespace: str, *, jobs: int, kills: int, seed: int) -> None:
+    """Jobs come as the kills go on; each kill hits a controller that has led for a moment."""
+    sys.stderr.write(f"\ncontroller storm seed {seed}\n")
+    chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
+    with Story(plane.client(), namespace) as story:
+        storm = Storm(story, chance)
+        number = 0
+        for kill in range(kills + 1):
+            moment = time.monotonic() + chance.uniform(0.0, 1.5)
+            while number < jobs * (kill + 1) // (kills + 1) or time.monotonic() < moment:
+                if number < jobs * (kill + 1) // (kills + 1):
+                    storm.submit(number)
+                    number += 1
+                time.sleep(chance.uniform(0.0, 0.2))
+            if kill < kills:
+                kill_controller(plane)
+        deadline = time.monotonic() + 120 + 5 * kills
+        while left := storm.unfinished():
+            assert time.monotonic() < deadline, f"not where they must be: {left}"
+            time.sleep(0.2)
+        storm.check()
+
+
+def kill_controller(plane: Plane) -> None:
+    """SIGKILL, and a successor that need not wait for the dead one's lease; returns when that one leads."""
+    plane.part("controller").kill()
+    client = plane.client()
+    with contextlib.suppress(NotFound):
+        client.delete(LEASES, names.CONTROLLER_LEASE, names.SYSTEM_NAMESPACE)
+    plane.part("controller").start()
+    deadline = time.monotonic() + 60
+    while not any(
+        lease.metadata.name == names.CONTROLLER_LEASE for lease in client.list(LEASES, names.SYSTEM_NAMESPACE)
+    ):
+        assert time.monotonic() < deadline, "no controller leads"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def seed() -> int:
+    """A new seed, or the one of MUSTER_SEED."""
+    return int(os.environ.get("MUSTER_SEED") or random.SystemRandom().randrange(2**32))
+
+
+def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:
+    """Ten Jobs, four kills of the controller."""
+    try:
+        run_storm(plane, namespace, jobs=10, kills=4, seed=seed)
+    finally:
+        plane.start()
+
+
+@pytest.mark.storm
+@pytest.mark.timeout(1800)
+def test_a_long_storm(fresh_plane: Callable[..., Plane], seed: int) -> None:
+    """Fifty Jobs, twenty-five kills, a plane of its own."""
+    run_storm(fresh_plane(), "default", jobs=50, kills=25, seed=seed)
