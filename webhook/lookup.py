@@ -1,6 +1,7 @@
 """What handlers look up, from caches, with one live read where a cache does not know."""
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -28,6 +29,8 @@ from webhook.trial import DryRuns, Trials
 T = TypeVar("T", bound=Object)
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 
+_RECENT_S = 1.0
+_MOST_RECENT = 1000
 _LIVE_TIMEOUT_S = 4.0  # the API server waits 10 s for the whole review
 
 
@@ -137,15 +140,28 @@ class QueueLookup:
 
 
 class OwnerLookup:
-    """`Owners` from the API server; only owners with a framework label are kept in memory."""
+    """`Owners` from the API server; only owners with a framework label are kept in memory.
 
-    def __init__(self, client: Client) -> None:
+    The pods of a Job whose label stands on its template only (as in a JobSet) come many at a time: such a Job is read
+    once for all pods of a second. `clock` is monotonic.
+    """
+
+    def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
         kinds: tuple[Resource[Any], ...] = (INDEXED_JOBS, STATEFUL_SETS, JOBS)
         self.caches = {kind: Cached(client, kind, label_selector=names.FRAMEWORK) for kind in kinds}
+        self._clock = clock
+        self._recent: dict[str, tuple[float, Object]] = {}
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """See `Owners`."""
+        end, recent = self._recent.get(owner.uid, (0.0, None))
+        if recent and self._clock() < end:
+            return recent
         found: Object | None = self.caches[source].get(owner.name, namespace, uid=owner.uid)
+        if found and source is INDEXED_JOBS and names.FRAMEWORK not in found.metadata.labels:
+            if len(self._recent) >= _MOST_RECENT:
+                self._recent.clear()
+            self._recent[owner.uid] = (self._clock() + _RECENT_S, found)
         return found
 
 
