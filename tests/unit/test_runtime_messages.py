@@ -101,7 +101,7 @@ SETTINGS: dict[str, tuple[str, dict[str, str], str]] = {
     "slots": (
         "mpi",
         {"nproc-per-node": "0"},
-        'nproc-per-node]: Invalid value: "0": must be auto or a number of processes of at least 1',
+        'nproc-per-node]: Invalid value: "0": must be auto, cpu, gpu or a number of processes of at least 1',
     ),
 }  # fmt: skip
 

@@ -1,6 +1,6 @@
 """What users choose for MPI, read and checked."""
 
-from muster.runtime.devices import gpus
+from muster.runtime.devices import cpus, gpus
 from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plugins.mpi_kinds import KINDS, OPEN_MPI, Kind
@@ -66,11 +66,18 @@ def cluster_domain(info: Info) -> str:
 def slots(info: Info, nodes: PodSet) -> int:
     """Processes on each node: as set, else one for each GPU, else one."""
     setting = info.setting(NPROC_PER_NODE)
+    requests = nodes.target.requests if nodes.target else {}
     if setting is None or setting.text == "auto":
-        return max(1, gpus(nodes.target.requests) if nodes.target else 0)
+        return max(1, gpus(requests))
+    if setting.text == "cpu":
+        return cpus(requests)
+    if setting.text == "gpu" and gpus(requests):
+        return gpus(requests)
+    if setting.text == "gpu":
+        raise _invalid(setting, "the nodes ask for no GPU: add one to their resources, or use cpu")
     digits = setting.text
     if not (digits.isascii() and digits.isdecimal() and int(digits) > 0):
-        raise _invalid(setting, "must be auto or a number of processes of at least 1")
+        raise _invalid(setting, "must be auto, cpu, gpu or a number of processes of at least 1")
     return int(digits)
 
 
