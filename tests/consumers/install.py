@@ -58,7 +58,9 @@ def install_wheel(name: str) -> None:
         options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--ignore-installed", "--require-hashes"]
         where = ["--no-warn-script-location", "--prefix", place]
         command = [sys.executable, "-m", "pip", "install", *options, *where, "--requirement", HERE / f"{name}.txt"]
-        subprocess.run(command, check=True)
+        if subprocess.run(command, check=False).returncode:
+            sys.stderr.write(f"{name} is left out: pip cannot install it, as it says above\n")
+            return
         shutil.move(place, FOLDER / name)
         Path(place).mkdir()  # what the context manager takes away
 
