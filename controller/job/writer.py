@@ -12,7 +12,9 @@ from muster.api.batch import JOBS, Job, JobStatus
 from muster.kube.client import Client
 
 REST_S = 0.3
-"""Counters that have not changed for so long are written."""
+"""Counters that have not changed for so long are written,"""
+REST_PER_POD_S = 0.005
+"""and for so much longer with each pod: those of many pods change all the time."""
 LONGEST_S = 10.0
 """Counters that never rest are written so often."""
 
@@ -70,4 +72,9 @@ class StatusWriter:
         if held.status != status:
             held = Held(held.first_s, now_s, status)
         self._held[uid] = held
-        return min(held.latest_s + REST_S, held.first_s + LONGEST_S) - now_s
+        return min(held.latest_s + _rest_s(status), held.first_s + LONGEST_S) - now_s
+
+
+def _rest_s(status: JobStatus) -> float:
+    pods = status.pending + status.running + status.succeeded + status.failed + status.terminating + status.unknown
+    return REST_S + REST_PER_POD_S * pods

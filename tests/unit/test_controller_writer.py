@@ -6,8 +6,9 @@ import pytest
 from simulated_api import Api
 from simulated_faults import Faults
 
+from controller.job.counts import Counts
 from controller.job.ledger import Ledger
-from controller.job.status import explained, moved
+from controller.job.status import counted, explained, moved
 from controller.job.writer import LONGEST_S, REST_S, StatusWriter
 from muster.api.batch import JOBS, Job
 from muster.kube.errors import Conflict
@@ -52,6 +53,14 @@ def test_words_and_counters_are_written_when_they_rest() -> None:
     world.now_s += REST_S / 2
     assert world.explain("b") == "b"
     assert world.again == [REST_S, REST_S, REST_S / 2]
+
+
+def test_many_pods_take_longer_to_rest() -> None:
+    """As one of them changes nearly always."""
+    world = World()
+    job = world.job()
+    world.writer.write(job, counted(job.status, Counts(running=300), 300))
+    assert world.again == [1.8]
 
 
 def test_what_never_rests_is_written_now_and_then() -> None:
