@@ -43,13 +43,13 @@ class Route:
     def answer(self, body: bytes, query: str) -> Answer:
         """The answer to a review; `query` is that of the URL."""
         started = time.perf_counter()
-        deadline.start(query)
         try:
             request = review.read(body)
         except BadReviewError as error:
             log.warning("not a review", route=self._path, why=str(error))
             return self.refusal(HTTPStatus.BAD_REQUEST, str(error))
-        result, outcome = _decide(self._path, self._handler, request)
+        with deadline.of(query):
+            result, outcome = _decide(self._path, self._handler, request)
         REVIEWS.labels(self._path, outcome).inc()
         self._seconds.observe(time.perf_counter() - started)
         return Answer(result)

@@ -6,6 +6,8 @@ next review.
 
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from muster.kube.errors import Unreachable
@@ -18,11 +20,16 @@ _TIMEOUT = re.compile(r"(?:^|&)timeout=([0-9]+)(ms|s|m)(?:&|$)", re.ASCII)
 _end: ContextVar[float] = ContextVar("end of the review")
 
 
-def start(query: str) -> None:
-    """A review begins; the query of its URL says how long is waited for it (`timeout=10s`)."""
+@contextmanager
+def of(query: str) -> Iterator[None]:
+    """For the time of a review; the query of its URL says how long is waited for it (`timeout=10s`)."""
     match = _TIMEOUT.search(query)
     given = float(match[1]) * _UNITS_S[match[2]] if match else DEFAULT_S
-    _end.set(time.monotonic() + min(given, DEFAULT_S))
+    token = _end.set(time.monotonic() + min(given, DEFAULT_S))
+    try:
+        yield
+    finally:
+        _end.reset(token)
 
 
 def within(longest_s: float) -> float:

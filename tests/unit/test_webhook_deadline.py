@@ -1,7 +1,5 @@
 """Look-ups of a review end before the API server gives up."""
 
-import contextvars
-
 import pytest
 
 from muster.kube.errors import Unreachable
@@ -10,12 +8,8 @@ from webhook import deadline
 
 def left(timeout: str, longest_s: float = 4.0) -> float:
     """How long a look-up may take in a review with this parameter."""
-
-    def review() -> float:
-        deadline.start(f"dryRun=x&timeout={timeout}&a=b")
+    with deadline.of(f"dryRun=x&timeout={timeout}&a=b"):
         return deadline.within(longest_s)
-
-    return contextvars.copy_context().run(review)
 
 
 @pytest.mark.parametrize(("timeout", "seconds"), [("10s", 4), ("3s", 2.5), ("900ms", 0.4), ("1m", 4), ("30s", 4)])
@@ -37,5 +31,8 @@ def test_no_time_left() -> None:
 
 
 def test_outside_of_a_review() -> None:
-    """Without a review there is no deadline."""
-    assert contextvars.Context().run(deadline.within, 4.0) == 4.0
+    """Before a review and after it there is no deadline."""
+    assert deadline.within(4.0) == 4.0
+    with deadline.of("timeout=1s"):
+        assert deadline.within(4.0) < 1.0
+    assert deadline.within(4.0) == 4.0
