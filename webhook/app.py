@@ -50,7 +50,7 @@ def routes(lookups: Lookups, framework: Framework, *, marks: bool = False) -> di
         f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework),
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime),
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime),
-        "/validate/job": validate_job.reviewer(queues, lookups.trials),
+        "/validate/job": validate_job.reviewer(queues, framework, lookups.trials),
         "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
         "/validate/pod": validate_disruption.review,
         "/validate/podgroup": validate_podgroup.reviewer(queues),

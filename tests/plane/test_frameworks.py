@@ -43,6 +43,33 @@ def test_pods_of_a_stateful_set(kubectl: Any, namespace: str, wait_for: Callable
     assert {env["PET_MASTER_ADDR"] for env in found.values()} == {"train-3.peers"}
 
 
+def test_pods_of_a_volcano_job(kubectl: Any, namespace: str, wait_for: Callable[..., Any]) -> None:
+    """The tasks with the label form one world, in their order; without plugin `svc` the Job is refused."""
+
+    def task(name: str, replicas: int, **metadata: Any) -> JSON:
+        template = {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": IMAGE}]}}
+        return {"name": name, "replicas": replicas, "template": template}
+
+    tasks = [task("master", 1, labels=LABELS), task("worker", 2, labels=LABELS), task("watcher", 1)]
+    meta = {"name": "train", "namespace": namespace}
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": meta, "spec": {"tasks": tasks}}
+    refusal = kubectl("create", "--filename=-", stdin=job, check=False)
+    assert "spec.plugins" in refusal
+    assert "must hold svc" in refusal
+    job["spec"]["plugins"] = {"svc": []}
+    kubectl("create", "--filename=-", stdin=job)
+
+    def pods() -> list[JSON]:
+        items: list[JSON] = kubectl.json("get", "pods", f"--namespace={namespace}")["items"]
+        return items if len(items) == 4 else []
+
+    found = {pod["metadata"]["name"]: env_of(pod["spec"]["containers"][0]) for pod in wait_for(pods, what="four pods")}
+    assert "PET_NNODES" not in found.pop("train-watcher-0")
+    assert {env["PET_NNODES"] for env in found.values()} == {"3"}
+    assert {env["PET_MASTER_ADDR"] for env in found.values()} == {"train-master-0.train"}
+    assert (found["train-worker-0"]["PET_NODE_RANK"], found["train-worker-1"]["PET_NODE_RANK"]) == ("1", "2")
+
+
 def test_pods_of_a_deployment(kubectl: Any, namespace: str, wait_for: Callable[..., Any]) -> None:
     """They are refused, and the ReplicaSet's event says why."""
     kubectl.create(namespace, workload("Deployment"))

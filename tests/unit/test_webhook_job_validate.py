@@ -5,20 +5,28 @@ from typing import Any
 import pytest
 from webhook_world import JSON, QueueWorld, request, task, vcjob
 
+from muster.runtime import registry
 from webhook.validate.job import reviewer
 
+FRAMEWORK = registry.framework()
 QUEUES = QueueWorld(fresh=("root", ""), closed=("root", "Closed"), parent=("root", "Open"), leaf=("parent", "Open"))
 
 
 def errors(job: JSON, operation: str = "CREATE", old: JSON | None = None) -> dict[str, str]:
     """Field path → message of each error."""
-    verdict = reviewer(QUEUES)(request(job, operation, old))
+    verdict = reviewer(QUEUES, FRAMEWORK)(request(job, operation, old))
     return {error.path: error.cause for error in verdict.errors}
 
 
 def policy(**fields: Any) -> JSON:
     """A lifecycle policy."""
     return {"action": "RestartJob", **fields}
+
+
+def labelled(framework: str, **container: Any) -> JSON:
+    """A template whose pods ask for a framework."""
+    labels = {"muster.dev/framework": framework}
+    return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", **container}]}}
 
 
 LONG = "x" * 70
@@ -178,10 +186,20 @@ BAD = {
         "spec.tasks[0].template.spec.containers[0].resources.requests[cpu]",
         '"1500m": the cpu request isn\'t an integer',
     ),
-    "framework label in a task": (
-        vcjob(task(template={"metadata": {"labels": {"muster.dev/framework": "torch"}}})),
-        "spec.tasks[0].template.metadata.labels[muster.dev/framework]",
+    "framework without names for the pods": (
+        vcjob(task(template=labelled("torch"))),
         "spec.plugins",
+        "must hold svc for muster.dev/framework",
+    ),
+    "unknown framework": (
+        vcjob(task(template=labelled("torhc")), plugins={"svc": []}),
+        "spec.tasks[0].template.metadata.labels[muster.dev/framework]",
+        '"torhc": must be one of: ',
+    ),
+    "a reserved variable": (
+        vcjob(task(template=labelled("torch", env=[{"name": "PET_NNODES", "value": "2"}])), plugins={"svc": []}),
+        "spec.tasks[0].template.spec.containers[0].env[0].name",
+        "is set by Muster for framework torch; remove it",
     ),
     "unknown dependency": (
         vcjob(task("a", dependsOn={"name": ["c"]})),
@@ -314,7 +332,7 @@ FLAG_WARNINGS = {
 @pytest.mark.parametrize(("plugins", "words"), FLAG_WARNINGS.values(), ids=FLAG_WARNINGS.keys())
 def test_flags_that_mean_nothing_are_warnings(plugins: JSON, words: str) -> None:
     """The Job is let through, and the user is told which flags there are."""
-    verdict = reviewer(QUEUES)(request(vcjob(task("master"), plugins=plugins)))
+    verdict = reviewer(QUEUES, FRAMEWORK)(request(vcjob(task("master"), plugins=plugins)))
     assert not verdict.errors
     assert list(verdict.warnings) == [words]
 
@@ -328,14 +346,14 @@ def test_unknown_compat_is_a_warning() -> None:
     """Quirks that nobody knows are named, with those there are."""
     manifest = vcjob()
     manifest["metadata"]["annotations"] = {"muster.dev/compat": "resume-counts, old-bug"}
-    (warning,) = reviewer(QUEUES)(request(manifest)).warnings
+    (warning,) = reviewer(QUEUES, FRAMEWORK)(request(manifest)).warnings
     words = "old-bug means nothing; there are resume-counts, ttl-spares-aborted"
     assert warning == f"metadata.annotations[muster.dev/compat]: {words}"
 
 
 def test_foreign_scheduler_is_a_warning() -> None:
     """A Job for somebody else's scheduler is let through, and the user is told."""
-    verdict = reviewer(QUEUES)(request(vcjob(schedulerName="default-scheduler")))
+    verdict = reviewer(QUEUES, FRAMEWORK)(request(vcjob(schedulerName="default-scheduler")))
     assert not verdict.errors
     assert "spec.schedulerName" in verdict.warnings[0]
 

@@ -10,6 +10,7 @@ from webhook_world import JSON, QueueWorld, request
 from muster.api.base import Resource
 from muster.api.batch import Job
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, Unreachable
+from muster.runtime import registry
 from webhook.trial import DryRuns
 from webhook.validate import job as validate_job
 from webhook.validate.templates import check_templates, sample
@@ -95,7 +96,7 @@ def test_a_sample_asks_nobody_at_muster() -> None:
 def test_templates_are_tried_once_on_create_and_not_on_update() -> None:
     """They cannot change; other errors are told together with theirs."""
     trials = Verdicts(t0=Invalid("no", details={"causes": CAUSES}))
-    review = validate_job.reviewer(QueueWorld(), trials)
+    review = validate_job.reviewer(QueueWorld(), registry.framework(), trials)
     document = a_job(queue="nowhere")
     paths = [error.path for error in review(request(document)).errors]
     assert paths == [

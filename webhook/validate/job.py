@@ -9,11 +9,13 @@ from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job
 from muster.api.compat import KNOWN, compat
 from muster.runtime.fields import FieldError, Findings
+from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode, generic
 from webhook.trial import Trials
 from webhook.validate.disruption import check_amounts, check_one_of_two
+from webhook.validate.job_frameworks import check_frameworks
 from webhook.validate.job_names import check_names
 from webhook.validate.job_plugins import check_plugins, warn_plugins
 from webhook.validate.job_policies import check_policies
@@ -27,7 +29,7 @@ from webhook.validate.topology import check_topology
 _JOB = Decoder(Job)
 
 
-def reviewer(queues: Queues, trials: Trials | None = None) -> Handler:
+def reviewer(queues: Queues, framework: Framework, trials: Trials | None = None) -> Handler:
     """The handler for Jobs, on CREATE and UPDATE; templates, which cannot change, are tried on CREATE."""
 
     def review(request: AdmissionRequest) -> Verdict:
@@ -37,6 +39,7 @@ def reviewer(queues: Queues, trials: Trials | None = None) -> Handler:
         if request.operation == "UPDATE":
             return _review_update(request, job)
         found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, queues)], warn(job))
+        found.add(check_frameworks(job, framework))
         if trials:
             found.add(check_templates(job, request.namespace, trials))
         return Verdict(errors=found.errors, warnings=found.warnings)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from muster.api import names
 from muster.api.batch import PartitionPolicy, TaskSpec
 from muster.resources.quantity import parse
 from muster.runtime.fields import FieldError
@@ -12,15 +11,11 @@ _MILLI = 1000
 
 
 def check_task(task: TaskSpec, path: str) -> Iterator[FieldError]:
-    """Partitions, topology policy and labels of one task."""
+    """Partitions and topology policy of one task."""
     if task.partition_policy:
         yield from _check_partitions(task, task.partition_policy, path)
     if task.topology_policy not in {"", "none"}:
         yield from _check_whole_cpus(task, path)
-    labels = (task.template.get("metadata") or {}).get("labels") or {}
-    if names.FRAMEWORK in labels:
-        message = "the tasks of a Volcano Job are shaped by spec.plugins: use for example `pytorch: []` there"
-        yield FieldError(f"{path}.template.metadata.labels[{names.FRAMEWORK}]", message, reason="Forbidden")
 
 
 def _check_partitions(task: TaskSpec, policy: PartitionPolicy, path: str) -> Iterator[FieldError]:
