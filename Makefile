@@ -19,7 +19,7 @@ demo: setup ## sets everything up and shows a gang from submission to completion
 	$(BIN)/muster demo
 
 test: setup ## every test, on a real control plane
-	$(BIN)/pytest tests -m "not storm and not consumer"
+	$(BIN)/pytest tests -m "not storm and not consumer" -n 2 --dist loadfile
 
 consumers: setup ## what real torchrun and mpirun (four implementations) make of what we generate; unpacks them first
 	$(BIN)/python tests/consumers/install.py
