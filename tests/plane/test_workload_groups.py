@@ -55,9 +55,13 @@ def test_a_single_pod_gets_a_group_and_runs(story: Story, namespace: str, wait_f
     spec = {"schedulerName": "volcano", "containers": [{"name": "main", "image": "none"}]}
     pod = story.client.create(PODS, {"metadata": {"name": "single"}, "spec": spec}, namespace)
     wait_for(lambda: story.client.get(PODS, "single", namespace).status.phase == "Running")
-    pod = story.client.get(PODS, "single", namespace)
     name = f"podgroup-{pod.metadata.uid}"
-    assert pod.metadata.annotations[names.GROUP_NAME] == name
+
+    def annotated() -> bool:  # kube-scheduler may be faster: the pod has no gate, as it waits for nobody
+        found = story.client.get(PODS, "single", namespace)
+        return found.metadata.annotations.get(names.GROUP_NAME) == name
+
+    wait_for(annotated)
     group = story.client.get(POD_GROUPS, name, namespace)
     assert (group.spec.min_member, group.spec.queue) == (1, "default")
     assert group.metadata.owner_references[0].uid == pod.metadata.uid
