@@ -26,10 +26,10 @@ WAITING = Gauge("muster_gangs_waiting", "Gangs that wait for a placement, with a
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
-REST = 6.0
+REST = 2.0
 """After a cycle the planner rests so many times the CPU time that it took: while events pour in, more time is left to
 those who answer kube-scheduler, and each cycle sees more of them."""
-LONGEST_REST_S = 0.25
+LONGEST_REST_S = 0.05
 IDLE_S = 1.0
 
 
