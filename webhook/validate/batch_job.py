@@ -7,13 +7,13 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.core import IndexedJob
 from muster.runtime.adapters import job_adapter
-from muster.runtime.fields import FieldError, Findings, InvalidFieldError
+from muster.runtime.fields import FieldError, Findings
 from muster.runtime.framework import Framework
-from muster.runtime.settings import from_annotations
-from muster.runtime.workload import describe, template_of
+from muster.runtime.workload import template_of
 from webhook.lookup import Queues
 from webhook.mutate.shape import unknown_framework
 from webhook.review import Handler, MalformedError, Verdict, decode
+from webhook.validate.frameworks import check_template
 from webhook.validate.queue_name import unusable_queue
 
 _JOB = Decoder(IndexedJob)
@@ -41,28 +41,10 @@ def check(job: IndexedJob, queues: Queues, framework: Framework) -> Findings:
         path = _where(names.QUEUE, job.metadata.labels)
         findings.errors += unusable_queue(path, labels[names.QUEUE], queues)
     if names.FRAMEWORK in labels:
-        findings.add(_check_framework(job, labels[names.FRAMEWORK], framework))
+        adapter, path = job_adapter(job), _where(names.FRAMEWORK, job.metadata.labels)
+        findings.errors += [*unknown_framework(path, labels[names.FRAMEWORK], framework), *adapter.errors()]
+        findings.add(check_template(job.spec.template, _TEMPLATE, adapter, job.metadata.annotations, framework))
     findings.errors += _check_minimum(job, annotations)
-    return findings
-
-
-def _check_framework(job: IndexedJob, name: str, framework: Framework) -> Findings:
-    """Reserved env, number of processes, and whether the Job's pods can form a group at all."""
-    findings = Findings()
-    path = _where(names.FRAMEWORK, job.metadata.labels)
-    findings.errors += unknown_framework(path, name, framework)
-    adapter = job_adapter(job)
-    findings.errors += adapter.errors()
-    spec, _, annotations = template_of(job.spec.template)
-    settings = from_annotations(
-        (f"{_TEMPLATE}.metadata.annotations", annotations), ("metadata.annotations", job.metadata.annotations)
-    )
-    try:
-        info = describe(name, adapter, spec, path=f"{_TEMPLATE}.spec", settings=settings)
-    except InvalidFieldError as error:
-        findings.errors.append(error.error)
-    else:
-        findings.add(framework.validate(info))
     return findings
 
 
