@@ -7,7 +7,7 @@ import click
 import yaml
 
 from muster.api.batch import JOBS
-from muster.api.bus import COMMANDS
+from muster.cli.commands import send
 from muster.cli.jobview import view_lines
 from muster.cli.listing import (
     JSON,
@@ -82,22 +82,13 @@ def view(*, job_name: str, namespace: str | None, output: str, kubeconfig: Path 
         click.echo(line)
 
 
-def _command(action: str, job_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
-    client, space = connect_in(namespace, kubeconfig, plane)
-    target = get(client, whole(JOBS), job_name, space)
-    owner = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": job_name, "uid": target["metadata"]["uid"]}
-    metadata = {"generateName": f"{job_name}-{action.lower()}-", "ownerReferences": [owner]}
-    client.create(COMMANDS, {"metadata": metadata, "action": action, "target": owner}, space)
-    click.echo(f"{reference(JOBS, job_name)}: {action} asked for")
-
-
 @job.command()
 @click.argument("job_name", metavar="NAME")
 @namespace_option
 @where_options
 def suspend(*, job_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
     """Stops a Job's pods; those that have finished stay. `muster job resume` goes on."""
-    _command("AbortJob", job_name, namespace, kubeconfig, plane)
+    send("AbortJob", JOBS, job_name, namespace, kubeconfig, plane)
 
 
 @job.command()
@@ -106,7 +97,7 @@ def suspend(*, job_name: str, namespace: str | None, kubeconfig: Path | None, pl
 @where_options
 def resume(*, job_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
     """Goes on with a Job that was suspended."""
-    _command("ResumeJob", job_name, namespace, kubeconfig, plane)
+    send("ResumeJob", JOBS, job_name, namespace, kubeconfig, plane)
 
 
 @job.command()

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from muster.api.bus import COMMANDS
 from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.cli.commands import send
 from muster.cli.listing import (
     JSON,
     Column,
@@ -14,7 +14,6 @@ from muster.cli.listing import (
     age,
     amounts,
     connect,
-    connect_in,
     get,
     listing_options,
     namespace_option,
@@ -93,23 +92,13 @@ def _show_gangs(client: Client, queue_name: str) -> None:
         click.echo(f"  {group.metadata.key}: {group.status.phase or 'Pending'}, {group.spec.min_member} pods at least")
 
 
-def _command(action: str, queue_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
-    client, space = connect_in(namespace, kubeconfig, plane)
-    found = get(client, whole(QUEUES), queue_name)
-    uid = found["metadata"]["uid"]
-    target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": queue_name, "uid": uid}
-    metadata = {"generateName": f"{queue_name}-{action.lower()}-"}
-    client.create(COMMANDS, {"metadata": metadata, "action": action, "target": target}, space)
-    click.echo(f"{reference(QUEUES, queue_name)}: {action} asked for")
-
-
 @queue.command("open")
 @click.argument("queue_name", metavar="NAME")
 @namespace_option
 @where_options
 def open_queue(*, queue_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
     """Opens a queue, and those below it that were closed with it. The request is made in a namespace."""
-    _command("OpenQueue", queue_name, namespace, kubeconfig, plane)
+    send("OpenQueue", QUEUES, queue_name, namespace, kubeconfig, plane)
 
 
 @queue.command("close")
@@ -118,7 +107,7 @@ def open_queue(*, queue_name: str, namespace: str | None, kubeconfig: Path | Non
 @where_options
 def close_queue(*, queue_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
     """Closes a queue and those below it: nothing new enters, what is in it runs to its end."""
-    _command("CloseQueue", queue_name, namespace, kubeconfig, plane)
+    send("CloseQueue", QUEUES, queue_name, namespace, kubeconfig, plane)
 
 
 @queue.command()
