@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from extender.framework import decisions
 from extender.framework.gangs import GangView, PodRecord
-from extender.framework.hooks import Codes
 from extender.framework.session import Session
 from muster.api.gang import Member
 from muster.api.meta import parse_time
@@ -96,7 +95,6 @@ def _missing(gang: GangView, placement: Placement) -> dict[Member, str]:
 def _trouble(session: Session, gang: GangView, placement: Placement, missing: dict[Member, str]) -> str:
     """Why the placement cannot be carried out; empty if it may still be."""
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
-    codes_of: dict[bytes, Codes] = {}
     for member, node in missing.items():
         pod = _waiting(gang, member)
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch:
@@ -107,10 +105,9 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
         if column is None or column >= len(session.snapshot.nodes):
             return f"node {node} is gone"
         cls = sets[member.pod_set].class_of(member.index) if member.pod_set in sets else None
-        if cls and cls.key not in codes_of:
-            codes_of[cls.key] = session.node_codes(cls)  # what its neighbours say kube-scheduler will tell
-        if cls and codes_of[cls.key][column]:
-            return f"node {node}: {session.causes.words[codes_of[cls.key][column]]}"
+        code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
+        if code:
+            return f"node {node}: {session.causes.words[code]}"
     deadline = parse_time(placement.spec.deadline)
     if deadline is not None and session.now > deadline:
         return f"{len(missing)} members did not arrive before the deadline"

@@ -17,6 +17,11 @@ from muster.api.scheduling import PodGroup
 ACTIVE = frozenset({"Planned", "Binding"})
 
 
+def once_whole(placement: Placement | None) -> bool:
+    """Whether the placement says that its gang had what it needs."""
+    return placement is not None and (placement.status.started or placement.status.phase == "Bound")
+
+
 @dataclass(slots=True, eq=False)
 class PodRecord:
     """What the planner keeps of a pod."""
@@ -146,7 +151,7 @@ class GangView:
     @property
     def started(self) -> bool:
         """Whether the gang has (or once had) what it needs; from then on its members are placed as they come."""
-        if self.placement is not None and (self.placement.status.started or self.placement.status.phase == "Bound"):
+        if once_whole(self.placement):
             return True
         return self.taken > 0 and self.satisfied({pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets})
 

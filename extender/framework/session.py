@@ -42,12 +42,14 @@ class Session:
         self.avoided: dict[str, set[str]] = {}
         """Gang key → nodes that refused a member of it lately."""
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
+        self._node_codes: dict[bytes, Codes] = {}
 
     def add(self, hook: str, fn: Hook) -> None:
         """Register a plugin's function. Raises KeyError, naming the hooks there are, for an unknown one."""
         if hook not in self._hooks:
             raise KeyError(f"there is no hook {hook!r}; the hooks are {', '.join(sorted(self._hooks))}")
         self._hooks[hook].append(fn)
+        self._node_codes.clear()
 
     def ask(self, hook: str, *args: Any) -> Any:
         """The plugins' answers, made one by the hook's rule."""
@@ -93,8 +95,11 @@ class Session:
 
     def node_codes(self, cls: PodClass) -> Codes:
         """Per node, why it does not take a pod of this class whatever other pods there are; may not be changed."""
-        codes: Codes | None = self.ask("predicate", cls)
-        return np.zeros(len(self.snapshot.nodes), dtype=np.int16) if codes is None else codes
+        if cls.key not in self._node_codes:
+            codes: Codes | None = self.ask("predicate", cls)
+            none = np.zeros(len(self.snapshot.nodes), dtype=np.int16)
+            self._node_codes[cls.key] = none if codes is None else codes
+        return self._node_codes[cls.key]
 
     def room(self, cls: PodClass, free: Amounts | None = None) -> Amounts:
         """How many pods of this class fit on each node by resources alone, int64 of shape (nodes,).

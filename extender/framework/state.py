@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
-from extender.framework.gangs import ACTIVE, GangView, PodRecord
+from extender.framework.gangs import ACTIVE, GangView, PodRecord, once_whole
 from extender.framework.holds import Holds
 from extender.framework.nodes import NodeTable
 from extender.framework.podclass import ClassTable
@@ -239,7 +239,7 @@ class State:
     def started(self, key: str) -> bool:
         """As `GangView.started`, without a look at every member where that is not needed."""
         placement, group = self.placement_of(key), self.groups.get(key)
-        if placement is not None and (placement.status.started or placement.status.phase == "Bound"):
+        if once_whole(placement):
             return True
         if group is None or not self._taken[key] or self._taken[key] < group.spec.min_member:
             return False
@@ -286,7 +286,7 @@ class State:
             list(self._members.get(key, {}).values()),
             self._templates,
             job=self.jobs.get(owner.uid) if owner else None,
-            placement=self.placements.get(key),
+            placement=self.placement_of(key),
             priority=self.priorities.get(group.spec.priority_class_name, 0),
             arrival=self._arrivals[group.metadata.uid],
         )

@@ -56,8 +56,6 @@ def view_of(
         existing = next(iter(pod_set.waiting.values()), None)
         pod_set.cls = existing.cls if existing else pod_set.cls
         pod_set.mixed = any(pod.cls is not pod_set.cls for pod in pod_set.waiting.values())
-    if placement and placement.spec.pod_group_uid != group.metadata.uid:
-        placement = None
     return GangView(group.metadata.key, group, priority, list(pod_sets.values()), pods, placement, arrival)
 
 
