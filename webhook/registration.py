@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from muster.api import names
 from muster.api.trainer import WEBHOOK_VALIDATION
-from webhook.mutate.asks import CLUSTER_SCHEDULER, TIED_OWNERS
+from webhook.mutate.asks import TIED_OWNERS
 from webhook.mutate.workload import JOB, OTHERS
 from webhook.validate.disruption import MAX_UNAVAILABLE, MIN_AVAILABLE
 
@@ -69,7 +69,7 @@ _ASKS = (("asks-for-muster", _labelled("object.metadata")),)
 _JOB_ASKS = f"{_ASKS[0][1]} || (has(object.spec.template.metadata) && {_labelled('object.spec.template.metadata')})"
 # Pods that need no place must not wait for us, whatever their namespace says. Where it says nothing, none is sent.
 _TIED = f"owner, owner.kind in {list(TIED_OWNERS)}"
-_SCHEDULERS = ["", CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
+_SCHEDULERS = ["", names.CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
 _NEEDS_A_PLACE = (
     ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
     (

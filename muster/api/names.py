@@ -32,6 +32,7 @@ BINDING_MARKER = f"{DOMAIN}/binding"
 MARKERS = frozenset({MEMBER_MARKER, BINDING_MARKER})
 
 # Schedulers: the profiles of Muster's kube-scheduler.
+CLUSTER_SCHEDULER = "default-scheduler"
 SCHEDULER = "muster"
 VOLCANO_SCHEDULER = "volcano"
 SCHEDULERS = frozenset({SCHEDULER, VOLCANO_SCHEDULER})

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from muster.api.names import (
     BINDING_MARKER,
+    CLUSTER_SCHEDULER,
     MEMBER_MARKER,
     SCHEDULER,
     SCHEDULER_LEASE,
@@ -19,7 +20,6 @@ from muster.api.names import (
 DEFAULT_EXTENDER_PORT: Final = 8090
 DEFAULT_EXTENDER_URL: Final = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
 """Where the extender is when somebody else runs the scheduler and nothing else was said."""
-CLUSTER_SCHEDULER: Final = "default-scheduler"
 _DECISION_TIMEOUT: Final = "3s"
 _BIND_TIMEOUT: Final = "15s"  # longer than the barrier (10 s), not longer than the scheduler's lease (15 s)
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"

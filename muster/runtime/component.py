@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from muster.runtime.fields import FieldError, Findings
-from muster.runtime.plan import Plan
+from muster.runtime.plan import Owner, Plan
 
 KeyKind = Literal["ed25519", "ecdsa"]
 
@@ -50,13 +50,14 @@ class Compiled:
         return self.findings.errors
 
 
+def owned(owner: Owner, name: str) -> dict[str, Any]:
+    """The metadata of an object that goes away with its workload."""
+    return {"name": name, "namespace": owner.namespace, "ownerReferences": [owner.reference()]}
+
+
 def metadata_of(plan: Plan, name: str) -> dict[str, Any]:
     """What stands in metadata of an object that makes the pods of a workload: owner, and the labels of its template."""
-    result: dict[str, Any] = {
-        "name": name,
-        "namespace": plan.owner.namespace,
-        "ownerReferences": [plan.owner.reference()],
-    }
+    result = owned(plan.owner, name)
     for key, values in (("labels", plan.labels), ("annotations", plan.annotations)):
         if values:
             result[key] = dict(values)

@@ -18,7 +18,6 @@ from muster.api import names
 from muster.api.gang import gang_of
 from muster.api.meta import ObjectMeta
 
-CLUSTER_SCHEDULER = "default-scheduler"
 TIED_OWNERS = ("DaemonSet", "Node")
 """Kinds whose pods belong to one node each: nobody has to find a place for them."""
 _LEAVE_ALONE = "false"
@@ -59,10 +58,10 @@ def by_namespace(namespace: str, labels: Mapping[str, str]) -> Asked | None:
 
 def takes_defaults(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
     """Whether a pod that says nothing may get the queue of its namespace."""
-    scheduler = spec.get("schedulerName") or CLUSTER_SCHEDULER
+    scheduler = spec.get("schedulerName") or names.CLUSTER_SCHEDULER
     return (
         not spec.get("nodeName")
-        and (scheduler == CLUSTER_SCHEDULER or scheduler in names.SCHEDULERS)
+        and (scheduler == names.CLUSTER_SCHEDULER or scheduler in names.SCHEDULERS)
         and gang_of(meta) is None
         and not any(owner.kind in TIED_OWNERS for owner in meta.owner_references)
     )

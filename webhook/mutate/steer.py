@@ -5,7 +5,7 @@ from typing import Any
 from muster.api import names
 from muster.api.gang import gang_of, group_name_for_owner
 from muster.api.meta import ObjectMeta
-from webhook.mutate.asks import CLUSTER_SCHEDULER, Asked
+from webhook.mutate.asks import Asked
 from webhook.mutate.mark import mark
 from webhook.patch import Patch, Why
 
@@ -18,8 +18,8 @@ def steer(pod: dict[str, Any], meta: ObjectMeta, asked: Asked, patch: Patch, *, 
     """
     spec = pod.get("spec") or {}
     source = asked.path if asked.inherited else f"label {names.QUEUE}"
-    scheduler = spec.get("schedulerName") or CLUSTER_SCHEDULER
-    if scheduler == CLUSTER_SCHEDULER:
+    scheduler = spec.get("schedulerName") or names.CLUSTER_SCHEDULER
+    if scheduler == names.CLUSTER_SCHEDULER:
         patch.set("spec", "schedulerName", value=names.SCHEDULER, why=Why("Muster finds its node", source))
     elif scheduler not in names.SCHEDULERS:
         warning = (

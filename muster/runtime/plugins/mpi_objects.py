@@ -4,7 +4,7 @@ Pods of one workload mount one Secret. It is made once, it is immutable, and it 
 pod that runs another key than those that come later.
 """
 
-from muster.runtime.component import Component, KeyKind
+from muster.runtime.component import Component, KeyKind, owned
 from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import Owner, Plan
@@ -31,11 +31,7 @@ def ssh_secret(owner: Owner, keys: KeyKind) -> Component:
     manifest = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {
-            "name": secret_name(owner.name),
-            "namespace": owner.namespace,
-            "ownerReferences": [owner.reference()],
-        },
+        "metadata": owned(owner, secret_name(owner.name)),
         "type": "kubernetes.io/ssh-auth",
         "immutable": True,
     }
@@ -47,11 +43,7 @@ def hostfile_map(plan: Plan) -> Component:
     manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {
-            "name": f"{plan.owner.name}-{HOSTFILE_VOLUME}",
-            "namespace": plan.owner.namespace,
-            "ownerReferences": [plan.owner.reference()],
-        },
+        "metadata": owned(plan.owner, f"{plan.owner.name}-{HOSTFILE_VOLUME}"),
         "data": {HOSTFILE_KEY: hostfile(plan)},
     }
     return Component(manifest, NAME)

@@ -8,7 +8,7 @@ from msgspec import to_builtins
 from muster.api import names
 from muster.api.scheduling import POD_GROUPS
 from muster.resources.vector import PODS, to_quantities
-from muster.runtime.component import Component
+from muster.runtime.component import Component, owned
 from muster.runtime.fields import FieldError, Findings
 from muster.runtime.gangs import gang, members
 from muster.runtime.info import Info
@@ -122,10 +122,6 @@ def _pod_group(plan: Plan, api_version: str, spec: dict[str, Any]) -> dict[str, 
     return {
         "apiVersion": api_version,
         "kind": "PodGroup",
-        "metadata": {
-            "name": plan.owner.name,
-            "namespace": plan.owner.namespace,
-            "ownerReferences": [plan.owner.reference()],
-        },
+        "metadata": owned(plan.owner, plan.owner.name),
         "spec": to_builtins(spec),
     }
