@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,6 +11,7 @@ from extender_world import World
 
 from extender import messages
 from extender.barrier import Barrier
+from extender.cluster import Cluster
 from extender.verbs import bind
 from extender.verbs.bind import Bind
 from muster.api.core import Pod
@@ -36,6 +36,12 @@ class Bindings:
             self.nodes[name] = node
 
 
+class Filled(Cluster):
+    """A cluster whose caches are filled by hand."""
+
+    synced = True  # type: ignore[assignment]
+
+
 class Gang:
     """A gang of one-CPU pods, all pinned, and the calls that kube-scheduler makes for them."""
 
@@ -47,21 +53,10 @@ class Gang:
         self.world.plan()
         self.bindings = Bindings()
         self.barrier = Barrier(timeout_s=DEADLINE_S, clock=time.monotonic)
-        lock = threading.RLock()
-        told = threading.Condition(lock)
-
-        def wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
-            with told:
-                return told.wait_for(condition, timeout_s)
-
-        def changed() -> None:
-            with told:
-                told.notify_all()
-
-        self.changed = changed
-        cluster = SimpleNamespace(state=self.world.state, lock=lock, synced=True, wait_for=wait_for, changed=changed)
+        self.cluster = Filled(cast("Any", None), wake=lambda: None)
+        self.cluster.state = self.world.state
         self.bind = Bind(
-            cast("Any", cluster), self.barrier, cast("Any", self.bindings),
+            self.cluster, self.barrier, cast("Any", self.bindings),
             active=lambda: True, on_release=lambda *_: None, most_held=most_held,
         )  # fmt: skip
         self.pool = ThreadPoolExecutor(size)
@@ -141,7 +136,7 @@ def test_a_call_waits_for_our_watch_to_show_the_pod(gang_of: Callable[..., Gang]
     call = gang.call(pod, 0)
     assert not gang.bindings.nodes
     gang.world.state.on_pod(None, pod)
-    gang.changed()
+    gang.cluster.changed()
     assert call.result(DEADLINE_S) == ""
 
 
