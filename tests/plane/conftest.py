@@ -7,6 +7,8 @@ talk and wait with. A failing test reports the tail of every part's log.
 
 import contextlib
 import json
+import os
+import random
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from jobs import Story
 
 from muster.local.parts import PARTS
 from muster.local.plane import Plane
@@ -150,3 +153,16 @@ def wait_for() -> Callable[..., Any]:
             time.sleep(_POLL_S)
 
     return wait
+
+
+@pytest.fixture
+def story(plane: Plane, namespace: str) -> Iterator[Story]:
+    """What happens in the test's namespace."""
+    with Story(plane.client(), namespace) as one:
+        yield one
+
+
+@pytest.fixture
+def seed() -> int:
+    """A new seed, or the one of MUSTER_SEED."""
+    return int(os.environ.get("MUSTER_SEED") or random.SystemRandom().randrange(2**32))

@@ -3,8 +3,6 @@
 The short storm runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED repeats a run.
 """
 
-import contextlib
-import os
 import random
 import sys
 import time
@@ -13,11 +11,12 @@ from typing import Any
 
 import pytest
 from jobs import Story, job, policy, task
+from leases import start_at_once
 
 from muster.api import names
 from muster.api.batch import JOBS
 from muster.api.core import LEASES, PODS
-from muster.kube.errors import APIError, NotFound
+from muster.kube.errors import APIError
 from muster.local.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -121,22 +120,13 @@ def run_storm(plane: Plane, namespace: str, *, jobs: int, kills: int, seed: int)
 def kill_controller(plane: Plane) -> None:
     """SIGKILL, and a successor that need not wait for the dead one's lease; returns when that one leads."""
     plane.part("controller").kill()
-    client = plane.client()
-    with contextlib.suppress(NotFound):
-        client.delete(LEASES, names.CONTROLLER_LEASE, names.SYSTEM_NAMESPACE)
-    plane.part("controller").start()
-    deadline = time.monotonic() + 60
+    start_at_once(plane, "controller", names.CONTROLLER_LEASE)
+    client, deadline = plane.client(), time.monotonic() + 60
     while not any(
         lease.metadata.name == names.CONTROLLER_LEASE for lease in client.list(LEASES, names.SYSTEM_NAMESPACE)
     ):
         assert time.monotonic() < deadline, "no controller leads"
         time.sleep(0.02)
-
-
-@pytest.fixture
-def seed() -> int:
-    """A new seed, or the one of MUSTER_SEED."""
-    return int(os.environ.get("MUSTER_SEED") or random.SystemRandom().randrange(2**32))
 
 
 def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:

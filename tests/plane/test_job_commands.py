@@ -1,27 +1,20 @@
 """Commands to a Job, and what becomes of them and of a start when the controller is killed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from jobs import Story, command, job, task
+from leases import start_at_once
 
 from muster.api import names
 from muster.api.bus import COMMANDS
 from muster.api.compat import RESUME_COUNTS
-from muster.api.core import LEASES
 from muster.api.scheduling import POD_GROUPS
 from muster.local.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
-
-
-@pytest.fixture
-def story(plane: Plane, namespace: str) -> Iterator[Story]:
-    """What happens in the test's namespace."""
-    with Story(plane.client(), namespace) as one:
-        yield one
 
 
 def test_commands_suspend_and_resume(story: Story, namespace: str, wait_for: WaitFor) -> None:
@@ -112,6 +105,4 @@ def test_the_controller_is_killed_in_an_action(
 def kill_and_start(plane: Plane) -> None:
     """Kills the controller and starts another, whose dead predecessor's lease is up at once."""
     plane.part("controller").kill()
-    patch = {"spec": {"holderIdentity": ""}}
-    plane.client().merge_patch(LEASES, names.CONTROLLER_LEASE, patch, names.SYSTEM_NAMESPACE)
-    plane.part("controller").start()
+    start_at_once(plane, "controller", names.CONTROLLER_LEASE)

@@ -1,6 +1,6 @@
 """Tasks that wait for others, as members of one gang."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,17 +11,9 @@ from muster.api.bus import COMMANDS
 from muster.api.core import PODS
 from muster.api.gang import later_tasks
 from muster.api.scheduling import POD_GROUPS, PodGroup
-from muster.local.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
-
-
-@pytest.fixture
-def story(plane: Plane, namespace: str) -> Iterator[Story]:
-    """What happens in the test's namespace."""
-    with Story(plane.client(), namespace) as one:
-        yield one
 
 
 def group_of(story: Story, name: str) -> PodGroup:

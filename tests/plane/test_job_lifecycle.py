@@ -1,6 +1,6 @@
 """A Volcano Job from submission to its end: the phases that a client sees, and what exists meanwhile."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,13 +16,6 @@ pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 RAW_CONFIG_MAPS: Resource[dict[str, Any]] = Resource("", "v1", "configmaps", "ConfigMap", dict[str, Any])
 RAW_PODS: Resource[dict[str, Any]] = Resource("", "v1", "pods", "Pod", dict[str, Any])
-
-
-@pytest.fixture
-def story(plane: Plane, namespace: str) -> Iterator[Story]:
-    """What happens in the test's namespace."""
-    with Story(plane.client(), namespace) as one:
-        yield one
 
 
 def test_a_job_runs_to_its_end(story: Story, namespace: str, wait_for: WaitFor) -> None:

@@ -1,6 +1,6 @@
 """What exists beside and because of a Job: pods, claims, names that are taken, and the end of it all."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,20 +15,12 @@ from muster.api.core import PODS, SERVICES
 from muster.api.gang import gated
 from muster.api.scheduling import POD_GROUPS
 from muster.api.storage import CLAIMS
-from muster.local.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 VOLUMES: Resource[dict[str, Any]] = Resource(
     "", "v1", "persistentvolumes", "PersistentVolume", dict[str, Any], namespaced=False
 )
-
-
-@pytest.fixture
-def story(plane: Plane, namespace: str) -> Iterator[Story]:
-    """What happens in the test's namespace."""
-    with Story(plane.client(), namespace) as one:
-        yield one
 
 
 def test_a_name_that_is_taken_is_said(story: Story, namespace: str, wait_for: WaitFor) -> None:

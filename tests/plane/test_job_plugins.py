@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,13 +24,6 @@ def raw(kind: str, plural: str) -> Resource[dict[str, Any]]:
 
 
 SECRETS, SERVICES, RAW_PODS = raw("Secret", "secrets"), raw("Service", "services"), raw("Pod", "pods")
-
-
-@pytest.fixture
-def story(plane: Plane, namespace: str) -> Iterator[Story]:
-    """What happens in the test's namespace."""
-    with Story(plane.client(), namespace) as one:
-        yield one
 
 
 def secret(story: Story) -> dict[str, Any]:

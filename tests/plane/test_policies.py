@@ -11,7 +11,6 @@ from muster.api.batch import JOBS
 from muster.api.core import PODS
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.errors import Conflict, NotFound
-from muster.local.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
@@ -23,13 +22,6 @@ ENDS = {
     "CompleteJob": ("Completing", "Completed"),
 }
 RESTARTS = ("RestartJob", "RestartTask", "RestartPod", "RestartPartition")
-
-
-@pytest.fixture
-def story(plane: Plane, namespace: str) -> Iterator[Story]:
-    """What happens in the test's namespace."""
-    with Story(plane.client(), namespace) as one:
-        yield one
 
 
 def end(story: Story, pod: str, phase: str, exit_code: int) -> None:

@@ -1,6 +1,5 @@
 """Muster's predicates accept exactly the nodes where the real kube-scheduler would bind."""
 
-import os
 import random
 import sys
 from collections.abc import Callable
@@ -110,9 +109,8 @@ def ours(state: State, pods: list[Pod]) -> tuple[dict[str, set[str]], dict[str, 
     return accepted, refused
 
 
-def run_worlds(plane: Plane, wait_for: WaitFor, folder: Path, worlds: int) -> None:
+def run_worlds(plane: Plane, wait_for: WaitFor, folder: Path, seed: int, worlds: int) -> None:
     """So many random worlds, each judged by both."""
-    seed = int(os.environ.get("MUSTER_SEED") or random.SystemRandom().randrange(2**32))
     sys.stderr.write(f"\npredicates seed {seed}\n")
     client = plane.client()
     furnish(client)
@@ -148,15 +146,15 @@ def trial_plane(fresh_plane: Callable[..., Plane]) -> Plane:
 
 
 def test_our_predicates_accept_the_nodes_that_kube_scheduler_accepts(
-    trial_plane: Plane, wait_for: WaitFor, tmp_path: Path
+    trial_plane: Plane, wait_for: WaitFor, tmp_path: Path, seed: int
 ) -> None:
     """In a handful of random clusters."""
-    run_worlds(trial_plane, wait_for, tmp_path, worlds=5)
+    run_worlds(trial_plane, wait_for, tmp_path, seed, worlds=5)
 
 
 @pytest.mark.storm
 def test_our_predicates_accept_the_nodes_that_kube_scheduler_accepts_in_many_clusters(
-    trial_plane: Plane, wait_for: WaitFor, tmp_path: Path
+    trial_plane: Plane, wait_for: WaitFor, tmp_path: Path, seed: int
 ) -> None:
     """The same for longer."""
-    run_worlds(trial_plane, wait_for, tmp_path, worlds=40)
+    run_worlds(trial_plane, wait_for, tmp_path, seed, worlds=40)

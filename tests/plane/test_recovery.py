@@ -1,21 +1,20 @@
 """What happens between plan and binding: a gang whose placement fails is planned again and runs whole."""
 
-import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from gangs import History, job, metric
+from leases import start_at_once
 
 from muster.api.base import Resource
 from muster.api.batch import JOBS
-from muster.api.core import LEASES, NODES, PODS
-from muster.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
+from muster.api.core import NODES, PODS
+from muster.api.names import SCHEDULER_LEASE
 from muster.api.placement import PLACEMENTS, Placement
 from muster.api.scheduling import POD_GROUPS
 from muster.api.storage import CLAIMS, VOLUMES
 from muster.kube.client import Client
-from muster.kube.errors import NotFound
 from muster.local.nodes import nodes
 from muster.local.plane import Plane
 
@@ -68,13 +67,6 @@ def planned(
     return make
 
 
-def successor(plane: Plane, client: Client) -> None:
-    """Start kube-scheduler again without waiting until the lease of the dead one runs out."""
-    with contextlib.suppress(NotFound):
-        client.delete(LEASES, SCHEDULER_LEASE, SYSTEM_NAMESPACE)
-    plane.part("muster-scheduler").start()
-
-
 def runs(client: Client, namespace: str, replicas: int) -> bool:
     """Whether the Job runs with all its pods."""
     status = client.get(JOBS, "gang", namespace).status
@@ -121,7 +113,7 @@ def test_a_node_that_cannot_be_used_any_more_at_the_binding_is_not_used(
     with History(client, namespace) as history:
         happens(client, node)
         wait_for(lambda: epoch(client, namespace) > first.spec.epoch, 30, "a new placement")
-        successor(plane, client)
+        start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
         wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
         assert node not in nodes_of_pods(client, namespace)
         assert history.half_placed_s("gang-", 4) < 10
@@ -179,7 +171,7 @@ def test_a_slot_that_somebody_else_takes_is_given_up(
         },
     }
     client.create(PODS, thief, namespace)
-    successor(plane, client)
+    start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
     wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
     members = [pod for pod in client.list(PODS, namespace) if pod.metadata.name != "thief"]
     assert stolen not in {pod.spec.node_name for pod in members}
@@ -193,7 +185,7 @@ def test_a_placement_that_somebody_deletes_is_made_again(
     """With a later epoch than that of the pods that are pinned already."""
     first = planned(4, 8)
     client.delete(PLACEMENTS, first.metadata.name, namespace)
-    successor(plane, client)
+    start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
     wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
     client.delete(JOBS, "gang", namespace)
 
@@ -206,7 +198,7 @@ def test_a_placement_that_somebody_edits_does_no_harm(
     node = first.spec.pod_sets[0].runs[0].node
     spec = {"podSets": [{"name": "worker", "runs": [{"node": node, "count": 4}]}]}
     client.merge_patch(PLACEMENTS, first.metadata.name, {"spec": spec}, namespace)
-    successor(plane, client)
+    start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
     with History(client, namespace) as history:
         wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
         alive = [life for life in history.of("gang-") if life.gone is None]
@@ -220,7 +212,7 @@ def test_a_pod_group_that_somebody_deletes_is_made_again(
     """Its placement goes with it; a new one follows."""
     first = planned(4, 8)
     client.delete(POD_GROUPS, first.metadata.name, namespace)
-    successor(plane, client)
+    start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
     wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
     client.delete(JOBS, "gang", namespace)
 
@@ -232,7 +224,7 @@ def test_a_member_that_is_deleted_on_its_way_comes_again(
     planned(4, 8)
     victim = client.list(PODS, namespace)[0]
     client.delete(PODS, victim.metadata.name, namespace, uid=victim.metadata.uid)
-    successor(plane, client)
+    start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
     wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
     client.delete(JOBS, "gang", namespace)
 

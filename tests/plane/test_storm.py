@@ -3,7 +3,6 @@
 The short one runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED repeats a run.
 """
 
-import os
 import random
 import sys
 import time
@@ -198,12 +197,6 @@ def assert_on_their_places(storm: Storm, name: str, lives: list[Life]) -> None:
         if placement.metadata.name.startswith(f"{name}-"):
             nodes = [node for pod_set in placement.spec.pod_sets for node in nodes_of(pod_set.runs)]
             assert all(nodes[life.member.index] == life.node for life in done if life.member)
-
-
-@pytest.fixture
-def seed() -> int:
-    """A new seed, or the one of MUSTER_SEED."""
-    return int(os.environ.get("MUSTER_SEED") or random.SystemRandom().randrange(2**32))
 
 
 def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:

@@ -1,6 +1,6 @@
 """Queues that always exist, and the PodGroups of pods that are not a Volcano Job's."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,13 +16,6 @@ from muster.local.plane import Plane
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 RAW_SERVICES: Resource[dict[str, Any]] = Resource("", "v1", "services", "Service", dict[str, Any])
-
-
-@pytest.fixture
-def story(plane: Plane, namespace: str) -> Iterator[Story]:
-    """What happens in the test's namespace."""
-    with Story(plane.client(), namespace) as one:
-        yield one
 
 
 def indexed_job(name: str, pods: int, labels: dict[str, str], **annotations: str) -> dict[str, Any]:
