@@ -12,12 +12,12 @@ from typing import NamedTuple
 from controller.job import request as event
 from controller.job.counts import task_of
 from controller.job.request import Request
-from controller.job.sync import pod_name
 from muster.api import names
 from muster.api.batch import JOBS, Job, TaskSpec
 from muster.api.core import ContainerStatus, Pod
 from muster.api.meta import ObjectMeta, parse_time
 from muster.api.scheduling import PodGroup
+from muster.runtime.job_hosts import pod_name
 
 PARTITION_ID = "volcano.sh/partition-id"
 DEFAULT_TASK_RETRY = 3

@@ -11,6 +11,7 @@ from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Pod
 from muster.api.gang import later_tasks
 from muster.api.scheduling import PodGroup
+from muster.runtime.job_hosts import pod_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,6 @@ class Decision(NamedTuple):
 
     create: list[Seat]
     delete: list[Pod]
-
-
-def pod_name(job: str, task: str, index: int) -> str:
-    """The name of a task's pod."""
-    return f"{job}-{task}-{index}"
 
 
 def seats(job: Job) -> list[Seat]:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from controller.job.pods import Manifest
 from controller.job.sync import Seat
 from controller.plugins.base import Owned, PluginError, add_env, add_port, containers, fits_env
-from controller.plugins.svc import MOUNT_PATH, task_hosts
+from controller.plugins.svc import MOUNT_PATH
 from muster.api.batch import Job
+from muster.runtime.job_env import MPI_HOST, mpi_hosts
 from muster.runtime.job_plugins import flags
 
 PORT_NAME = "mpijob-port"
-VARIABLE = "MPI_HOST"
 
 
 class MPI:
@@ -35,18 +35,13 @@ class MPI:
         hosts = self._workers(job) if seat.task.name == self._flags["master"] else ""
         for container in containers(manifest):
             add_port(container, PORT_NAME, self._flags["port"])
-            if hosts and fits_env(VARIABLE, hosts):
-                add_env(container, [{"name": VARIABLE, "value": hosts}])
+            if hosts and fits_env(MPI_HOST, hosts):
+                add_env(container, [{"name": MPI_HOST, "value": hosts}])
             elif hosts:
                 file = f"{MOUNT_PATH}/{self._flags['worker'].replace('-', '_')}.host"
                 add_env(container, [{"name": "MPI_HOSTFILE", "value": file}])
 
     def _workers(self, job: Job) -> str:
         if self._hosts is None:
-            self._hosts = worker_hosts(job, self._flags["worker"])
+            self._hosts = mpi_hosts(job, self._flags)
         return self._hosts
-
-
-def worker_hosts(job: Job, worker: str) -> str:
-    """The names of the workers, separated by commas; empty if there is no such task."""
-    return ",".join(host for task in job.spec.tasks if task.name == worker for host in task_hosts(job, task))

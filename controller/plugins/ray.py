@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from controller.job.pods import Manifest
 from controller.job.sync import Seat
 from controller.plugins.base import Owned, PluginError, add_port, containers
-from controller.plugins.svc import task_hosts
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import SERVICES
+from muster.runtime.job_hosts import task_hosts
 from muster.runtime.job_plugins import flags
 
 PORTS = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientPort"}

@@ -12,9 +12,9 @@ from certs.ssh import KeyPair, key_pair, pair_of
 from controller.job.pods import Manifest
 from controller.job.sync import Seat
 from controller.plugins.base import Owned, PluginError, add_volume
-from controller.plugins.svc import task_hosts
 from muster.api.batch import Job
 from muster.api.core import SECRETS
+from muster.runtime.job_hosts import task_hosts
 from muster.runtime.job_plugins import FLAGS, flags
 
 PRIVATE, PUBLIC, AUTHORIZED, CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"

@@ -11,11 +11,12 @@ environments is left out.
 from collections.abc import Sequence
 
 from controller.job.pods import Manifest
-from controller.job.sync import Seat, pod_name
+from controller.job.sync import Seat
 from controller.plugins.base import Owned, add_env, add_volume, containers, fits_env
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
+from muster.runtime.job_hosts import task_hosts
 from muster.runtime.job_plugins import flags
 
 MOUNT_PATH = "/etc/volcano"
@@ -98,15 +99,6 @@ def hosts_data(job: Job) -> dict[str, str]:
 
 def _hosts_fit(job: Job, task: TaskSpec) -> bool:
     return fits_env(_hosts_key(task), ",".join(task_hosts(job, task)))
-
-
-def task_hosts(job: Job, task: TaskSpec) -> list[str]:
-    """The names of a task's pods; a template that sets a host name has but one."""
-    spec = task.template.get("spec") or {}
-    subdomain = spec.get("subdomain") or job.metadata.name
-    if spec.get("hostname"):
-        return [f"{spec['hostname']}.{subdomain}"] if task.replicas else []
-    return [f"{pod_name(job.metadata.name, task.name, index)}.{subdomain}" for index in range(task.replicas)]
 
 
 def _variable_part(task: TaskSpec) -> str:

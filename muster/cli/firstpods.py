@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from controller.job import pods as job_pods
-from controller.job.sync import Seat, pod_name
+from controller.job.sync import Seat
 from controller.job.volumes import mount
 from controller.plugins.registry import plugins_for
 from muster.api import names
@@ -19,6 +19,7 @@ from muster.api.batch import Job
 from muster.cli.nearby import JSON, uid_of
 from muster.runtime.adapters import job as jobsets
 from muster.runtime.adapters import stateful as sets
+from muster.runtime.job_hosts import pod_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ Three steps, whatever the way in:
 3. `framework.compile(info)` does all of it, and `train_job.compile_train_job(train_job, runtime, framework, target)`
    from the two objects: `Compiled(plan, components, findings)`.
 
+Volcano Jobs have plugins of their own: `job_plugins` are their flags, `job_env` the variables of those that serve a
+framework, `job_hosts` the names of the pods.
+
 `protocols` has the seven kinds of plugin, `settings` the parameters of users, `endpoints` the host names, `values` what
 a variable can hold. Promises to be pure: owners, pods, runtimes, keys and times are handed in. It must not import
 muster.kube, and does no I/O.

@@ -3,11 +3,12 @@
 from typing import Any
 
 from controller.job.pods import pod
-from controller.job.sync import Seat, pod_name
+from controller.job.sync import Seat
 from controller.plugins.base import Owned
 from controller.plugins.registry import plugins_for
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.meta import ObjectMeta
+from muster.runtime.job_hosts import pod_name
 
 
 def job(tasks: dict[str, int], **plugins: list[str]) -> Job:

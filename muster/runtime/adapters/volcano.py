@@ -7,8 +7,9 @@ from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.meta import ObjectMeta
 from muster.runtime.adapters.base import annotation, number
-from muster.runtime.endpoints import Endpoints, Joined, Run
+from muster.runtime.endpoints import Endpoints, Joined
 from muster.runtime.fields import FieldError
+from muster.runtime.job_hosts import subdomain, task_hosts
 from muster.runtime.plan import Owner
 from muster.runtime.values import Value
 
@@ -75,22 +76,12 @@ class VolcanoJobAdapter:
 
     def subdomain(self) -> str:
         """What the template says, else the Service that `svc` makes."""
-        return self._subdomain(self._task)
+        return subdomain(self._job, self._task)
 
     def endpoints(self) -> Endpoints:
         """`<job>-<task>-<index>.<subdomain>`, task by task."""
-        runs = tuple(self._hosts(task) for task in self._tasks)
+        runs = tuple(task_hosts(self._job, task) for task in self._tasks)
         return runs[0] if len(runs) == 1 else Joined(runs)
-
-    def _hosts(self, task: TaskSpec) -> Endpoints:
-        suffix = f".{self._subdomain(task)}"
-        hostname = (task.template.get("spec") or {}).get("hostname")
-        if hostname and task.replicas == 1:
-            return (f"{hostname}{suffix}",)
-        return Run(f"{self._job.metadata.name}-{task.name}-", suffix, task.replicas)
-
-    def _subdomain(self, task: TaskSpec) -> str:
-        return str((task.template.get("spec") or {}).get("subdomain") or self._job.metadata.name)
 
 
 def _shaped(task: TaskSpec) -> bool:

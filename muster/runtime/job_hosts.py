@@ -1,0 +1,27 @@
+"""The names of a Volcano Job's pods, and the host names that they have with plugin `svc`: one formula for everybody."""
+
+from muster.api.batch import Job, TaskSpec
+from muster.runtime.endpoints import Endpoints, Run
+
+
+def pod_name(job: str, task: str, index: int) -> str:
+    """The name of a task's pod."""
+    return f"{_prefix(job, task)}{index}"
+
+
+def _prefix(job: str, task: str) -> str:
+    return f"{job}-{task}-"
+
+
+def subdomain(job: Job, task: TaskSpec) -> str:
+    """What the template says, else the Service of `svc`, which is named as the Job."""
+    return str((task.template.get("spec") or {}).get("subdomain") or job.metadata.name)
+
+
+def task_hosts(job: Job, task: TaskSpec) -> Endpoints:
+    """The host names of a task's pods in rank order; a template that sets a host name has but one."""
+    suffix = f".{subdomain(job, task)}"
+    hostname = (task.template.get("spec") or {}).get("hostname")
+    if hostname:
+        return (f"{hostname}{suffix}",) if task.replicas else ()
+    return Run(_prefix(job.metadata.name, task.name), suffix, task.replicas)
