@@ -183,7 +183,7 @@ class Controller:
         if job is None:
             return
         if new is None or (old and old.metadata.uid != new.metadata.uid):
-            self._reconciler.forget(old or job)
+            self._inbox.put_gone(old or job)
         if job_changed(old, new):
             self._shards.add(job.metadata.key)
         self.collector.job_seen(old, new)

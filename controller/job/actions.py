@@ -1,7 +1,7 @@
 """Carries out actions on a Job: those that policies lead to, at once or after a timeout, and those of Commands.
 
 The phase that an action enters is written first, with the version that makes the old pods outdated and a note of what
-is restarted; then pods are deleted. What is left undone follows from the phase, so the next pass completes it.
+is restarted. Pods are deleted after that, by the work that the phase asks for, in the same pass or in a later one.
 """
 
 from collections.abc import Iterable
@@ -11,65 +11,66 @@ from msgspec import structs
 
 from controller.job import request as event
 from controller.job import status as statuses
-from controller.job.context import Context
+from controller.job.context import Context, Picture
 from controller.job.counts import count
 from controller.job.events import task_outcome, unseen_evictions
-from controller.job.kill import Target, target_of, victims
-from controller.job.machine import Action, Effect, Step, step
-from controller.job.policies import Match, match
+from controller.job.kill import Target, covers, target_of, victims
+from controller.job.machine import TARGETED, Action, Effect, Step, step
+from controller.job.policies import SYNC, Match, match
 from controller.job.request import Request
 from controller.job.timers import Timer, from_note, still_true, to_note
 from controller.metrics import ACTIONS
-from controller.worker import Retry
 from muster.api.batch import Job, JobStatus
 from muster.api.compat import RESUME_COUNTS, compat
 from muster.api.core import Pod
-
-_SYNC = Match(Action.SYNC_JOB)
 
 
 class Actions:
     """Requests → actions. Keeps the timers, by the UID of the Job.
 
-    `first_sight` comes before everything else about a Job.
+    `first_sight` comes before everything else about a Job. A picture is what the pass sees of the Job's pods.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._timers: dict[str, list[Timer]] = {}
+        self._timers: dict[str, dict[object, Timer]] = {}
 
-    def first_sight(self, job: Job) -> list[Request]:
+    def first_sight(self, job: Job, picture: Picture) -> list[Request]:
         """Takes over the timers of an earlier process; what happened to the Job's pods while nobody watched."""
         if job.metadata.uid in self._timers:
             return []
-        self._timers[job.metadata.uid] = from_note(job.status.controlled_resources.get(statuses.TIMERS_NOTE, ""))
-        return unseen_evictions(job, self._context.pods(job))
+        noted = from_note(job.status.controlled_resources.get(statuses.TIMERS_NOTE, ""))
+        self._timers[job.metadata.uid] = {timer.key: timer for timer in noted}
+        return unseen_evictions(job, picture.pods)
 
     def noted(self, job: Job, status: JobStatus) -> JobStatus:
         """The status with a note of the timers."""
-        return statuses.timed(status, to_note(self._timers.get(job.metadata.uid, ())))
+        return statuses.timed(status, to_note(self._timers.get(job.metadata.uid, {}).values()))
 
-    def handle(self, job: Job, request: Request) -> Job:
+    def handle(self, job: Job, request: Request, picture: Picture) -> Job:
         """The Job after this request; a request that leads to nothing but a sync leaves it as it is."""
-        found = self._match(job, request)
+        found = self._match(job, request, picture)
         if found.action == Action.SYNC_JOB:
             return job
         if found.delay_s > 0:
             return self._arm(job, request, found)
-        return self._carry_out(job, found.action, request)
+        return self._carry_out(job, found.action, request, picture)
 
-    def expire(self, job: Job) -> Job:
+    def expire(self, job: Job, picture: Picture) -> Job:
         """The Job after the timers that are due; those that have lost their point are dropped."""
-        uid, now_s = job.metadata.uid, self._context.now_s()
-        for timer in self._timers.get(uid, ()):
-            found = self._match(job, timer.request)
-            true = self._still_true(job, timer.request)
-            if found.action == Action.SYNC_JOB or not true:
-                self._drop(uid, timer)
+        now_s = self._context.now_s()
+        timers = self._timers.get(job.metadata.uid, {})
+        for timer in [timer for timer in timers.values() if timer.to_ask(now_s)]:
+            if timer.key not in timers:
+                continue  # an earlier one has dealt with it
+            found = self._match(job, timer.request, picture)
+            phase = picture.group.status.phase if picture.group else ""
+            if found.action == Action.SYNC_JOB or not still_true(timer.request, job, picture.by_name, phase):
+                del timers[timer.key]
             elif timer.due_s <= now_s:
-                job = self._carry_out(job, found.action, timer.request)
-                self._drop(uid, timer)
-        due = min((timer.due_s for timer in self._timers.get(uid, ())), default=None)
+                job = self._carry_out(job, found.action, timer.request, picture)
+                timers.pop(timer.key, None)
+        due = min((timer.due_s for timer in timers.values()), default=None)
         if due is not None:
             self._context.again(job.metadata.key, max(due - now_s, 0.001))
         return job
@@ -78,64 +79,72 @@ class Actions:
         """The Job is gone, and its timers with it."""
         self._timers.pop(job.metadata.uid, None)
 
-    def carry_out_command(self, job: Job, request: Request) -> Job:
+    def carry_out_command(self, job: Job, request: Request, picture: Picture) -> Job:
         """The Job after a Command; one that was carried out before is not carried out again."""
         if statuses.was_commanded(job.status, request.command_uid):
             return job
-        return self._carry_out(job, request.action, request)
+        return self._carry_out(job, request.action, request, picture)
 
-    def _match(self, job: Job, request: Request) -> Match:
+    def _match(self, job: Job, request: Request, picture: Picture) -> Match:
+        """The action of an event, as far as it is still news: it may be what an action of ours has led to."""
         if request.event in {event.TASK_COMPLETED, event.TASK_FAILED}:
-            outcome = task_outcome(job, request.task, self._context.pods(job))
+            outcome = task_outcome(job, request.task, picture.pods)
             if outcome is None:
-                return _SYNC
+                return SYNC
             request = replace(request, event=outcome)
-        if request.group_uid:
-            group = self._context.groups.find(job)
-            if group is None or group.metadata.uid != request.group_uid:
-                return _SYNC
-        return match(job, request)
-
-    def _still_true(self, job: Job, request: Request) -> bool:
-        group = self._context.groups.find(job)
-        return still_true(request, job, self._context.pods(job), group.status.phase if group else "")
+        if request.group_uid and (picture.group is None or picture.group.metadata.uid != request.group_uid):
+            return SYNC
+        found = match(job, request)
+        ours = self._context.ledger.was_deleted(request.pod_uid)
+        if ours and (request.event == event.POD_EVICTED or found.action in TARGETED):
+            return SYNC
+        cell = step(job.status.state.phase, found.action)
+        if cell.effect is Effect.KILL_SOFT and not cell.enter:
+            return SYNC  # the Job stops, or has stopped, and nothing will change that
+        if found.action in TARGETED and not request.task:
+            why = f"event {request.event} names no task, so {found.action} is not carried out; RestartJob would be"
+            self._context.recorder.event(job, "Warning", "ExecuteAction", why)
+            return SYNC
+        return found
 
     def _arm(self, job: Job, request: Request, found: Match) -> Job:
-        now_s = self._context.now_s()
-        timer = Timer((request.since_s or now_s) + found.delay_s, request)
-        timers = self._timers.setdefault(job.metadata.uid, [])
-        if any(_same(timer.request, other.request) for other in timers):
-            return job
-        timers.append(timer)
-        self._event(job, f"Execute action {found.action} after {statuses.format_duration(found.delay_s)}")
+        """Starts a timer, unless there is one, or what happened is being dealt with by a restart."""
+        timer = Timer((request.since_s or self._context.now_s()) + found.delay_s, request)
+        timers = self._timers.setdefault(job.metadata.uid, {})
+        restarted = any(covers(target, request) for target in statuses.restart_targets(job.status))
+        if timer.key not in timers and not restarted:
+            timers[timer.key] = timer
+            self._event(job, f"Execute action {found.action} after {statuses.format_duration(found.delay_s)}")
         return job
 
-    def _drop(self, uid: str, timer: Timer) -> None:
-        self._timers[uid] = [other for other in self._timers[uid] if other is not timer]
-
-    def _carry_out(self, job: Job, action: str, request: Request) -> Job:
+    def _carry_out(self, job: Job, action: str, request: Request, picture: Picture) -> Job:
         cell = step(job.status.state.phase, action)
         if action == Action.RESUME_JOB and cell.enter and RESUME_COUNTS in compat(job.metadata):
             cell = cell._replace(retry=True)
         target = target_of(action, request)
         status = self._entered(job.status, cell, action, request, target)
         after = structs.replace(job, status=status)
-        pods = self._context.pods(job)
-        doomed = victims(after, pods, cell.effect, target) if cell.effect is not Effect.SYNC else []
         if request.command_uid:
             status = statuses.commanded(status, request.command_uid)
         if not statuses.only_counters(job.status, status):
-            counts = count(_without(pods, doomed))
+            doomed = victims(after, picture.pods, cell.effect, target) if cell.effect is not Effect.SYNC else []
+            counts = count(_without(picture.pods, doomed))
             counts.terminating += len(doomed)
             status = statuses.counted(status, counts, job.spec.min_available)
             job = self._context.writer.write(job, statuses.finished_with_duration(job, status))
+        if cell.effect is not Effect.SYNC:
+            self._drop_timers(job.metadata.uid, target, request)
         ACTIONS.labels(action if action in Action._value2member_map_ else "unknown").inc()
         self._event(job, f"Start to execute action {action} ")
-        if cell.effect is Effect.KILL_TARGET:
-            failures = self._context.effects.delete_pods(job, doomed, why=action, mark=True)
-            if failures:
-                raise Retry("; ".join(failures))
         return job
+
+    def _drop_timers(self, uid: str, target: Target, request: Request) -> None:
+        """Timers about what the action deals with have lost their point."""
+        timers = self._timers.get(uid, {})
+        for key, timer in list(timers.items()):
+            same_pod = target.kind == "pod" and timer.request.pod == request.pod
+            if same_pod or covers(target, timer.request):
+                del timers[key]
 
     def _entered(self, status: JobStatus, cell: Step, action: str, request: Request, target: Target) -> JobStatus:
         """The status with what the step writes before anything is done."""
@@ -157,10 +166,6 @@ class Actions:
 def _without(pods: Iterable[Pod], doomed: Iterable[Pod]) -> list[Pod]:
     uids = {pod.metadata.uid for pod in doomed}
     return [pod for pod in pods if pod.metadata.uid not in uids]
-
-
-def _same(one: Request, other: Request) -> bool:
-    return (one.event, one.pod_uid, one.task) == (other.event, other.pod_uid, other.task)
 
 
 def _why(request: Request) -> str:

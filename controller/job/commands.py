@@ -6,7 +6,7 @@ write that enters the phase, so it is not carried out a second time when this pr
 
 from controller.deletion import delete
 from controller.job.actions import Actions
-from controller.job.context import Context
+from controller.job.context import Context, Picture
 from controller.job.machine import TARGETED, Action
 from controller.job.request import COMMAND_ISSUED, Request
 from controller.worker import Retry
@@ -29,6 +29,7 @@ def request_of(command: Command) -> tuple[str, Request] | None:
         job_uid=target.uid,
         command=meta.name,
         command_uid=meta.uid,
+        command_order=int(meta.resource_version or 0),  # nobody changes a Command
     )
     return f"{meta.namespace}/{target.name}", request
 
@@ -40,7 +41,7 @@ class Commands:
         self._context = context
         self._actions = actions
 
-    def handle(self, job: Job, request: Request) -> Job:
+    def handle(self, job: Job, request: Request, picture: Picture) -> Job:
         """The Job after the Command."""
         event = self._context.recorder.event
         if request.job_uid and request.job_uid != job.metadata.uid:
@@ -53,7 +54,7 @@ class Commands:
             event(job, "Warning", "CommandIssued", why)
         else:
             event(job, "Normal", "CommandIssued", f"Command {request.command} asks for {request.action}")
-            job = self._actions.carry_out_command(job, request)
+            job = self._actions.carry_out_command(job, request, picture)
         self._delete(job.metadata.namespace, request)
         return job
 

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from controller.job.effects import Effects
 from controller.job.groups import Groups
 from controller.job.ledger import Ledger
 from controller.job.objects import Objects
+from controller.job.podgroup import group_key
 from controller.job.writer import StatusWriter
 from muster.api.batch import Job
 from muster.api.core import Pod
+from muster.api.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.store import Store
@@ -49,3 +52,27 @@ class Context:
         self.groups.forget(job)
         self.objects.forget(job)
         self.writer.forget(job)
+        self.ledger.forget(job.metadata.key, job.metadata.uid, group_key(job))
+
+
+class Picture:
+    """A Job's pods and PodGroup as one pass sees them: read when first asked for, and the same from then on."""
+
+    def __init__(self, context: Context, job: Job) -> None:
+        self._context = context
+        self._job = job
+
+    @cached_property
+    def pods(self) -> list[Pod]:
+        """The Job's pods."""
+        return self._context.pods(self._job)
+
+    @cached_property
+    def by_name(self) -> dict[str, Pod]:
+        """The same by name."""
+        return {pod.metadata.name: pod for pod in self.pods}
+
+    @cached_property
+    def group(self) -> PodGroup | None:
+        """The Job's PodGroup."""
+        return self._context.groups.find(self._job)

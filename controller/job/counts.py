@@ -21,11 +21,6 @@ class Counts:
     terminating: int = 0
     tasks: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    @property
-    def alive(self) -> int:
-        """Pods that have not finished, also those that are being deleted."""
-        return self.pending + self.running + self.unknown + self.terminating
-
 
 def count(pods: Iterable[Pod]) -> Counts:
     """Counts these pods, in total and per task."""

@@ -47,8 +47,8 @@ class Effects:
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
         """Deletes these pods and no others of the same name.
 
-        With `mark` each is first marked as deleted on purpose. A kill of the whole Job needs no marks: it raises the
-        Job's version, so whatever its old pods still tell is outdated.
+        With `mark` each is first marked as deleted on purpose, for a process that takes over in between. A kill of the
+        whole Job needs no marks: its old pods are outdated by their version, or the Job stops.
         """
         failures = self._each(pods, lambda pod: self._delete(pod, why=why, mark=mark))
         return self._report(job, "delete", failures)
@@ -98,7 +98,8 @@ class Effects:
         except APIError as error:
             return f"pod {meta.name} cannot be deleted: {error}"
         PODS_DELETED.labels(why).inc()
-        self._ledger.deleted(meta.uid)
+        if not meta.deletion_timestamp:  # else somebody else deleted it first, and that is an eviction
+            self._ledger.deleted(meta.uid)
         return None
 
     def _mark(self, meta: ObjectMeta) -> bool:

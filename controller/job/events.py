@@ -6,6 +6,7 @@ that was dealt with. A pod that is gone says nothing any more; that it was there
 (`unseen_evictions`).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from controller.job import request as event
 from controller.job.counts import task_of
 from controller.job.request import Request
 from muster.api import names
-from muster.api.batch import JOBS, Job, TaskSpec
+from muster.api.batch import JOBS, Job, TaskSpec, TaskState
 from muster.api.core import ContainerStatus, Pod
 from muster.api.meta import ObjectMeta, parse_time
 from muster.api.scheduling import PodGroup
@@ -88,15 +89,16 @@ def _changed(old: Pod | None, new: Pod) -> str:
 
 
 def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[Request]:
-    """Evictions that nobody saw: more pods of a task ran when they were counted last than there are now."""
-    if job.status.state.phase != "Running":
+    """Evictions that nobody saw: a task has fewer pods, and fewer that have begun, than when they were counted last."""
+    if job.status.state.phase not in {"Pending", "Running"}:
         return []
-    there = {pod.metadata.name: task_of(pod) for pod in pods}
+    there = {pod.metadata.name: pod for pod in pods}
+    left = Counter(map(task_of, there.values()))
+    begun = Counter(task_of(pod) for pod in there.values() if pod.status.phase not in {"", "Pending"})
     result = []
     for task in job.spec.tasks:
-        counted = job.status.task_status_count.get(task.name)
-        ran = counted.phase.get("Running", 0) if counted else 0
-        lost = ran - sum(name == task.name for name in there.values())
+        counted = job.status.task_status_count.get(task.name, TaskState()).phase
+        lost = min(sum(counted.values()) - left[task.name], counted.get("Running", 0) - begun[task.name])
         names_left = (pod_name(job.metadata.name, task.name, index) for index in range(task.replicas))
         missing = [name for name in names_left if name not in there]
         result += [_unseen(job, task, name) for name in missing[: max(0, lost)]]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from controller.deletion import delete
 from controller.job.ledger import Ledger
-from controller.job.podgroup import group_name, pod_group, update
+from controller.job.podgroup import group_key, pod_group, update
 from controller.job.pods import usable
 from controller.job.sync import not_counted_yet
 from controller.worker import Retry
@@ -31,24 +31,24 @@ class Groups:
 
     def find(self, job: Job) -> PodGroup | None:
         """The Job's PodGroup as it is."""
-        key = self._key(job)
+        key = group_key(job)
         return self._ledger.group(key, self._groups.get(key))
 
     def ensure(self, job: Job, pods: Sequence[Pod]) -> PodGroup:
         """The Job's PodGroup, created or brought up to date; what it counts also depends on the Job's pods."""
         found = self.find(job)
         later = not_counted_yet(job, pods, found)
-        if found and self._settled.get(self._key(job)) == (found.metadata.uid, job.metadata.generation, later):
+        if found and self._settled.get(group_key(job)) == (found.metadata.uid, job.metadata.generation, later):
             return found
         wanted = pod_group(job, {item.metadata.name: item.value for item in self._priorities()}, later)
         group = self._updated(found, wanted) if found else self._created(job, wanted)
-        self._settled[self._key(job)] = (group.metadata.uid, job.metadata.generation, later)
+        self._settled[group_key(job)] = (group.metadata.uid, job.metadata.generation, later)
         return group
 
     def delete(self, job: Job) -> None:
         """Deletes the Job's PodGroup: what comes after a kill is another gang."""
         found = self.find(job)
-        self._settled.pop(self._key(job), None)
+        self._settled.pop(group_key(job), None)
         if found is None:
             return
         delete(self._client, POD_GROUPS, found.metadata)
@@ -64,7 +64,7 @@ class Groups:
 
     def forget(self, job: Job) -> None:
         """The Job is gone."""
-        self._settled.pop(self._key(job), None)
+        self._settled.pop(group_key(job), None)
 
     def _created(self, job: Job, wanted: PodGroup) -> PodGroup:
         try:
@@ -86,7 +86,3 @@ class Groups:
             return found
         patch["metadata"] = {**patch.get("metadata", {}), "uid": found.metadata.uid}
         return self._client.merge_patch(POD_GROUPS, found.metadata.name, patch, found.metadata.namespace)
-
-    @staticmethod
-    def _key(job: Job) -> str:
-        return f"{job.metadata.namespace}/{group_name(job)}"

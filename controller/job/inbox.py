@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterable
 
 from controller.job.request import SYNC, Request
+from muster.api.batch import Job
 
 
 class Inbox:
@@ -15,6 +16,7 @@ class Inbox:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._requests: dict[str, dict[Request, None]] = {}
+        self._gone: dict[str, list[Job]] = {}
 
     def put(self, key: str, request: Request) -> None:
         """Adds a request."""
@@ -22,10 +24,20 @@ class Inbox:
             with self._lock:
                 self._requests.setdefault(key, {})[request] = None
 
-    def take(self, key: str) -> list[Request]:
-        """All requests of the Job; they are the caller's now."""
+    def put_gone(self, job: Job) -> None:
+        """Adds the news that a Job is gone."""
         with self._lock:
-            return list(self._requests.pop(key, ()))
+            self._gone.setdefault(job.metadata.key, []).append(job)
+
+    def take_gone(self, key: str) -> list[Job]:
+        """The Jobs of this key that have gone; they are the caller's now."""
+        with self._lock:
+            return self._gone.pop(key, [])
+
+    def take(self, key: str) -> list[Request]:
+        """All requests of the Job, Commands last and in the order in which they were given; the caller's now."""
+        with self._lock:
+            return sorted(self._requests.pop(key, ()), key=lambda request: request.command_order)
 
     def put_back(self, key: str, requests: Iterable[Request]) -> None:
         """Returns requests that could not be dealt with, before those that came meanwhile."""

@@ -59,6 +59,17 @@ def _hits(pod: Pod, target: Target) -> bool:
     return True
 
 
+def covers(target: Target, request: Request) -> bool:
+    """Whether a restart of the target deals with what this request tells."""
+    if target.kind == "task":
+        return request.task == target.name
+    if target.kind == "partition":
+        return f"{request.task}/{request.partition}" == target.name
+    if target.kind == "pod":
+        return target.name in {request.pod_uid, request.pod}
+    return True
+
+
 def victims(job: Job, pods: Sequence[Pod], effect: Effect, target: Target) -> list[Pod]:
     """The pods that `effect` deletes, given the Job as it is after it entered its phase."""
     if effect is Effect.KILL_TARGET:

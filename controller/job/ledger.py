@@ -1,24 +1,27 @@
 """What this process did to the cluster and its caches do not show yet.
 
 A pass right after a write would otherwise decide on the state before it: create pods twice, or take a deleted PodGroup
-for a living one. An entry goes when the cache shows what it says, or after a while: then the object came and went
-between two lists of the reflector.
+for a living one. What was created is noted until the cache shows it, or for a while: then it came and went between two
+lists of the reflector. What was deleted stays noted for some minutes: the end of a pod may be told late, and must not
+be taken for an eviction.
 """
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from itertools import islice
 
 from msgspec import structs
 
 from muster.api.batch import Job
 from muster.api.core import Pod
-from muster.api.meta import Object
 from muster.api.scheduling import PodGroup
 
 KEPT_S = 30.0
+"""How long something created is believed in that no cache shows."""
+REMEMBERED_S = 300.0
+"""How long our own deletions are remembered: longer than pods take to end, and watches to come back."""
 
-T = TypeVar("T", bound=Object)
+_SWEPT_AT_ONCE = 2
 
 
 class Ledger:
@@ -45,7 +48,16 @@ class Ledger:
     def deleted(self, uid: str) -> None:
         """The deletion of the object with this UID was accepted."""
         with self._lock:
-            self._deleted[uid] = self._clock() + KEPT_S
+            now = self._clock()
+            self._deleted.pop(uid, None)
+            self._deleted[uid] = now + REMEMBERED_S
+            for old, until in list(islice(self._deleted.items(), _SWEPT_AT_ONCE)):  # in the order of their ends
+                if until <= now:
+                    del self._deleted[old]
+
+    def was_deleted(self, uid: str) -> bool:
+        """Whether we deleted the object with this UID, in the last minutes."""
+        return uid in self._deleted
 
     def wrote(self, job: Job) -> None:
         """The API server answered a write with this Job."""
@@ -106,8 +118,6 @@ class Ledger:
                 entries.pop(pod.metadata.name, None)
                 if not entries:
                     del self._pods[owner.uid]
-            if new is None or new.metadata.deletion_timestamp:
-                self._deleted.pop(pod.metadata.uid, None)
 
     def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """A cache shows a change of this PodGroup."""
@@ -115,8 +125,6 @@ class Ledger:
         if group is None:
             return
         with self._lock:
-            if new is None:
-                self._deleted.pop(group.metadata.uid, None)
             _, created = self._groups.get(group.metadata.key, (0.0, None))
             if created and created.metadata.uid == group.metadata.uid:
                 del self._groups[group.metadata.key]
@@ -131,8 +139,11 @@ class Ledger:
             if new is None or (mine and mine.metadata.resource_version == new.metadata.resource_version):
                 self._jobs.pop(job.metadata.key, None)
 
-    def sweep(self) -> None:
-        """Drops deletions that nobody asks about any more."""
+    def forget(self, job_key: str, owner_uid: str, group_key: str) -> None:
+        """The Job is gone: keeps nothing that was created or written for it."""
         with self._lock:
-            now = self._clock()
-            self._deleted = {uid: until for uid, until in self._deleted.items() if now < until}
+            self._pods.pop(owner_uid, None)
+            self._groups.pop(group_key, None)
+            mine = self._jobs.get(job_key)
+            if mine and mine.metadata.uid == owner_uid:
+                del self._jobs[job_key]

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from controller.job.counts import Counts
-from muster.api.batch import JobSpec, Phase, TaskSpec
+from muster.api.batch import FINISHED, JobSpec, Phase, TaskSpec
 
 
 class Action(StrEnum):
@@ -53,7 +53,8 @@ class Outcome(NamedTuple):
 
 
 TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION})
-FINISHED_PHASES: tuple[Phase, ...] = ("Completed", "Failed", "Terminated")
+STOPPED_PHASES = FINISHED | {"Aborted"}
+"""Nothing runs in these."""
 DRAINING: dict[Phase, Phase] = {"Completing": "Completed", "Terminating": "Terminated", "Aborting": "Aborted"}
 DEFAULT_MAX_RETRY = 3
 
@@ -86,7 +87,7 @@ _ROWS: dict[Phase, dict[Action, Step]] = {
     "Terminating": _DRAIN,
     "Aborting": _ABORT,
     "Aborted": _ABORT,
-    **dict.fromkeys(FINISHED_PHASES, _DRAIN),
+    **dict.fromkeys(FINISHED, _DRAIN),
 }
 TABLE: dict[tuple[Phase, Action], Step] = {
     (phase, action): step for phase, row in _ROWS.items() for action, step in row.items()

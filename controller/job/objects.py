@@ -12,13 +12,20 @@ from controller.deletion import delete
 from controller.job.podgroup import owner_of
 from controller.job.volumes import claims
 from controller.plugins.base import Owned, Plugin
-from controller.worker import Retry
 from muster.api.base import Resource
 from muster.api.batch import Job
 from muster.api.meta import Object
 from muster.api.storage import CLAIMS
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, NotFound
+from muster.kube.errors import AlreadyExists, APIError, NotFound
+
+
+class ObjectError(Exception):
+    """An object that the pods need cannot be had for now; `reason` is the event's: PVCError or PluginError."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class Objects:
@@ -29,14 +36,14 @@ class Objects:
         self._settled: dict[str, int] = {}  # UID of a Job → its generation that the objects fit
 
     def ensure(self, job: Job, plugins: Sequence[Plugin]) -> None:
-        """Creates the objects, or brings them up to date after a change of the Job."""
+        """Creates the objects, or brings them up to date after a change of the Job. Raises ObjectError."""
         if self._settled.get(job.metadata.uid) == job.metadata.generation:
             return
         for claim in claims(job):
-            self._ensure(job, Owned(CLAIMS, claim), change=False)
+            self._ensure(job, Owned(CLAIMS, claim), "PVCError", change=False)
         for plugin in plugins:
             for owned in plugin.objects(job):
-                self._ensure(job, owned, change=True)
+                self._ensure(job, owned, "PluginError", change=True)
         self._settled[job.metadata.uid] = job.metadata.generation
 
     def delete(self, job: Job, plugins: Sequence[Plugin]) -> None:
@@ -57,7 +64,20 @@ class Objects:
         """The Job is gone, or at its end."""
         self._settled.pop(job.metadata.uid, None)
 
-    def _ensure(self, job: Job, owned: Owned, *, change: bool) -> None:
+    def _ensure(self, job: Job, owned: Owned, reason: str, *, change: bool) -> None:
+        what = f"{owned.resource.kind} {owned.manifest['metadata']['name']}"
+        try:
+            foreign = self._made(job, owned, change=change)
+        except APIError as error:
+            raise ObjectError(reason, f"{what} cannot be made: {error}") from error
+        if foreign:
+            owner = foreign.metadata.controller
+            whose = f"{owner.kind} {owner.name}" if owner else "nobody"
+            why = f"{what} exists already and belongs to {whose}; delete it, or give the Job another name"
+            raise ObjectError(reason, why)
+
+    def _made(self, job: Job, owned: Owned, *, change: bool) -> Object | None:
+        """Makes or changes the object; gives another one that is in its way."""
         resource, manifest, made_once = owned
         metadata = {
             **manifest["metadata"],
@@ -74,16 +94,13 @@ class Objects:
             except AlreadyExists:
                 found = self._client.get(resource, metadata["name"], metadata["namespace"])
             else:
-                return
+                return None
         owner = found.metadata.controller
         if owner is None or owner.uid != job.metadata.uid:
-            whose = f"{owner.kind} {owner.name}" if owner else "nobody"
-            raise Retry(
-                f"{resource.kind} {metadata['name']} exists already and belongs to {whose}; "
-                "delete it, or give the Job another name"
-            )
+            return found
         if change:
             self._client.apply(resource, content)  # leaves alone what was made once: it does not name it
+        return None
 
     def _find(self, resource: Resource[Any], metadata: Mapping[str, Any]) -> Object | None:
         try:

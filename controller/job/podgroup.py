@@ -23,6 +23,11 @@ def group_name(job: Job) -> str:
     return f"{job.metadata.name}-{job.metadata.uid}"
 
 
+def group_key(job: Job) -> str:
+    """Namespace and name of the Job's PodGroup."""
+    return f"{job.metadata.namespace}/{group_name(job)}"
+
+
 def owner_of(job: Job) -> OwnerReference:
     """The owner reference of everything that belongs to the Job."""
     return OwnerReference(

@@ -34,6 +34,7 @@ class Request:
     group_uid: str = ""
     command: str = ""
     command_uid: str = ""
+    command_order: int = 0
 
 
 SYNC = Request()

@@ -4,14 +4,14 @@ Notes of the controller to itself live in `controlledResources`, where Volcano h
 the UIDs of the last Commands that were carried out, and the timers that no object's timestamp brings back.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import structs, to_builtins
 
 from controller.job.counts import Counts
 from controller.job.kill import UNFINISHED, WHOLE, Target
-from controller.job.machine import FINISHED_PHASES
+from controller.job.machine import STOPPED_PHASES
 from muster.api.batch import Job, JobCondition, JobState, JobStatus, Phase, TaskState
 from muster.api.core import Pod
 from muster.api.gang import gated, later_tasks
@@ -26,8 +26,7 @@ CLAIM_NOTE = "volume-pvc-"
 
 NO_TARGET = Target()
 _COMMANDS_NOTED = 8
-
-STOPPED = frozenset({*FINISHED_PHASES, "Aborted"})
+_SECOND_MS = 1000
 
 
 def moved(status: JobStatus, phase: Phase, reason: str, message: str, now_s: float) -> JobStatus:
@@ -121,16 +120,19 @@ def _noted(status: JobStatus, key: str, value: str) -> dict[str, str]:
 def finished_with_duration(job: Job, status: JobStatus) -> JobStatus:
     """The status with runningDuration, from the Job's creation to its end, once it has stopped; then it stays so."""
     created, ended = parse_time(job.metadata.creation_timestamp), parse_time(status.state.last_transition_time)
-    if status.state.phase not in STOPPED or created is None or ended is None:
+    if status.state.phase not in STOPPED_PHASES or created is None or ended is None:
         return structs.replace(status, running_duration=None)
     return structs.replace(status, running_duration=format_duration(max(0.0, ended - created)))
 
 
 def format_duration(seconds: float) -> str:
-    """Whole seconds as Go writes a duration: 1h2m3s."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes}m{rest}s" if hours else f"{minutes}m{rest}s" if minutes else f"{rest}s"
+    """A duration as Go writes it, to the millisecond: 1h2m3s, 1.5s, 500ms."""
+    milliseconds = round(seconds * 1000)
+    if 0 < milliseconds < _SECOND_MS:
+        return f"{milliseconds}ms"
+    minutes, rest = divmod(milliseconds / _SECOND_MS, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    return f"{hours}h{minutes}m{rest:g}s" if hours else f"{minutes}m{rest:g}s" if minutes else f"{rest:g}s"
 
 
 def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
@@ -160,20 +162,16 @@ def unschedulable(group: PodGroup) -> str | None:
     return None if newest is None or newest.type == "Scheduled" else newest.message or newest.reason
 
 
-def summary(troubles: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """Reason and message for what failed: the first, and how many more there are."""
-    reason, message = troubles[0]
-    return reason, f"{message} (and {len(troubles) - 1} more)" if len(troubles) > 1 else message
-
-
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
-    """Whether the two differ in nothing but counters and words, which may be written a little later."""
-    return (old.state.phase, old.version, old.retry_count, old.controlled_resources) == (
-        new.state.phase,
-        new.version,
-        new.retry_count,
-        new.controlled_resources,
-    )
+    """Whether the two differ in nothing but counters, words and timers, which may be written a little later.
+
+    Timers follow from what happened, which is asked for again when a process starts, until the counters show it.
+    """
+    return _weighty(old) == _weighty(new)
+
+
+def _weighty(status: JobStatus) -> tuple[object, ...]:
+    return status.state.phase, status.version, status.retry_count, _noted(status, TIMERS_NOTE, "")
 
 
 def difference(old: Any, new: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from controller.job.counts import task_of
+from controller.job.events import version_of
 from controller.job.machine import task_minimum
 from muster.api import names
 from muster.api.batch import Job, JobSpec, TaskSpec
@@ -41,15 +42,20 @@ def seats(job: Job) -> list[Seat]:
 def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
     """What to create (only if the gang may start) and what to delete.
 
-    Pods beyond the wanted ones go, and so do those that a kill has marked but not deleted yet. A name whose old pod is
-    still terminating stays taken until that pod is gone.
+    Pods beyond the wanted ones go, and so do those that a kill has marked but not deleted yet, or that were created for
+    an earlier version of the Job by somebody who did not know better. A name whose old pod is still terminating stays
+    taken until that pod is gone.
     """
     wanted = {seat.name: seat for seat in seats(job)}
     delete = [
         pod
         for pod in pods
         if not pod.metadata.deletion_timestamp
-        and (pod.metadata.name not in wanted or names.OUT_OF_SYNC in pod.metadata.annotations)
+        and (
+            pod.metadata.name not in wanted
+            or names.OUT_OF_SYNC in pod.metadata.annotations
+            or (version_of(pod) < job.status.version and not pod.finished)
+        )
     ]
     for pod in pods:
         wanted.pop(pod.metadata.name, None)

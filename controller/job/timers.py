@@ -5,7 +5,7 @@ its version, the policy, and whether what happened is still so. Where an object'
 timer is made again from that object after a restart of the controller; the others are noted in the Job's status.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 import msgspec
@@ -28,6 +28,18 @@ class Timer:
     due_s: float
     request: Request
 
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What happened to whom: a second timer for the same is none."""
+        return self.request.event, self.request.task, self.request.pod, self.request.pod_uid
+
+    def to_ask(self, now_s: float) -> bool:
+        """Whether it is time to ask again: when it is due, or at any time if what happened may be over by then.
+
+        A pod that was pending is the same pod later; one that came back after a failure may have failed again.
+        """
+        return self.due_s <= now_s or self.request.since_s is None
+
 
 def to_note(timers: Iterable[Timer]) -> str:
     """The timers that no object's timestamp brings back, as text; "" if there are none."""
@@ -48,13 +60,16 @@ def from_note(note: str) -> list[Timer]:
         return []
 
 
-def still_true(request: Request, job: Job, pods: Sequence[Pod], group_phase: str) -> bool:
-    """Whether what the event told is so even now. A pod that is back after it failed or was evicted is no failure."""
+def still_true(request: Request, job: Job, pods: Mapping[str, Pod], group_phase: str) -> bool:
+    """Whether what the event told is so even now; `pods` are the Job's, by name.
+
+    A pod that is back after it failed or was evicted is no failure.
+    """
     if job.status.state.phase not in _LIVE:
         return False
     if request.event == event.UNKNOWN:
         return group_phase == "Unknown"
-    here = next((pod for pod in pods if pod.metadata.name == request.pod), None)
+    here = pods.get(request.pod)
     if request.event == event.POD_PENDING:
         same = here is not None and here.metadata.uid == request.pod_uid and not here.metadata.deletion_timestamp
         return same and here is not None and here.status.phase in {"", "Pending"}

@@ -26,7 +26,8 @@ EventName = Literal[
     "JobUpdated", "OutOfSync", "CommandIssued",
 ]  # fmt: skip
 NumaPolicy = Literal["", "none", "best-effort", "restricted", "single-numa-node"]
-FINISHED = frozenset({"Completed", "Failed", "Terminated"})
+FINISHED: frozenset[Phase] = frozenset({"Completed", "Failed", "Terminated"})
+"""Phases that a Job never leaves."""
 
 PodTemplate = Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema": "PodTemplateSpec"})]
 """A pod template exactly as the user wrote it; the CRD carries the API server's own schema for it."""
@@ -105,7 +106,7 @@ class VolumeSpec(Wire):
     mount_path: Annotated[str, Meta(min_length=1, pattern="^[^:]+$")] = ""
     """Where all containers see it; without `:`."""
     volume_claim_name: str = ""
-    """A claim that exists; a name is made up and written back if only `volumeClaim` is set."""
+    """A claim that exists; a name is made up if only `volumeClaim` is set."""
     volume_claim: ClaimSpec | None = None
     """A claim to create; it is deleted with the job."""
 

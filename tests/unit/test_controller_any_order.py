@@ -18,12 +18,11 @@ from simulated_faults import Faults
 
 from controller.job.counts import count
 from controller.job.events import pod_changed, version_of
-from controller.job.machine import FINISHED_PHASES, max_retry
+from controller.job.machine import STOPPED_PHASES, max_retry
 from controller.job.policies import match
-from controller.job.status import STOPPED
 from controller.job.sync import dependencies_ready, seats
 from muster.api.base import Resource
-from muster.api.batch import JOBS, Job
+from muster.api.batch import FINISHED, JOBS, Job
 from muster.api.bus import COMMANDS
 from muster.api.core import PODS, Pod
 
@@ -59,7 +58,7 @@ class History:
             self.wrong.append(f"{key}: retryCount went from {before.retry_count} to {status.retry_count}")
         if status.retry_count > max_retry(new.spec):
             self.wrong.append(f"{key}: restarted {status.retry_count} times, maxRetry is {max_retry(new.spec)}")
-        if before.state.phase in FINISHED_PHASES and status.state.phase != before.state.phase:
+        if before.state.phase in FINISHED and status.state.phase != before.state.phase:
             self.wrong.append(f"{key}: went from {before.state.phase} to {status.state.phase}")
 
     def _pod(self, pod: Pod) -> None:
@@ -115,9 +114,9 @@ def at_rest(cluster: Cluster, job: Job) -> Iterator[str]:
         yield f"{key} ({phase}): taskStatusCount is {status.task_status_count}, there are {counts.tasks}"
     if phase in TRANSIENT:
         yield f"{key} stays {phase or 'without a phase'}: {status}"
-    elif phase in STOPPED and counts.alive:
+    elif phase in STOPPED_PHASES and counts.pending + counts.running + counts.unknown + counts.terminating:
         yield f"{key} is {phase} and has pods that live: {counts}"
-    elif phase not in STOPPED:
+    elif phase not in STOPPED_PHASES:
         ready = {task.name for task in job.spec.tasks if dependencies_ready(job.spec, task, pods)}
         there = {pod.metadata.name for pod in pods}
         wanted = {seat.name for seat in seats(job) if seat.task.name in ready or seat.name in there}

@@ -1,69 +1,15 @@
 """What storms, pauses and restarts of the controller must not do to a Job, on the simulated cluster."""
 
-import random
-from typing import Any
-
 import pytest
-import structlog
 from simulated_cluster import Cluster
-from simulated_faults import Faults
+from simulated_jobs import command, job, pods, submit, trickle, turn
 
 from controller.job.events import unseen_evictions
 from controller.job.request import Request
 from controller.job.timers import MOST_NOTED, Timer, from_note, to_note
 from muster.api.batch import JOBS, Job, JobSpec, JobState, JobStatus, TaskSpec, TaskState
-from muster.api.bus import COMMANDS
 from muster.api.core import PODS, Pod
 from muster.api.meta import ObjectMeta
-
-
-@pytest.fixture
-def cluster() -> Cluster:
-    """A cluster in which nothing fails."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-    chance = random.Random(1)  # noqa: S311 - not a secret
-    return Cluster(chance, Faults(chance, 0.0, 0.0), lambda *_: None)
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Any:
-    """Logs are off during the test only."""
-    yield
-    structlog.reset_defaults()
-
-
-def submit(cluster: Cluster, name: str, replicas: int, *policies: dict[str, Any], **spec: Any) -> Job:
-    """A Job of one task `w`, which runs when this returns."""
-    template = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
-    task = {"name": "w", "replicas": replicas, "template": template}
-    content = {"tasks": [task], "minAvailable": replicas, "maxRetry": 3, "policies": list(policies), **spec}
-    cluster.api.add(JOBS, {"metadata": {"name": name}, "spec": content}, "n")
-    assert cluster.settle()
-    return job(cluster, name)
-
-
-def job(cluster: Cluster, name: str) -> Job:
-    """The Job as it is."""
-    found: Job = cluster.api.find(JOBS, name, "n")
-    return found
-
-
-def pods(cluster: Cluster) -> list[Pod]:
-    """The pods as they are."""
-    return cluster.api.all(PODS)
-
-
-def command(cluster: Cluster, action: str, target: Job) -> None:
-    """Asks for an action and waits until all is quiet."""
-    to = {"apiVersion": JOBS.api_version, "kind": "Job", "name": target.metadata.name, "uid": target.metadata.uid}
-    cluster.api.add(COMMANDS, {"metadata": {"generateName": "c-"}, "action": action, "target": to}, "n")
-    assert cluster.settle()
-
-
-def turn(cluster: Cluster) -> None:
-    """Everything is told and worked on once; no time passes."""
-    cluster.deliver(everything=True)
-    cluster.work(50)
 
 
 def test_a_hundred_failures_at_once_are_one_restart(cluster: Cluster) -> None:
@@ -71,9 +17,7 @@ def test_a_hundred_failures_at_once_are_one_restart(cluster: Cluster) -> None:
     submit(cluster, "j", 100, {"events": ["PodFailed"], "action": "RestartJob"})
     for pod in pods(cluster):
         cluster._phase(pod, "Failed", exit_code=1)
-    for _ in range(20):
-        cluster.deliver()
-        cluster.work(1)
+    trickle(cluster)
     assert cluster.settle()
     status = job(cluster, "j").status
     assert (status.state.phase, status.retry_count, status.version, status.running) == ("Running", 1, 1, 100)
@@ -217,6 +161,7 @@ def counted(phase: str, running: int) -> Job:
         ("Running", 3, 1, ["j-w-1", "j-w-2"]),
         ("Running", 1, 1, []),  # the others were never counted as running
         ("Running", 5, 3, []),  # scaled down since
+        ("Pending", 1, 0, ["j-w-0"]),  # some ran, though not enough
         ("Restarting", 3, 1, []),  # our own doing
     ],
 )

@@ -200,7 +200,9 @@ def test_why_a_job_waits() -> None:
     assert statuses.waiting(group, [])[0] == "Starting"
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (59.9, "59s"), (61, "1m1s"), (3600, "1h0m0s")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (0.5, "500ms"), (1.5, "1.5s"), (59, "59s"), (61, "1m1s"), (3600, "1h0m0s")]
+)
 def test_durations_as_go_writes_them(seconds: float, text: str) -> None:
     """RunningDuration is read by Go clients."""
     assert statuses.format_duration(seconds) == text
@@ -209,18 +211,22 @@ def test_durations_as_go_writes_them(seconds: float, text: str) -> None:
 def test_timers_ask_again() -> None:
     """A pending pod that runs by now, a failed one that is back, and a finished Job make a timer pointless."""
     running = job(state=JobState(phase="Running"))
+
+    def asked(request: Request, *there: Pod, of: Job = running) -> bool:
+        return still_true(request, of, {one.metadata.name: one for one in there}, "")
+
     pending = Request(event="PodPending", pod="j-w-0", pod_uid="j-w-0")
-    assert still_true(pending, running, [pod("j-w-0", "Pending")], "")
-    assert not still_true(pending, running, [pod("j-w-0", "Running")], "")
-    assert not still_true(pending, running, [pod("j-w-0", "Pending", uid="another")], "")
-    assert not still_true(pending, running, [], "")
+    assert asked(pending, pod("j-w-0", "Pending"))
+    assert not asked(pending, pod("j-w-0", "Running"))
+    assert not asked(pending, pod("j-w-0", "Pending", uid="another"))
+    assert not asked(pending)
     failed = Request(event="PodFailed", pod="j-w-0", pod_uid="old")
-    assert still_true(failed, running, [], "")
-    assert still_true(failed, running, [pod("j-w-0", "Pending", uid="new")], "")
-    assert not still_true(failed, running, [pod("j-w-0", uid="new")], "")
-    assert not still_true(failed, job(state=JobState(phase="Aborted")), [], "")
-    assert still_true(Request(event="Unknown"), running, [], "Unknown")
-    assert not still_true(Request(event="Unknown"), running, [], "Running")
+    assert asked(failed)
+    assert asked(failed, pod("j-w-0", "Pending", uid="new"))
+    assert not asked(failed, pod("j-w-0", uid="new"))
+    assert not asked(failed, of=job(state=JobState(phase="Aborted")))
+    assert still_true(Request(event="Unknown"), running, {}, "Unknown")
+    assert not still_true(Request(event="Unknown"), running, {}, "Running")
 
 
 @pytest.mark.parametrize(("text", "value"), [("", 0x811C9DC5), ("a", 0x050C5D7E), ("foobar", 0x31F0B262)])
