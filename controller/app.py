@@ -23,7 +23,6 @@ from controller.podgroups import GROUP_INDEX, PodGroups, group_keys
 from controller.queue import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
 from controller.rendezvous import Rendezvous
 from controller.shards import Shards
-from controller.worker import Retry
 from muster.api.batch import JOBS, Job
 from muster.api.bus import COMMANDS, Command
 from muster.api.core import PODS, PRIORITY_CLASSES, Pod
@@ -74,7 +73,6 @@ class Controller:
         self.rendezvous = Rendezvous(client, self._recorder, pods, clock=clock)
         self.collector = GarbageCollector(client, self._jobs.store, now_s, clock=clock)
         self._leading = threading.Event()
-        self._may_act: Callable[[], bool] = lambda: False
         self._connect()
 
     def start(self) -> None:
@@ -96,7 +94,7 @@ class Controller:
     def lead(self, may_act: Callable[[], bool]) -> None:
         """Starts to work: first on everything that there is, as nobody knows what the last leader left undone.
 
-        `may_act` is asked before each pass over a Job: a process that was frozen may have lost its lease meanwhile.
+        `may_act` is asked before each pass: a process that was frozen may have lost its lease meanwhile.
         """
         self.take_over(may_act)
         for worker in self.workers:
@@ -104,7 +102,8 @@ class Controller:
 
     def take_over(self, may_act: Callable[[], bool]) -> None:
         """`lead` without its threads: fills the lists of things to do."""
-        self._may_act = may_act
+        for worker in self.workers:
+            worker.may_act = may_act
         self._leading.set()
         for reflector, handler in self._handlers:
             for obj in reflector.store.list():
@@ -174,8 +173,6 @@ class Controller:
         return handle
 
     def _process(self, key: str) -> None:
-        if not self._may_act():
-            raise Retry("this process does not lead any more")
         self._reconciler.process(key)
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:

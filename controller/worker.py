@@ -20,7 +20,10 @@ class Retry(Exception):  # noqa: N818 - not an error of ours: something outside 
 
 
 class Worker:
-    """One work queue with one thread; `process` is called with one key after the other."""
+    """One work queue with one thread; `process` is called with one key after the other.
+
+    `may_act` is asked before each pass: a process that was frozen may have lost its lease meanwhile.
+    """
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class Worker:
         self.name = name
         self.queue: WorkQueue[str] = WorkQueue(clock, max_delay_s=_LONGEST_DELAY_S, name=queue)
         self._process = process
+        self.may_act: Callable[[], bool] = lambda: True
         self._thread = threading.Thread(target=self._run, name=queue or name, daemon=True)
 
     def start(self) -> None:
@@ -52,10 +56,15 @@ class Worker:
             RECONCILES.labels(self.name, result).inc()
             RECONCILE_SECONDS.labels(self.name).observe(time.perf_counter() - started)
 
+    def _pass(self, key: str) -> None:
+        if not self.may_act():
+            raise Retry("this process does not lead any more")
+        self._process(key)
+
     def once(self, key: str) -> str:
         """One pass over a key that the queue gave; says how it ended. Whatever goes wrong must not end the thread."""
         try:
-            self._process(key)
+            self._pass(key)
         except (Retry, APIError) as error:
             # A conflict only means that the cache was behind; it is not worth a line.
             if not isinstance(error, Conflict):

@@ -17,7 +17,7 @@ from muster.api.core import Pod
 
 MOST_NOTED = 100
 """Timers noted per Job, the first that are due: what a hundred pods' evictions lead to covers those of more."""
-_LIVE = frozenset({"Pending", "Running", "Restarting"})
+_ACTING = frozenset({"Pending", "Running", "Restarting"})
 _DEFAULTS = asdict(SYNC)
 
 
@@ -65,7 +65,7 @@ def still_true(request: Request, job: Job, pods: Mapping[str, Pod], group_phase:
 
     A pod that is back after it failed or was evicted is no failure.
     """
-    if job.status.state.phase not in _LIVE:
+    if job.status.state.phase not in _ACTING:
         return False
     if request.event == event.UNKNOWN:
         return group_phase == "Unknown"

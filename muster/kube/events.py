@@ -125,6 +125,10 @@ class Recorder:
                 self._writing = True
             try:
                 self._deliver(key, pending)
+            except Exception:
+                # Whatever is wrong with one event must not keep all others from being written.
+                EVENTS_DROPPED.labels("not written").inc()
+                log.exception("event dropped by a defect", object=f"{key.kind} {key.namespace}/{key.name}")
             finally:
                 with self._changed:
                     self._writing = False

@@ -110,6 +110,11 @@ def test_a_recorder_never_fails_its_caller(client: Client, recorder: Recorder, n
     assert recorder.flush(10)
     (event,) = client.list(EVENTS, namespace)
     assert event.message == "x" * 1024
+    about.metadata.uid = object()  # type: ignore[assignment]  # nothing that can be sent
+    recorder.event(about, "Normal", "Odd", "a defect")
+    recorder.event(client.get(CONFIG_MAPS, "a", namespace), "Normal", "After", "the thread lives")
+    assert recorder.flush(10)
+    assert "the thread lives" in {event.message for event in client.list(EVENTS, namespace)}
     full = Recorder(client, "muster-test")
     for number in range(2000):
         full.event(about, "Normal", "Flood", str(number))
