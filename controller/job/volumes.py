@@ -8,6 +8,7 @@ import hashlib
 from typing import Any
 
 from controller.job.pods import Manifest
+from controller.plugins.base import add_volume
 from muster.api.batch import Job, VolumeSpec
 
 _DIGEST_CHARS = 12
@@ -29,15 +30,14 @@ def claim_names(job: Job) -> list[str]:
 
 
 def mount(job: Job, manifest: Manifest) -> None:
-    """Adds the volumes to a pod, each claim once, and mounts them in its containers; changed in place."""
-    spec = manifest["spec"]
+    """Adds the volumes to a pod, each claim once, and mounts them in its containers; changed in place.
+
+    A container that mounts something of its own at the same place keeps that.
+    """
     for claim, path in {claim_name(job, volume): volume.mount_path for volume in reversed(job.spec.volumes)}.items():
         name = f"{job.metadata.name[:_LONGEST_PREFIX_CHARS]}-{_digest(claim)}"
         source: dict[str, Any] = {"name": name, "persistentVolumeClaim": {"claimName": claim}}
-        spec["volumes"] = [*(spec.get("volumes") or []), source]
-        for container in spec.get("containers") or []:
-            mounted = {"name": name, "mountPath": path}
-            container["volumeMounts"] = [*(container.get("volumeMounts") or []), mounted]
+        add_volume(manifest, source, path=path, init=False)
 
 
 def claim_name(job: Job, volume: VolumeSpec) -> str:

@@ -64,12 +64,32 @@ def add_port(container: Manifest, name: str, port: int) -> None:
         ports.append({"name": name, "containerPort": port, "protocol": "TCP"})
 
 
-def add_volume(manifest: Manifest, volume: Manifest, *, path: str, sub_path: str = "") -> None:
-    """Adds a volume, and mounts it in every container that has nothing at that path."""
+def open_port(manifest: Manifest, name: str, port: int, *, init: bool = False) -> None:
+    """Opens a port in every container, with `init` in the init containers too.
+
+    On the node's own network a port can be taken once: there the first container opens it, unless some container does.
+    """
+    opening = containers(manifest, init=init)
+    if manifest["spec"].get("hostNetwork"):
+        first, *others = containers(manifest, init=False)
+        taken = any(each.get("containerPort") == port for other in others for each in other.get("ports") or [])
+        opening = [] if taken else [first]
+    for container in opening:
+        add_port(container, name, port)
+
+
+def add_volume(manifest: Manifest, volume: Manifest, *, path: str, sub_path: str = "", init: bool = True) -> None:
+    """Adds a volume, and mounts it in every container that has nothing at that path.
+
+    Where the template has a volume of that name, it is the user's, and everything stays as it is.
+    """
     spec = manifest["spec"]
-    spec["volumes"] = [*(spec.get("volumes") or []), volume]
+    volumes = spec.get("volumes") or []
+    if any(other.get("name") == volume["name"] for other in volumes):
+        return
+    spec["volumes"] = [*volumes, volume]
     mount = {"name": volume["name"], "mountPath": path, **({"subPath": sub_path} if sub_path else {})}
-    for container in containers(manifest):
+    for container in containers(manifest, init=init):
         mounts = list(container.get("volumeMounts") or [])
         if all(str(other.get("mountPath", "")).rstrip("/") != path.rstrip("/") for other in mounts):
             container["volumeMounts"] = [*mounts, mount]

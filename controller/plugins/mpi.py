@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from controller.job.pods import Manifest
 from controller.job.sync import Seat
-from controller.plugins.base import Owned, PluginError, add_env, add_port, containers, fits_env
+from controller.plugins.base import Owned, PluginError, add_env, containers, fits_env, open_port
 from controller.plugins.svc import MOUNT_PATH
 from muster.api.batch import Job
 from muster.runtime.job_env import MPI_HOST, mpi_hosts
@@ -33,8 +33,8 @@ class MPI:
         More workers than fit in a variable are in the file that svc writes: `mpiexec --hostfile` takes it.
         """
         hosts = self._workers(job) if seat.task.name == self._flags["master"] else ""
+        open_port(manifest, PORT_NAME, self._flags["port"], init=True)
         for container in containers(manifest):
-            add_port(container, PORT_NAME, self._flags["port"])
             if hosts and fits_env(MPI_HOST, hosts):
                 add_env(container, [{"name": MPI_HOST, "value": hosts}])
             elif hosts:

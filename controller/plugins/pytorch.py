@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from controller.job.pods import Manifest
 from controller.job.sync import Seat
-from controller.plugins.base import Owned, add_env, add_port, containers
+from controller.plugins.base import Owned, add_env, containers, open_port
 from muster.api.batch import Job
-from muster.runtime.job_env import pytorch, pytorch_master
+from muster.runtime.job_env import pytorch
 from muster.runtime.job_plugins import flags
 
 PORT_NAME = "pytorchjob-port"
+WAIT_NAME = "wait-for-master"
 
 
 class PyTorch:
@@ -28,21 +29,21 @@ class PyTorch:
         variables = pytorch(job, self._flags, seat.task.name, seat.index)
         if not variables:
             return
+        open_port(manifest, PORT_NAME, self._flags["port"])
         for container in containers(manifest, init=False):
-            add_port(container, PORT_NAME, self._flags["port"])
             add_env(container, [{"name": name, "value": value} for name, value in variables.items()])
         if self._flags["wait-master-enabled"] and seat.task.name == self._flags["worker"]:
-            spec = manifest["spec"]
-            spec["initContainers"] = [*(spec.get("initContainers") or []), self._wait(pytorch_master(job, self._flags))]
+            self._wait(manifest, variables["MASTER_ADDR"])
 
-    def _wait(self, address: str) -> Manifest:
+    def _wait(self, manifest: Manifest, address: str) -> None:
+        """Adds an init container that waits for the master, unless the template has one of its name."""
+        waiting = manifest["spec"].get("initContainers") or []
+        if any(container.get("name") == WAIT_NAME for container in waiting):
+            return
         port, timeout_s = self._flags["port"], self._flags["wait-master-timeout"]
         script = (
             f"for i in $(seq {timeout_s}); do nc -z -w 1 {address} {port} && exit 0; sleep 1; done; "
             f"echo the master {address}:{port} did not answer within {timeout_s} s; exit 1"
         )
-        return {
-            "name": "wait-for-master",
-            "image": self._flags["wait-master-image"],
-            "command": ["sh", "-c", script],
-        }
+        container = {"name": WAIT_NAME, "image": self._flags["wait-master-image"], "command": ["sh", "-c", script]}
+        manifest["spec"]["initContainers"] = [*waiting, container]

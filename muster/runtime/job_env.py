@@ -9,17 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.api.batch import Job
-from muster.runtime.job_hosts import pod_name, task_hosts
+from muster.runtime.job_hosts import task_hosts
 
 TF_CONFIG = "TF_CONFIG"
 TF_ROLES = ("ps", "worker", "chief", "evaluator")
 """Flags of plugin tensorflow that name tasks, in the order that the cluster lists them."""
 MPI_HOST = "MPI_HOST"
-
-
-def pytorch_master(job: Job, flags: Mapping[str, Any]) -> str:
-    """The host name of rank 0."""
-    return f"{pod_name(job.metadata.name, flags['master'], 0)}.{job.metadata.name}"
 
 
 def pytorch(job: Job, flags: Mapping[str, Any], task: str, index: int) -> dict[str, str]:
@@ -28,13 +23,14 @@ def pytorch(job: Job, flags: Mapping[str, Any], task: str, index: int) -> dict[s
     Empty for a Job without a master task, which the plugin leaves alone.
     """
     master, worker = flags["master"], flags["worker"]
-    replicas = {each.name: each.replicas for each in job.spec.tasks}
-    if master not in replicas:
+    tasks = {each.name: each for each in job.spec.tasks}
+    if master not in tasks:
         return {}
+    workers = tasks[worker].replicas if worker in tasks else 0
     variables = {
-        "MASTER_ADDR": pytorch_master(job, flags),
+        "MASTER_ADDR": next(iter(task_hosts(job, tasks[master])), ""),
         "MASTER_PORT": str(flags["port"]),
-        "WORLD_SIZE": str(replicas[master] + replicas.get(worker, 0)),
+        "WORLD_SIZE": str(tasks[master].replicas + workers),
     }
     if task == master:
         variables["RANK"] = "0"

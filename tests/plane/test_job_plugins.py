@@ -108,6 +108,37 @@ def test_all_plugins_together(story: Story, namespace: str, wait_for: WaitFor) -
     assert annotations["hccl/rankIndex"] == "2"
 
 
+def test_pods_on_the_network_of_the_node_with_two_containers(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """The API server takes them: each port is opened once; and each pod has a node of its own."""
+    tasks = [task("master", 1, containers=["main", "side"]), task("worker", 2, containers=["main", "side"])]
+    for one in tasks:
+        one["template"]["spec"] |= {"hostNetwork": True, "initContainers": [{"name": "init", "image": "none"}]}
+    plugins: dict[str, list[str]] = {"mpi": [], "pytorch": ["--wait-master-enabled=true"], "env": []}
+    story.create(job("j", namespace, *tasks, plugins=plugins))
+    wait_for(lambda: story.phase("j") == "Running")
+    pods = story.client.list(PODS, namespace)
+    assert len({pod.spec.node_name for pod in pods}) == 3
+    assert story.job("j").spec.tasks[0].template["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+
+
+def test_what_the_template_has_already_stays(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """Mounts, volumes and init containers that a plugin or a volume of the Job would add a second time."""
+    worker = task("worker", 1)
+    spec = worker["template"]["spec"]
+    spec["volumes"] = [{"name": "j-svc", "emptyDir": {}}, {"name": "scratch", "emptyDir": {}}]
+    spec["containers"][0]["volumeMounts"] = [{"name": "scratch", "mountPath": "/data"}]
+    spec["initContainers"] = [{"name": "wait-for-master", "image": "none"}]
+    volumes = [{"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}]
+    claim = volumes[0]["volumeClaim"]
+    claim |= {"resources": {"requests": {"storage": "1Gi"}}}  # type: ignore[operator]  # a mapping
+    plugins = {"pytorch": ["--wait-master-enabled=true"]}
+    story.create(job("j", namespace, task("master", 1), worker, plugins=plugins, volumes=volumes))
+    wait_for(lambda: len(story.alive()) == 2, what="both pods to be created")
+    pod = story.client.get(RAW_PODS, "j-worker-0", namespace)["spec"]
+    mounts = {each["mountPath"]: each["name"] for each in pod["containers"][0]["volumeMounts"]}
+    assert mounts["/data"] == "scratch"
+
+
 def test_unknown_flags_are_warnings(plane: Plane, story: Story, namespace: str) -> None:
     """Kubectl shows which flags there are, and creates the Job."""
     manifest = json.dumps(job("j", namespace, task("w", 1), plugins={"ssh": ["--no-root"], "svc": []}))

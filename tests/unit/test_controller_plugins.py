@@ -156,3 +156,41 @@ def test_every_built_in_plugin_has_its_flags() -> None:
 def test_flags(arguments: list[str], value: int) -> None:
     """Both spellings of Go's flags; a value that does not fit leaves the default."""
     assert flags(arguments, {"n": 1}) == {"n": value}
+
+
+def test_volumes_and_containers_of_the_user_keep_their_names() -> None:
+    """An API server refuses two of one name: the template's own stays, and nothing of ours is mounted."""
+    of = job(svc=[], pytorch=["--wait-master-enabled=true"])
+    spec = of.spec.tasks[1].template["spec"]
+    spec["volumes"] = [{"name": "j-svc", "emptyDir": {}}]
+    spec["initContainers"] = [{"name": "wait-for-master", "command": ["mine"]}]
+    made = shaped(of, 1, 0)
+    assert made["volumes"] == [{"name": "j-svc", "emptyDir": {}}]
+    assert "volumeMounts" not in made["containers"][0]
+    assert [one["command"] for one in made["initContainers"]] == [["mine"]]
+
+
+def test_names_that_the_template_gives() -> None:
+    """Every plugin sends the workers to the name that the master has."""
+    of = job(svc=[], ssh=[], pytorch=["--wait-master-enabled=true"])
+    of.spec.tasks[0].template = {"spec": {"containers": [{"name": "main"}], "hostname": "boss", "subdomain": "net"}}
+    worker = shaped(of, 1, 0)
+    assert env(worker["containers"][0])["MASTER_ADDR"] == "boss.net"
+    assert "nc -z -w 1 boss.net 23456" in worker["initContainers"][-1]["command"][-1]
+    assert hosts_data(of)["master.host"] == "boss.net"
+    master = shaped(of, 0, 0)
+    assert (master["hostname"], master["subdomain"]) == ("boss", "net")
+
+
+@pytest.mark.parametrize("open_already", [False, True])
+def test_a_port_of_the_node_is_opened_once(open_already: bool) -> None:  # noqa: FBT001 - a parameter of a table
+    """With hostNetwork two containers with one port are refused."""
+    of = job(svc=[], ssh=[], mpi=[], pytorch=[])
+    opened = {"ports": [{"containerPort": 22}, {"containerPort": 23456}]} if open_already else {}
+    containers = [{"name": "main"}, {"name": "side", **opened}]
+    of.spec.tasks[0].template = {"spec": {"containers": containers, "initContainers": [{"name": "i"}]}}
+    of.spec.tasks[0].template["spec"]["hostNetwork"] = True
+    spec = shaped(of, 0, 0)
+    ports = [[port["containerPort"] for port in one.get("ports", [])] for one in spec["containers"]]
+    assert ports == ([[], [22, 23456]] if open_already else [[23456, 22], []])
+    assert "ports" not in spec["initContainers"][0]
