@@ -1,6 +1,6 @@
 """JSON patches (RFC 6902) built operation by operation, which is hundreds of times cheaper than comparing documents."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -28,6 +28,19 @@ def _step(part: Part) -> str:
     return "/" + str(part).replace("~", "~0").replace("/", "~1")
 
 
+def find(document: Any, path: Collection[Part]) -> Any:
+    """The value at a path; None where there is none."""
+    value = document
+    for part in path:
+        if isinstance(value, dict):
+            value = value.get(str(part))
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            return None
+    return value
+
+
 class Patch:
     """Operations on one document, which stays as it is. Missing parents are added; null counts as missing.
 
@@ -48,7 +61,7 @@ class Patch:
 
     def append(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
         """Adds an element at the end of a list, which is made when it is missing."""
-        if path in self._made or self._find(path) is not None:
+        if path in self._made or find(self._document, path) is not None:
             self._add((*path, "-"), value, why)
         else:
             self.set(*path, value=[value], why=why)
@@ -56,21 +69,10 @@ class Patch:
 
     def _parent(self, path: tuple[Part, ...], why: Why) -> None:
         """Makes the maps above a member."""
-        if not path or path in self._made or self._find(path) is not None:
+        if not path or path in self._made or find(self._document, path) is not None:
             return
         self.set(*path, value={}, why=why)
         self._made.add(path)
-
-    def _find(self, path: tuple[Part, ...]) -> Any:
-        value: Any = self._document
-        for part in path:
-            if isinstance(value, dict):
-                value = value.get(str(part))
-            elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-                value = value[part]
-            else:
-                return None
-        return value
 
     def _add(self, path: tuple[Part, ...], value: Any, why: Why) -> None:
         self.reasons.append(why)

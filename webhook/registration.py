@@ -92,7 +92,7 @@ _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
 # Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here. No pod is in
 # two entries. The one by namespace comes last: its patch adds the label that the first one selects.
 _MUTATING = (
-    _Entry("jobs.batch-volcano-sh", "/mutate/job", _VOLCANO_BATCH, "jobs"),
+    _Entry("jobs.batch-volcano-sh", "/mutate/job", _VOLCANO_BATCH, "jobs", _CHANGES),
     _Entry("podgroups", "/mutate/podgroup", _VOLCANO_SCHEDULING, "podgroups", conditions=_IS_A_USERS),
     _Entry("queues", "/mutate/queue", _VOLCANO_SCHEDULING, "queues"),
     _trainer("mutate", "trainjob"),

@@ -1,12 +1,15 @@
 """Defaults of a Volcano Job are written down once, and change nothing that the user wrote."""
 
+import copy
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from webhook_world import JSON, apply, request, task, vcjob
 
 from webhook.mutate.job import reviewer
+from webhook.validate.canonical import same
 
 
 def defaulted(job: JSON) -> JSON:
@@ -90,3 +93,100 @@ def test_defaults_are_idempotent_and_lose_nothing(tasks: list[Any], plugins: JSO
         assert {**after.get("template", {})}.get("metadata") == before.get("template", {}).get("metadata")
         assert before.get("minAvailable") in {None, after["minAvailable"]}
     assert {name: once["spec"]["plugins"][name] for name in plugins} == plugins
+
+
+MANIFEST = vcjob(
+    {"replicas": 2, "template": {"spec": {"hostNetwork": True, "containers": [{"name": "main"}]}}},
+    {"name": "b", "replicas": 3},
+    plugins={"mpi": ["--master=b"]},
+)
+
+
+def applied(manifest: JSON, old: JSON, *, marks: bool = False, **kept: Any) -> JSON:
+    """The manifest after the mutation, as an update of `old`; `kept` are fields of its spec that the client kept."""
+    update = {**manifest, "spec": {**manifest["spec"], **kept}}
+    return apply(update, reviewer(marks=marks)(request(update, "UPDATE", old)).patch)
+
+
+def test_a_manifest_can_replace_what_was_made_of_it() -> None:
+    """Everything that creation had added is there again, markers too."""
+    for marks in (False, True):
+        old = apply(MANIFEST, reviewer(marks=marks)(request(MANIFEST)).patch)
+        assert applied(MANIFEST, old, marks=marks) == old
+
+
+def test_an_update_that_leaves_nothing_out_is_not_touched() -> None:
+    """A label, a status, or the same spec in other words: no patch, also for Jobs made before there were defaults."""
+    old = vcjob(task(maxRetry=0))
+    new = {**vcjob(task()), "metadata": {"name": "train", "labels": {"a": "b"}}}
+    assert reviewer(marks=True)(request(new, "UPDATE", old)).outcome == "allowed"
+
+
+def test_what_the_old_job_lacks_is_not_added() -> None:
+    """A Job made before something became a default stays without it; a change of another field is no occasion."""
+    old = vcjob(task(replicas=3))
+    assert applied(vcjob(task(replicas=4)), old, marks=True)["spec"] == vcjob(task(replicas=4))["spec"]
+
+
+def test_minimums_follow_the_replicas_that_are_applied() -> None:
+    """A task that leaves its minimum out needs all of its pods; so does the Job, if the client left that out, too."""
+    old = defaulted(MANIFEST)
+    more = copy.deepcopy(MANIFEST)
+    more["spec"]["tasks"][1]["replicas"] = 7
+    spec = applied(more, old)["spec"]
+    assert ([task["minAvailable"] for task in spec["tasks"]], spec["minAvailable"]) == ([2, 7], 9)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "given", "minimum"),
+    [(7, 5, 5), (1, 5, 3), (1, 4, 4), (7, 0, 0), (1, 1, 1)],
+    ids=["kept", "could not be met", "explicit and too much", "explicit zero", "explicit"],
+)
+def test_the_minimum_of_an_update(replicas: int, given: int, minimum: int) -> None:
+    """It stays as it comes; only the sum that a client kept goes down with the tasks."""
+    new = copy.deepcopy(MANIFEST)
+    new["spec"]["tasks"][1]["replicas"] = replicas
+    assert applied(new, defaulted(MANIFEST), minAvailable=given)["spec"]["minAvailable"] == minimum
+
+
+def test_a_minimum_that_tasks_state_is_theirs() -> None:
+    """Nobody who writes all minimums gets others: too large a sum is refused, not made smaller."""
+    old = vcjob(task(replicas=3, minAvailable=3), minAvailable=3)
+    new = vcjob(task(replicas=2, minAvailable=2), minAvailable=3)
+    assert applied(new, old)["spec"]["minAvailable"] == 3
+
+
+def test_templates_that_did_not_change_are_left_alone() -> None:
+    """Creation would mark this container today; a template that did change gets that, as far as the old one had it."""
+    limits = {"limits": {"cpu": "1"}}
+    marked = {"limits": {"cpu": "1", "muster.dev/member": "1"}}
+    old = vcjob(task(template={"spec": {"containers": [{"name": "a", "resources": marked}]}}), maxRetry=1)
+    same_template = {"spec": {"containers": [{"name": "a", "resources": {"limits": {**marked["limits"], "cpu": 1}}}]}}
+    assert "maxRetry" not in applied(vcjob(task(template=same_template)), old, marks=True)["spec"]["tasks"][0]
+    assert applied(vcjob(task(template=same_template), maxRetry=1, minAvailable=1), old, marks=True)["spec"][
+        "tasks"
+    ] == [task(template=same_template)]
+    other = vcjob(task(template={"spec": {"containers": [{"name": "a", "resources": limits}]}}), maxRetry=1)
+    [after] = applied(other, old, marks=True)["spec"]["tasks"]
+    assert after["template"]["spec"]["containers"][0]["resources"] == marked
+
+
+def test_malformed_updates_pass_unchanged() -> None:
+    """Whatever is wrong with the new or the old object is not ours to say."""
+    for new, old in ((vcjob({"replicas": "two"}), vcjob()), (vcjob(), {"spec": {"tasks": 7}}), (vcjob(), {})):
+        assert not reviewer()(request(new, "UPDATE", old)).errors
+    leaving = {**vcjob(task()), "metadata": {"name": "train", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert reviewer()(request(leaving, "UPDATE", defaulted(vcjob()))).outcome == "allowed"
+
+
+@given(TASKS, TASKS, st.integers(0, 3))
+def test_applying_again_changes_nothing(tasks: list[Any], others: list[Any], minimum: int) -> None:
+    """Any manifest can follow itself, also after another one, and the counts that it gives stay."""
+    job = vcjob(*tasks, minAvailable=minimum)
+    once = defaulted(job)
+    if minimum:
+        assert same(applied(job, once), once)
+    after = applied(vcjob(*others), once)
+    for said, stored in zip(others, after["spec"]["tasks"], strict=True):
+        kept = {key: value for key, value in said.items() if key in {"replicas", "minAvailable"}}
+        assert {**stored, **kept} == stored

@@ -8,9 +8,11 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import PodSpec
+from webhook.mutate.again import Again
 from webhook.mutate.mark import mark
-from webhook.patch import Operation, Patch, Why
+from webhook.patch import Operation, Patch, Why, find
 from webhook.review import Handler, MalformedError, Verdict, generic
+from webhook.validate.canonical import same
 
 DEFAULT_MAX_RETRY = 3
 _DEFAULT = Why("left out", "default")
@@ -19,7 +21,10 @@ NEEDS_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
 
 
 def reviewer(*, marks: bool = False) -> Handler:
-    """The handler for Volcano Jobs, on CREATE: defaults, and with `marks` markers of the pods that Muster places.
+    """The handler for Volcano Jobs: defaults, and with `marks` markers of the pods that Muster places.
+
+    On CREATE whatever is missing is added; on UPDATE what creation had added and the update leaves out, since
+    `kubectl apply` and `replace` send lists as the user wrote them. So a manifest can be applied again.
 
     An object that does not have a Job's shape is let through unchanged: the API server checks it against the CRD's
     schema next and names every wrong field, which is more than we could.
@@ -28,8 +33,11 @@ def reviewer(*, marks: bool = False) -> Handler:
     def review(request: AdmissionRequest) -> Verdict:
         try:
             document = generic(request.object)
-            job = msgspec.convert(_with_names(document), Job)
-            patch = defaulted(job, document)
+            job = _read(document)
+            old = generic(request.old_object) if request.operation == "UPDATE" else None
+            if old is not None and (job.metadata.deletion_timestamp or same(old, document)):
+                return Verdict()
+            patch = defaulted(job, document, old)
             if marks:
                 _mark(job, patch)
         except (MalformedError, msgspec.ValidationError):
@@ -37,6 +45,10 @@ def reviewer(*, marks: bool = False) -> Handler:
         return Verdict(patch=patch.operations, reasons=patch.reasons)
 
     return review
+
+
+def _read(document: dict[str, Any]) -> Job:
+    return msgspec.convert(_with_names(document), Job)
 
 
 def _mark(job: Job, patch: Patch) -> None:
@@ -65,9 +77,9 @@ def defaults(job: Job, document: dict[str, Any]) -> list[Operation]:
     return defaulted(job, document).operations
 
 
-def defaulted(job: Job, document: dict[str, Any]) -> Patch:
-    """What is missing, written down; without operations when nothing is."""
-    patch = Patch(document)
+def defaulted(job: Job, document: dict[str, Any], old: dict[str, Any] | None = None) -> Patch:
+    """What is missing, written down; without operations when nothing is. `old` is what an update replaces."""
+    patch = Patch(document) if old is None else Again(document, old)
     spec = job.spec
     if not spec.queue:
         patch.set("spec", "queue", value=names.DEFAULT_QUEUE, why=_DEFAULT)
@@ -77,12 +89,32 @@ def defaulted(job: Job, document: dict[str, Any]) -> Patch:
         patch.set("spec", "maxRetry", value=DEFAULT_MAX_RETRY, why=_DEFAULT)
     for index, task in enumerate(spec.tasks):
         _default_task(patch, index, task)
-    total = sum(minimum(task) for task in spec.tasks)
-    if not spec.min_available and total:
+    total = _minimum_of_all(job)
+    left_out = not spec.min_available if old is None else _leaves_minimum(job, document, old)
+    if left_out and total:
         patch.set("spec", "minAvailable", value=total, why=Why("the sum over the tasks", "default"))
     for plugin, arguments in _implied_plugins(spec.plugins).items():
         patch.set("spec", "plugins", plugin, value=arguments, why=_IMPLIED)
     return patch
+
+
+def _leaves_minimum(job: Job, document: dict[str, Any], old: dict[str, Any]) -> bool:
+    """Whether an update leaves the Job's minimum to us. Any that it gives is kept, also 0, with one exception.
+
+    `kubectl apply` keeps a minimum that its manifest does not have. When that was the sum over the tasks, and the
+    tasks, whose minimums are left out too, have become less, it could not be met any more: it follows them.
+    """
+    given = find(document, ("spec", "minAvailable"))
+    if given is None:
+        return True
+    left_out = any(task.min_available is None for task in job.spec.tasks)
+    before = _read(old)
+    kept = given == before.spec.min_available == _minimum_of_all(before)
+    return left_out and kept and given > _minimum_of_all(job)
+
+
+def _minimum_of_all(job: Job) -> int:
+    return sum(minimum(task) for task in job.spec.tasks)
 
 
 def minimum(task: TaskSpec) -> int:

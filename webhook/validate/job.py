@@ -14,6 +14,7 @@ from muster.runtime.workload import template_of
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode, generic
 from webhook.trial import Trials
+from webhook.validate.canonical import same
 from webhook.validate.disruption import check_amounts, check_one_of_two
 from webhook.validate.job_frameworks import check_frameworks
 from webhook.validate.job_names import check_names
@@ -49,7 +50,7 @@ def reviewer(queues: Queues, framework: Framework, trials: Trials | None = None)
 
 def _review_update(request: AdmissionRequest, job: Job) -> Verdict:
     old, new = generic(request.old_object), generic(request.object)
-    if job.metadata.deletion_timestamp or old.get("spec") == new.get("spec"):
+    if job.metadata.deletion_timestamp or same(old, new):
         return Verdict()  # only metadata: nothing of ours, and a Job must be able to go away
     return Verdict(errors=[*check_update(old, new), *_check_counts(job), *_check_shape(job), *check_names(job)])
 

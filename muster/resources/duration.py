@@ -1,0 +1,29 @@
+"""Durations as Go writes them ("1h30m", "0.5s"), which is how Kubernetes' clients write them, too."""
+
+import re
+
+_NS = 10**9
+_UNIT_NS = {"h": 3600 * _NS, "m": 60 * _NS, "s": _NS, "ms": 10**6, "us": 10**3, "µs": 10**3, "ns": 1}
+_LONGEST_NS = 2**63 - 1  # Go's clients cannot read more, some 292 years
+_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ms|us|µs|ns|h|m|s)")
+_DURATION = re.compile(r"\+?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ms|us|µs|ns|h|m|s))+)")
+
+
+def parse_duration_ns(text: str) -> int:
+    """A duration in whole nanoseconds; the same ones for every way to write it. ValueError says how to write one.
+
+    Negative durations, which Go and the schema know, are refused: nobody can wait for less than no time.
+    """
+    if not _DURATION.fullmatch(text):
+        raise ValueError(f"{text!r} is not a duration; write it like 30s, 5m or 1h30m")
+    total = 0
+    for whole, part, unit in _PART.findall(text):
+        total += int(whole or 0) * _UNIT_NS[unit] + int(part or 0) * _UNIT_NS[unit] // 10 ** len(part)
+    if total > _LONGEST_NS:
+        raise ValueError(f"{text!r} is longer than any duration can be; write it like 30s, 5m or 1h30m")
+    return total
+
+
+def parse_duration_s(text: str) -> float:
+    """The same in seconds."""
+    return parse_duration_ns(text) / _NS

@@ -1,0 +1,99 @@
+"""The spec of a Volcano Job in one form, whoever wrote it, so that two specs can be compared by what they mean.
+
+A client with types (Go, Java) that reads a Job and writes it back writes other JSON: it leaves out false, "" and 0,
+adds empty structures, and has its own way to write amounts and durations. None of that is a change.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from muster.resources.duration import parse_duration_ns
+from muster.resources.quantity import parse
+
+PLUGINS = "plugins"
+TEXTS = frozenset(
+    {"labels", "annotations", "nodeSelector", "matchLabels", "options", "volumeAttributes", "userAnnotations"}
+)
+"""Maps whose keys and values are the user's own words."""
+AMOUNTS = frozenset({"limits", "requests", "overhead", "capacity"})
+"""Maps from resources to quantities."""
+
+_DIVISOR = "divisor"
+_QUANTITIES = frozenset({"sizeLimit", _DIVISOR})
+_DURATIONS = frozenset({"timeout", "runningEstimate"})
+_MEAN_NOTHING_EMPTY = TEXTS | AMOUNTS | {PLUGINS, "resources", "metadata", "spec", "template"}
+"""Elsewhere `{}` says something: `emptyDir: {}` is a volume, `namespaceSelector: {}` means all namespaces."""
+_MEAN_SOMETHING_ZERO = frozenset(
+    {
+        # Not false unless somebody says so, or false against what the pod says:
+        "allowPrivilegeEscalation", "automountServiceAccountToken", "enableServiceLinks", "hostProcess", "hostUsers",
+        "runAsNonRoot",
+        # 0 is a user, a group, a mode, a device, a tier, a priority, an exit code, or at once:
+        "runAsUser", "runAsGroup", "fsGroup", "defaultMode", "mode", "lun", "highestTierAllowed", "priority",
+        "exitCode", "tolerationSeconds", "terminationGracePeriodSeconds", "ttlSecondsAfterFinished", "minAvailable",
+        # "" is no class rather than the default one, and no host name:
+        "storageClassName", "volumeAttributesClassName", "hostnameOverride",
+    }
+)  # fmt: skip
+"""Where false, 0 and "" are not the same as nothing: pointers in Go, which clients write as they found them."""
+
+
+def canonical(spec: Any) -> dict[str, Any]:
+    """The spec of a Job, or a part of it, in its one form, as a new document (maps of `TEXTS` are shared)."""
+    return _members(spec) if isinstance(spec, dict) else {}
+
+
+def same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two Jobs (whole documents) have specs that mean the same."""
+    before, after = old.get("spec"), new.get("spec")
+    return before == after or canonical(before) == canonical(after)
+
+
+def _members(document: Mapping[str, Any]) -> dict[str, Any]:
+    members = ((name, _canonical(name, value)) for name, value in document.items())
+    return {name: value for name, value in members if not _says_nothing(name, value)}
+
+
+def _canonical(name: str, value: Any) -> Any:
+    """A member; elements of lists have no name."""
+    if isinstance(value, dict):
+        return _map(name, value)
+    if isinstance(value, list):
+        return [_canonical("", each) for each in value]
+    if name in _QUANTITIES:
+        return _amount(value)
+    return _duration(value) if name in _DURATIONS else value
+
+
+def _map(name: str, value: dict[str, Any]) -> dict[str, Any]:
+    if name in TEXTS:
+        return value
+    if name in AMOUNTS:
+        return {resource: _amount(amount) for resource, amount in value.items() if amount is not None}
+    if name == PLUGINS:
+        return {plugin: arguments or [] for plugin, arguments in value.items()}
+    return _members(value)
+
+
+def _says_nothing(name: str, value: Any) -> bool:
+    """Whether a member might as well be left out. A divisor of 0 is one that nobody gave."""
+    if value is None or value == [] or (name == _DIVISOR and value == _amount(0)):
+        return True
+    if value == {}:
+        return name in _MEAN_NOTHING_EMPTY
+    return value in (False, "", 0) and name not in _MEAN_SOMETHING_ZERO
+
+
+def _amount(quantity: Any) -> Any:
+    """A quantity in whole units and in thousandths, as large ones have no thousandths; one that is none as it is."""
+    try:
+        return parse(quantity), parse(quantity, milli=True)
+    except ValueError:
+        return quantity
+
+
+def _duration(text: Any) -> Any:
+    try:
+        return parse_duration_ns(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
