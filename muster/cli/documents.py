@@ -1,7 +1,14 @@
-"""Manifests from files, read as kubectl reads them: every key is a text, and times stay as they are written."""
+"""Manifests as kubectl reads and writes them.
 
+What YAML leaves open is decided as kubectl does: `no` and `y` are truth values, `1e3` is a number, and `10:30` and
+dates are texts. Then everything becomes JSON, where a key is a text.
+"""
+
+import json
+import math
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,37 +17,125 @@ import yaml
 
 JSON = dict[str, Any]
 
+_TAG = "tag:yaml.org,2002:"
+_TRUE = ("y", "yes", "true", "on")
+_NUMBER = (
+    r"[-+]?(0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|(\.[0-9][0-9_]*|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?)"
+)
+_PLAIN = (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", "|".join(f"{word}|{word.title()}|{word.upper()}" for word in (*_TRUE, "n", "no", "false", "off")), None),
+    ("float", _NUMBER, list("+-.0123456789")),
+    ("merge", r"<<", ["<"]),
+)
+"""What a text without quotes can be, by kind, pattern and first character; all else is a text."""
+
+_OCTAL = re.compile(r"[-+]?0[0-7]+")
+_INTEGERS = range(-(2**63), 2**64)
+_EXPONENT_FROM = 1e21
+
 
 class _Loader(yaml.SafeLoader):
     """YAML as far as it is JSON."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's way to say it
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's way to say it
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's
+        """The members, by keys that are texts: in Python 1 and True would be one key."""
+        self.flatten_mapping(node)
+        return {self._key(key): self.construct_object(value, deep) for key, value in node.value}
+
+    def _key(self, node: yaml.Node) -> str:
+        key = self.construct_object(node, deep=True)
+        if not isinstance(key, bool | int | float | str):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key must be a text, a number or a truth value", node.start_mark
+            )
+        return str(key).lower() if isinstance(key, bool) else str(key)
+
+    def is_true(self, node: yaml.ScalarNode) -> bool:
+        """What a truth value says."""
+        return str(self.construct_scalar(node)).lower() in _TRUE
+
+    def number(self, node: yaml.ScalarNode) -> float | str:
+        """The number."""
+        return _number(str(self.construct_scalar(node)))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Sets quotes around a text that kubectl would take for something else."""
+
+
+for _kind, _pattern, _first in _PLAIN:
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_pattern})$"), _first)
+_Loader.add_constructor(f"{_TAG}bool", _Loader.is_true)
+_Loader.add_constructor(f"{_TAG}float", _Loader.number)
 
 
 def documents(file: str) -> Iterator[JSON]:
     """The objects of a file, `-` for standard input; those of a List one by one. ClickException says what is wrong."""
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        found = [_as_json(each) for each in yaml.load_all(text, _Loader) if each is not None]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
-        raise click.ClickException(f"cannot read {file}: {error}") from error
-    for document in found:
-        items = document.get("items") or [] if isinstance(document, dict) and document.get("kind") == "List" else None
-        for each in [document] if items is None else items:
-            if not isinstance(each, dict) or not isinstance(each.get("metadata") or {}, dict):
+    for document in _read(file):
+        is_list = isinstance(document, dict) and isinstance(document.get("items"), list)
+        for each in document["items"] if is_list else [document]:
+            if not isinstance(each, dict) or not isinstance(each.get("metadata"), dict | None):
                 raise click.ClickException(f"{file}: there should be Kubernetes objects, and there is {each!r:.60}")
             yield each
 
 
+def as_yaml(content: JSON) -> str:
+    """An object as YAML that kubectl reads back as it was."""
+    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True).rstrip("\n")
+
+
+def _read(file: str) -> list[Any]:
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+        return [_as_json(each) for each in _parsed(text) if each is not None]
+    except OSError as error:
+        raise click.ClickException(f"cannot read {file}: {error.strerror}") from error
+    except (yaml.YAMLError, ValueError) as error:  # bad UTF-8 is a ValueError as well
+        why = str(error).replace('"<unicode string>", ', "")
+        raise click.ClickException(f"cannot read {file}: {why}") from error
+    except RecursionError as error:
+        raise click.ClickException(f"cannot read {file}: it is nested too deeply, or an alias holds itself") from error
+
+
+def _parsed(text: str) -> list[Any]:
+    if text.lstrip().startswith("{"):  # most JSON is YAML, but JSON may be indented with tabs
+        try:
+            return [json.loads(text)]
+        except ValueError:
+            pass  # it is YAML that begins like JSON, or several documents; else YAML's message is as good
+    return list(yaml.load_all(text, _Loader))
+
+
+def _number(text: str) -> float | str:
+    """A number as kubectl takes it: a leading 0 is octal, what has more than 64 bits loses digits."""
+    plain = text.replace("_", "")
+    try:
+        whole = int(plain, 8) if _OCTAL.fullmatch(plain) else int(plain, 0)
+    except ValueError:
+        pass
+    else:
+        if whole in _INTEGERS:
+            return whole
+    try:
+        number = float(plain)
+    except ValueError:
+        return text  # 0x without digits, or with too many
+    if number.is_integer() and abs(number) < _EXPONENT_FROM:
+        return int(number)
+    return number if math.isfinite(number) else text
+
+
 def _as_json(node: Any) -> Any:
     if isinstance(node, dict):
-        return {_key(key): _as_json(value) for key, value in node.items()}
-    return [_as_json(each) for each in node] if isinstance(node, list) else node
-
-
-def _key(key: Any) -> str:
-    """A key as JSON has it: YAML takes `no` for a truth value, and 1 for a number."""
-    return str(key).lower() if isinstance(key, bool) else str(key)
+        return {key: _as_json(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_as_json(each) for each in node]
+    if isinstance(node, bytes):
+        return node.decode()
+    if node is None or isinstance(node, bool | int | float | str):
+        return node
+    raise ValueError(f"JSON has no {type(node).__name__}")
