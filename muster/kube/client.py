@@ -5,7 +5,7 @@ succeed, and is sent once. There is no "replace": the wire types are trimmed, an
 leave out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -37,15 +37,21 @@ _EVICT_S = 15.0
 class Client:
     """Typed access to one API server. Thread safe; make one per process, after forking.
 
-    `timeout_s` is the limit of a call that names none of its own.
+    `timeout_s` is the limit of a call that names none of its own. `on_warning` is told the API server's warnings.
     """
 
     def __init__(
-        self, config: Config, *, user_agent: str = "muster", pool_size: int = 32, timeout_s: float = 10.0
+        self,
+        config: Config,
+        *,
+        user_agent: str = "muster",
+        pool_size: int = 32,
+        timeout_s: float = 10.0,
+        on_warning: Callable[[str], None] | None = None,
     ) -> None:
         self.server = config.server
         self._timeout_s = timeout_s
-        self._transport = Transport(config, user_agent=user_agent, pool_size=pool_size)
+        self._transport = Transport(config, user_agent=user_agent, pool_size=pool_size, on_warning=on_warning)
 
     @classmethod
     def load(
@@ -55,9 +61,16 @@ class Client:
         user_agent: str = "muster",
         pool_size: int = 32,
         timeout_s: float = 10.0,
+        on_warning: Callable[[str], None] | None = None,
     ) -> "Client":
         """A client for the given kubeconfig; "" means in-cluster, None in-cluster or else the user's default."""
-        return cls(load_config(kubeconfig), user_agent=user_agent, pool_size=pool_size, timeout_s=timeout_s)
+        return cls(
+            load_config(kubeconfig),
+            user_agent=user_agent,
+            pool_size=pool_size,
+            timeout_s=timeout_s,
+            on_warning=on_warning,
+        )
 
     def close(self) -> None:
         """Closes idle connections; calls under way go on."""
@@ -143,12 +156,16 @@ class Client:
         namespace: str | None = None,
         *,
         dry_run: bool = False,
+        strict: bool = False,
         timeout_s: float | None = None,
     ) -> T:
-        """Creates an object, in `namespace` or else in the one that it names."""
+        """Creates an object, in `namespace` or else in the one that it names.
+
+        `strict` refuses fields that the kind does not have; else the API server drops them with a warning.
+        """
         content = content_of(res, obj)
         path = res.path(namespace or content["metadata"].get("namespace"))
-        query = {"dryRun": "All"} if dry_run else None
+        query = _given(dryRun="All" if dry_run else None, fieldValidation="Strict" if strict else None)
         return self._typed(res, "create", "POST", path, content, query=query, timeout_s=timeout_s)
 
     def apply(

@@ -3,9 +3,10 @@
 Nothing is retried here: whoever asks knows whether asking twice is harmless.
 """
 
+import re
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -29,12 +30,21 @@ _KEEP_ALIVE: list[tuple[int, int, int]] = [
     ),
 ]
 _FIRST_ERROR = 400
+# 299 - "what is wrong"; the text is quoted, and sent as UTF-8 where HTTP knows only Latin-1.
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 
 
 class Transport:
-    """Sends requests over a pool of kept-alive connections. Thread safe."""
+    """Sends requests over a pool of kept-alive connections. Thread safe.
 
-    def __init__(self, config: Config, *, user_agent: str, pool_size: int) -> None:
+    `on_warning` is told what the API server warns of, also when it refuses; without it, nobody looks.
+    """
+
+    def __init__(
+        self, config: Config, *, user_agent: str, pool_size: int, on_warning: Callable[[str], None] | None = None
+    ) -> None:
+        self._on_warning = on_warning
         self._authorization = config.authorization
         self._prefix = urlsplit(config.server).path.rstrip("/")
         self._headers = {"user-agent": user_agent, "accept": JSON}
@@ -118,6 +128,9 @@ class Transport:
                 preload_content=not stream, decode_content=False,
             )  # fmt: skip
             code = answer.status
+            if self._on_warning:
+                for text in warnings_of(answer.headers.getlist("warning")):
+                    self._on_warning(text)
             if code >= _FIRST_ERROR:
                 raise error_of(code, answer.data, where=where, retry_after=answer.headers.get("retry-after"))
         except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -128,3 +141,10 @@ class Transport:
             REQUESTS.labels(verb, resource, str(code)).inc()
             REQUEST_SECONDS.labels(verb, resource).observe(time.perf_counter() - started)
         return answer
+
+
+def warnings_of(headers: Iterable[str]) -> Iterator[str]:
+    """The sentences in the Warning headers of an answer."""
+    for header in headers:
+        for quoted in _WARNING.findall(header):
+            yield _ESCAPED.sub(r"\1", quoted).encode("latin-1").decode(errors="replace")
