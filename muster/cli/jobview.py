@@ -1,11 +1,12 @@
-"""What `muster job view` says of a Job."""
+"""What `muster job view` says of a Job, and the events of any object."""
 
 from collections.abc import Iterator
 
 from muster.api import names
 from muster.api.core import EVENTS, PODS
 from muster.api.scheduling import POD_GROUPS
-from muster.cli.listing import JSON, age, since
+from muster.cli.listing import age, since
+from muster.cli.objects import JSON
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 
@@ -30,11 +31,20 @@ def view_lines(client: Client, job: JSON) -> Iterator[str]:
     yield f"Gang:       {_gang(client, job)}"
     yield "Tasks:"
     for task in spec.get("tasks", []):
-        phases = status.get("taskStatusCount", {}).get(task["name"], {}).get("phase", {})
+        phases = status.get("taskStatusCount", {}).get(task.get("name", ""), {}).get("phase", {})
         shown = ", ".join(f"{count} {phase}" for phase, count in phases.items()) or "no pods"
-        yield f"  {task['name']}: {task.get('replicas', 0)} wanted, {shown}"
+        yield f"  {task.get('name', '')}: {task.get('replicas', 0)} wanted, {shown}"
     yield from _pods(client, job)
-    yield from _events(client, job)
+    yield from event_lines(client, job)
+
+
+def event_lines(client: Client, obj: JSON) -> Iterator[str]:
+    """The latest events of an object; those of objects without a namespace stand in `default`."""
+    selector = f"involvedObject.uid={obj['metadata']['uid']}"
+    events = client.list(EVENTS, obj["metadata"].get("namespace") or "default", field_selector=selector)
+    yield "Events:" if events else "Events: none"
+    for event in sorted(events, key=lambda event: event.last_timestamp or "")[-_EVENTS_SHOWN:]:
+        yield f"  {since(event.last_timestamp)} ago  {event.type} {event.reason}: {event.message.strip()}"
 
 
 def _gang(client: Client, job: JSON) -> str:
@@ -56,11 +66,3 @@ def _pods(client: Client, job: JSON) -> Iterator[str]:
     for pod in sorted(pods, key=lambda pod: pod.metadata.name):
         phase = "Terminating" if pod.metadata.deletion_timestamp else pod.status.phase
         yield f"  {pod.metadata.name}: {phase}{f' on {pod.spec.node_name}' if pod.spec.node_name else ''}"
-
-
-def _events(client: Client, job: JSON) -> Iterator[str]:
-    selector = f"involvedObject.uid={job['metadata']['uid']}"
-    events = client.list(EVENTS, job["metadata"]["namespace"], field_selector=selector)
-    yield "Events:" if events else "Events: none"
-    for event in sorted(events, key=lambda event: event.last_timestamp or "")[-_EVENTS_SHOWN:]:
-        yield f"  {since(event.last_timestamp)} ago  {event.type} {event.reason}: {event.message}"

@@ -1,29 +1,29 @@
 """Objects of one kind as kubectl shows them: a table, `-o wide|json|yaml|name`, and `-w` for what changes.
 
-A command on objects says which columns its kind has; the rest is here. The objects are shown as the API server sends
-them, so nothing is left out of `-o json|yaml`.
+A command on objects says which columns its kind has; the rest is here. JSON and YAML show the objects as the API
+server sends them, less `managedFields`.
 """
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
-import yaml
 
 from muster.api.base import Resource
 from muster.api.meta import parse_time
-from muster.cli.look import client_of, kubeconfig_of
+from muster.cli.documents import as_yaml
+from muster.cli.objects import JSON, failing_as, reference, whole
 from muster.kube.client import Client
-from muster.kube.config import context_namespace
-from muster.kube.errors import Gone, NotFound
+from muster.kube.errors import Gone
 
-JSON = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _GAP = 3
+_INTERRUPTED = 130
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -60,37 +60,6 @@ namespace_option = click.option("-n", "--namespace", help="[default: that of the
 all_namespaces_option = click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
 
 
-def connect(kubeconfig: Path | None, plane: str | None) -> Client:
-    """The client that the options name."""
-    return client_of(kubeconfig, plane)
-
-
-def connect_in(namespace: str | None, kubeconfig: Path | None, plane: str | None) -> tuple[Client, str]:
-    """The client, and the namespace: the given one, else that of the kubeconfig's context."""
-    return connect(kubeconfig, plane), namespace or context_namespace(kubeconfig_of(kubeconfig, plane))
-
-
-def whole(resource: Resource[Any]) -> Resource[JSON]:
-    """The same kind, its objects as they come."""
-    return Resource(
-        resource.group, resource.version, resource.plural, resource.kind, dict[str, Any], namespaced=resource.namespaced
-    )
-
-
-def reference(resource: Resource[Any], name: str) -> str:
-    """A kind and name as kubectl writes them: job.batch.volcano.sh/train."""
-    return f"{resource.kind.lower()}.{resource.group}/{name}" if resource.group else f"{resource.kind.lower()}/{name}"
-
-
-def get(client: Client, resource: Resource[JSON], name: str, namespace: str | None = None) -> JSON:
-    """One object; a NotFound that says what is missing where."""
-    try:
-        return client.get(resource, name, namespace)
-    except NotFound as error:
-        where = f" in namespace {namespace}" if namespace else ""
-        raise click.ClickException(f"there is no {reference(resource, name)}{where}: {error.message}") from error
-
-
 class Listing:
     """Prints objects of one kind."""
 
@@ -103,23 +72,28 @@ class Listing:
         self._resource = whole(resource)
         self._output = output
         self._widths: list[int] = []
+        self._documents = 0
 
     def show(self, client: Client, namespace: str | None, selector: str, *, watch: bool) -> None:
         """The list, and with `watch` what comes after it."""
         version, items = "", list[JSON]()
-        for page, meta in client.pages(self._resource, namespace, label_selector=selector):
-            items += page
-            version = meta.resource_version
+        with failing_as("list", client, self._resource):
+            for page, meta in client.pages(self._resource, namespace, label_selector=selector):
+                items += page
+                version = meta.resource_version
         items.sort(key=lambda obj: (obj["metadata"].get("namespace", ""), obj["metadata"]["name"]))
         if not items and not watch and self._output in {"table", "wide"}:
             click.echo(f"No resources found{f' in {namespace} namespace' if namespace else ''}.", err=True)
             return
-        self._print(items, alone=False)
+        if items or not watch:
+            self._print(items, alone=watch)
         while watch:
             try:
                 version = self._follow(client, namespace, selector, version)
             except Gone:
                 return  # the API server has forgotten where we are; kubectl ends here too
+            except KeyboardInterrupt:
+                sys.exit(_INTERRUPTED)  # that is how a watch ends
 
     def _follow(self, client: Client, namespace: str | None, selector: str, version: str) -> str:
         watched = client.watch(self._resource, namespace, resource_version=version, label_selector=selector)
@@ -133,22 +107,29 @@ class Listing:
         return version
 
     def _print(self, items: Sequence[JSON], *, alone: bool) -> None:
-        """`alone`: one object of a watch."""
+        """`alone`: of a watch, which shows objects one by one."""
         if self._output in {"json", "yaml"}:
-            show_object(items[0] if alone else {"apiVersion": "v1", "kind": "List", "items": items}, self._output)
+            tidy = [without_managers(item) for item in items]
+            whole_list = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": tidy}
+            for one in tidy if alone else [whole_list]:
+                if self._documents and self._output == "yaml":
+                    click.echo("---")
+                self._documents += 1
+                show_object(one, self._output)
         elif self._output == "name":
             for item in items:
                 click.echo(reference(self._resource, item["metadata"]["name"]))
         else:
             rows = [[str(column.of(item)) for column in self._columns] for item in items]
-            self._table(rows, titles=not alone)
+            self._table(rows)
 
-    def _table(self, rows: list[list[str]], *, titles: bool) -> None:
-        heading = [column.title for column in self._columns]
-        widths = [max(map(len, each)) for each in zip(heading, *rows, strict=True)]
-        if titles or not self._widths:
-            self._widths = widths
-        for row in [heading, *rows] if titles else rows:
+    def _table(self, rows: list[list[str]]) -> None:
+        """The rows, under a heading the first time."""
+        if not self._widths:
+            heading = [column.title for column in self._columns]
+            rows = [heading, *rows]
+            self._widths = [max(map(len, each)) for each in zip(*rows, strict=True)]
+        for row in rows:
             cells = (cell.ljust(width + _GAP) for cell, width in zip(row, self._widths, strict=True))
             click.echo("".join(cells).rstrip())
 
@@ -158,7 +139,13 @@ def show_object(content: JSON, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(content, indent=4))
     else:
-        click.echo(yaml.safe_dump(content, sort_keys=False).rstrip("\n"))
+        click.echo(as_yaml(content))
+
+
+def without_managers(content: JSON) -> JSON:
+    """An object without the record of who wrote which field: kubectl does not show it either."""
+    metadata = {name: value for name, value in content["metadata"].items() if name != "managedFields"}
+    return {**content, "metadata": metadata}
 
 
 def age(obj: JSON) -> str:

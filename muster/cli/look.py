@@ -1,8 +1,9 @@
-"""Where `explain`, `snapshot` and `simulate` look: a cluster that runs, or a file of `muster snapshot`."""
+"""Where commands look: a cluster that runs, or a file of `muster snapshot`."""
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ import click
 from extender.explain.picture import Picture
 from extender.explain.snapshotfile import load
 from extender.framework.feed import FEED
+from muster.api.base import Resource
 from muster.cli.options import existing
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
@@ -55,19 +57,40 @@ def take(client: Client, scheduler_config: str = "") -> Picture:
     """Read the cluster: lists only."""
     picture = Picture(time.time(), scheduler_config)
     for fed in FEED:
-        try:
+        with known(client, fed.resource):
             picture.put(fed.resource, client.list(fed.resource))
-        except NotFound as error:
-            raise click.ClickException(
-                f"the cluster at {client.server} does not know {fed.resource.plural}.{fed.resource.group}: "
-                "is Muster installed there?"
-            ) from error
     return picture
 
 
+@contextmanager
+def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
+    """Says that a cluster does not know a kind; the NotFound of an object, or of a namespace, passes."""
+    try:
+        yield
+    except NotFound as error:
+        if (error.details or {}).get("name"):
+            raise
+        what = f"{resource.plural}.{resource.group}"
+        raise click.ClickException(
+            f"the cluster at {client.server} does not know {what}: is Muster installed there?"
+        ) from error
+
+
 def client_of(kubeconfig: Path | None, name: str | None) -> Client:
-    """The client for what the options name."""
-    return Client.load(kubeconfig_of(kubeconfig, name))
+    """The client for what the options name. What the API server warns of is shown, as by kubectl."""
+    return Client.load(kubeconfig_of(kubeconfig, name), on_warning=_Warnings())
+
+
+class _Warnings:
+    """Shows each warning once."""
+
+    def __init__(self) -> None:
+        self._shown: set[str] = set()
+
+    def __call__(self, text: str) -> None:
+        if text not in self._shown:
+            self._shown.add(text)
+            click.echo(f"Warning: {text}", err=True)
 
 
 def kubeconfig_of(kubeconfig: Path | None, name: str | None) -> Path | None:

@@ -7,21 +7,20 @@ import click
 
 from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.cli.commands import send
+from muster.cli.jobview import event_lines
 from muster.cli.listing import (
-    JSON,
     Column,
     Listing,
     age,
     amounts,
-    connect,
-    get,
     listing_options,
     namespace_option,
-    reference,
     show_object,
     where_options,
-    whole,
+    without_managers,
 )
+from muster.cli.look import known
+from muster.cli.objects import JSON, connect, create, get, name_of
 from muster.kube.client import Client
 
 
@@ -61,16 +60,17 @@ def list_queues(*, selector: str, output: str, watch: bool, kubeconfig: Path | N
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 @where_options
 def view(*, queue_name: str, output: str, kubeconfig: Path | None, plane: str | None) -> None:
-    """Shows a queue: its state, its place in the tree, what it may use and uses, and the gangs in it."""
+    """Shows a queue: its state, its place in the tree, what it may use and uses, its gangs and its events."""
+    name = name_of(QUEUES, queue_name)
     client = connect(kubeconfig, plane)
-    found = get(client, whole(QUEUES), queue_name)
+    found = get(client, QUEUES, name)
     if output != "text":
-        show_object(found, output)
+        show_object(without_managers(found), output)
         return
     spec, status = found.get("spec", {}), found.get("status", {})
-    below = [each.metadata.name for each in client.list(QUEUES) if each.spec.parent == queue_name]
+    below = [each.metadata.name for each in client.list(QUEUES) if each.spec.parent == name]
     for title, value in (
-        ("Name", queue_name),
+        ("Name", name),
         ("State", status.get("state") or "Open"),
         ("Parent", spec.get("parent") or "-"),
         ("Below", ", ".join(sorted(below)) or "-"),
@@ -82,35 +82,45 @@ def view(*, queue_name: str, output: str, kubeconfig: Path | None, plane: str | 
         ("Allocated", _shown(status.get("allocated", {}))),
     ):
         click.echo(f"{title + ':':<13}{value}")
-    _show_gangs(client, queue_name)
+    _show_gangs(client, name)
+    for line in event_lines(client, found):
+        click.echo(line)
 
 
 def _show_gangs(client: Client, queue_name: str) -> None:
-    gangs = [group for group in client.list(POD_GROUPS) if group.spec.queue == queue_name]
+    with known(client, POD_GROUPS):
+        gangs = [group for group in client.list(POD_GROUPS) if group.spec.queue == queue_name]
     click.echo("Gangs:" if gangs else "Gangs: none")
     for group in sorted(gangs, key=lambda group: group.metadata.key):
         click.echo(f"  {group.metadata.key}: {group.status.phase or 'Pending'}, {group.spec.min_member} pods at least")
 
 
+names_argument = click.argument("queue_names", metavar="NAME...", nargs=-1, required=True)
+
+
 @queue.command("open")
-@click.argument("queue_name", metavar="NAME")
+@names_argument
 @namespace_option
 @where_options
-def open_queue(*, queue_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
-    """Opens a queue, and those below it that were closed with it. The request is made in a namespace."""
-    send("OpenQueue", QUEUES, queue_name, namespace, kubeconfig, plane)
+def open_queue(
+    *, queue_names: tuple[str, ...], namespace: str | None, kubeconfig: Path | None, plane: str | None
+) -> None:
+    """Opens queues, and those below them that were closed with them. The request is made in a namespace."""
+    send("OpenQueue", QUEUES, queue_names, namespace, kubeconfig, plane)
 
 
 @queue.command("close")
-@click.argument("queue_name", metavar="NAME")
+@names_argument
 @namespace_option
 @where_options
-def close_queue(*, queue_name: str, namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
-    """Closes a queue and those below it: nothing new enters, what is in it runs to its end."""
-    send("CloseQueue", QUEUES, queue_name, namespace, kubeconfig, plane)
+def close_queue(
+    *, queue_names: tuple[str, ...], namespace: str | None, kubeconfig: Path | None, plane: str | None
+) -> None:
+    """Closes queues and those below them: nothing new enters, what is in them runs to its end."""
+    send("CloseQueue", QUEUES, queue_names, namespace, kubeconfig, plane)
 
 
-@queue.command()
+@queue.command("create")
 @click.argument("queue_name", metavar="NAME")
 @click.option("--parent", default="root", show_default=True)
 @click.option("--weight", type=click.IntRange(1, 65535), default=1, show_default=True)
@@ -119,7 +129,7 @@ def close_queue(*, queue_name: str, namespace: str | None, kubeconfig: Path | No
 @click.option("--guarantee", multiple=True, help="What no other queue can take, in the same form.")
 @click.option("--reclaimable/--not-reclaimable", default=True, help="Whether others may reclaim what it borrowed.")
 @where_options
-def create(*, queue_name: str, kubeconfig: Path | None, plane: str | None, **options: Any) -> None:
+def create_queue(*, queue_name: str, kubeconfig: Path | None, plane: str | None, **options: Any) -> None:
     """Creates a queue."""
     spec: JSON = {name: options[name] for name in ("parent", "weight", "reclaimable")}
     for name in ("capability", "deserved"):
@@ -127,5 +137,5 @@ def create(*, queue_name: str, kubeconfig: Path | None, plane: str | None, **opt
         spec |= {name: given} if given else {}
     guarantee = amounts(options["guarantee"], "--guarantee")
     spec |= {"guarantee": {"resource": guarantee}} if guarantee else {}
-    connect(kubeconfig, plane).create(QUEUES, {"metadata": {"name": queue_name}, "spec": spec})
-    click.echo(f"{reference(QUEUES, queue_name)} created")
+    content = {"metadata": {"name": name_of(QUEUES, queue_name)}, "spec": spec}
+    create(connect(kubeconfig, plane), QUEUES, content)

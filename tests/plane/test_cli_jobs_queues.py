@@ -1,6 +1,7 @@
 """`muster job` and `muster queue` on a real plane, with kubectl's habits."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from jobs import Story, job, task
 from muster.api.batch import JOBS
 from muster.api.scheduling import QUEUES
 from muster.cli.app import main
+from muster.cli.documents import documents
 from muster.cli.job import COLUMNS
 from muster.cli.listing import Listing
 from muster.local.plane import Plane
@@ -87,7 +89,8 @@ def test_objects_come_whole(plane: Plane, namespace: str, muster: Muster) -> Non
     muster("job", "run", "-f", "-", stdin=yaml.safe_dump(manifest))
     found = json.loads(muster("job", "list", f"--namespace={namespace}", "-o", "json"))["items"]
     assert [one["metadata"]["name"] for one in found] == ["j"]
-    assert "managedFields" in found[0]["metadata"]
+    assert {"uid", "resourceVersion"} <= set(found[0]["metadata"])
+    assert "managedFields" not in found[0]["metadata"]
     viewed = yaml.safe_load(muster("job", "view", "j", f"--namespace={namespace}", "-o", "yaml"))
     assert viewed["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["name"] == "main"
     assert muster("job", "list", f"--namespace={namespace}", "-o", "name") == "job.batch.volcano.sh/j\n"
@@ -116,6 +119,87 @@ def test_what_is_missing_is_said(namespace: str, muster: Muster) -> None:
     assert "is not of the form resource=amount" in muster("queue", "create", "x", "--capability=cpu", code=2)
 
 
+ODD = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: odd}
+spec:
+  {no: a, y: b, 1: c, 1.5: d, 1e30: e, 2001-01-01: f, "on": g, base: &base {a: 1}, merged: {<<: *base, c: 2},
+   values: [y, n, NO, on, Off, nO, True, 010, 0o10, 0x1f, 0b11, 08, 1_000, 1:30, 10:30:15, 1e3, .5, 1., +1, -0, 1_0.5,
+            =, ~, 2001-01-01, 2001-01-01 10:00:00, "no", 123456789012345678901234567890, 1e400, 0x,
+            _1, ., !!binary aGk=]}
+---
+---
+apiVersion: v1
+kind: List
+items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: listed}}]
+---
+"""
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples" / "volcano").glob("*.yaml"))
+
+
+def test_manifests_are_read_as_kubectl_reads_them(plane: Plane, tmp_path: Path) -> None:
+    """Its own client-side dry run says how: for every example, and for all that YAML leaves open."""
+    odd = tmp_path / "odd.yaml"
+    odd.write_text(ODD)
+    for file in (*EXAMPLES, odd):
+        run = plane.kubectl("create", "--dry-run=client", "--validate=false", "--output=json", f"--filename={file}")
+        assert run.returncode == 0, run.stderr
+        ours = [json.dumps(each, sort_keys=True) for each in documents(str(file))]
+        theirs = [json.dumps(_without_namespace(each), sort_keys=True) for each in _objects(run.stdout)]
+        assert ours == theirs, file.name
+
+
+def _objects(text: str) -> list[Any]:
+    """JSON objects, one after the other."""
+    decoder, objects, rest = json.JSONDecoder(), list[Any](), text.strip()
+    while rest:
+        found, end = decoder.raw_decode(rest)
+        objects += found["items"] if found["kind"] == "List" else [found]
+        rest = rest[end:].strip()
+    return objects
+
+
+def _without_namespace(content: Any) -> Any:
+    """Kubectl fills in the namespace of the context."""
+    metadata = {name: value for name, value in content["metadata"].items() if name != "namespace"}
+    return {**content, "metadata": metadata}
+
+
+def test_a_file_of_several_objects(plane: Plane, namespace: str, muster: Muster) -> None:
+    """All are created in their order, whatever they are, and the Job is renamed; what exists is an error."""
+    name, client = f"{namespace}-q", plane.client()
+    queue = {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": {"parent": "root"}}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}}
+    manifest = job("j", namespace, task("w", 1), queue=name)
+    text = yaml.safe_dump_all([queue, config, manifest]) + "---\n"
+    try:
+        created = muster("job", "run", "renamed", "-f", "-", f"--namespace={namespace}", stdin=text).splitlines()
+        assert created == [f"queue.scheduling.volcano.sh/{name} created", "configmap/settings created",
+                           "job.batch.volcano.sh/renamed created"]  # fmt: skip
+        again = muster("job", "run", "-f", "-", f"--namespace={namespace}", stdin=text, code=1)
+        assert f'cannot create queue.scheduling.volcano.sh/{name}: queues.scheduling.volcano.sh "{name}"' in again
+        assert "job.batch.volcano.sh/j created" in again
+        assert "is in namespace" in muster("job", "run", "-f", "-", "--namespace=other", stdin=text, code=2)
+        muster("job", "delete", "j", "renamed", f"--namespace={namespace}")
+    finally:
+        client.delete(QUEUES, name)
+
+
+def test_creations_are_strict_and_warn(namespace: str, muster: Muster) -> None:
+    """As with kubectl: unknown fields are refused, and what admission warns of is shown."""
+    manifest = job("j", namespace, task("w", 1), plugins={"ssh": ["--no-root"]})
+    shown = muster("job", "run", "-f", "-", stdin=yaml.safe_dump(manifest))
+    assert re.match(r"Warning: .*unknown flag no-root is ignored.*\njob.batch.volcano.sh/j created\n$", shown)
+    manifest["spec"]["minAvailabel"] = 1
+    assert 'unknown field "spec.minAvailabel"' in muster(
+        "job", "run", "-f", "-", stdin=yaml.safe_dump(manifest), code=1
+    )
+    missing = muster("job", "delete", "no", "j", "never", f"--namespace={namespace}", code=1)
+    for words in ('"j" deleted', "there is no job.batch.volcano.sh/no ", "there is no job.batch.volcano.sh/never "):
+        assert words in missing
+
+
 class _EndOfWatchError(Exception):
     """The last line that the test waits for was shown."""
 
@@ -127,8 +211,7 @@ class _Phases(Listing):
         super().__init__(JOBS, COLUMNS, "table")
         self.phases: list[str] = []
 
-    def _table(self, rows: list[list[str]], *, titles: bool) -> None:
-        del titles
+    def _table(self, rows: list[list[str]]) -> None:
         for row in rows:
             if row[1] not in self.phases:
                 self.phases.append(row[1])
@@ -156,9 +239,10 @@ def test_a_queue_from_create_to_close(plane: Plane, namespace: str, muster: Must
         wait_for(lambda: client.get(QUEUES, name).status.state == "Open")
         row = next(line.split() for line in muster("queue", "list").splitlines() if line.startswith(name))
         assert row[1:4] == ["Open", "root", "3"]
-        assert "Capability:  cpu=8,nvidia.com/gpu=4" in muster("queue", "view", name)
+        assert "Capability:  cpu=8,nvidia.com/gpu=4" in muster("queue", "view", f"queue.scheduling.volcano.sh/{name}")
         assert "CloseQueue asked for" in muster("queue", "close", name)
         wait_for(lambda: client.get(QUEUES, name).status.state == "Closed")
+        wait_for(lambda: "Normal CloseQueue: Command" in muster("queue", "view", name))
         muster("queue", "open", name)
         wait_for(lambda: client.get(QUEUES, name).status.state == "Open")
     finally:
