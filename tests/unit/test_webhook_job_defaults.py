@@ -143,10 +143,19 @@ def test_minimums_follow_the_replicas_that_are_applied() -> None:
     ids=["kept", "could not be met", "explicit and too much", "explicit zero", "explicit"],
 )
 def test_the_minimum_of_an_update(replicas: int, given: int, minimum: int) -> None:
-    """It stays as it comes; only the sum that a client kept goes down with the tasks."""
+    """It stays as it comes; only one that a client kept goes down with the tasks."""
     new = copy.deepcopy(MANIFEST)
     new["spec"]["tasks"][1]["replicas"] = replicas
     assert applied(new, defaulted(MANIFEST), minAvailable=given)["spec"]["minAvailable"] == minimum
+
+
+def test_a_minimum_that_somebody_set_stays() -> None:
+    """The API server knows who: a client that applies it again is told that it cannot be met."""
+    new = copy.deepcopy(MANIFEST)
+    new["spec"]["tasks"][1]["replicas"] = 1
+    for owned, minimum in (({"f:minAvailable": {}}, 5), ({"f:tasks": {}}, 3)):
+        new["metadata"]["managedFields"] = [{"manager": "kubectl", "fieldsV1": {"f:spec": owned}}]
+        assert applied(new, defaulted(MANIFEST), minAvailable=5)["spec"]["minAvailable"] == minimum
 
 
 def test_a_minimum_that_tasks_state_is_theirs() -> None:
