@@ -1,18 +1,14 @@
 """Which action an event leads to: task policies before job policies, first match wins."""
 
-import re
 from typing import NamedTuple
 
 from controller.job.machine import Action
 from controller.job.request import COMMAND_ISSUED, OUT_OF_SYNC, POD_PENDING, POD_RUNNING, Request
 from muster.api.batch import Job, LifecyclePolicy
+from muster.resources.duration import parse_duration_s
 
 INTERNAL = frozenset({OUT_OF_SYNC, COMMAND_ISSUED, POD_RUNNING})
 ANY = "*"
-
-_UNIT_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|us|µs|ns|h|m|s)")
-_DURATION = re.compile(r"(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ms|us|µs|ns|h|m|s))+")
 
 
 class Match(NamedTuple):
@@ -53,12 +49,3 @@ def matches(policy: LifecyclePolicy, request: Request) -> bool:
     if named and (request.event != POD_PENDING or policy.timeout):
         return True
     return bool(policy.exit_code) and policy.exit_code in request.exit_codes
-
-
-def parse_duration_s(text: str) -> float:
-    """A duration as Go writes it ("1h30m", "0.5s") in seconds. Raises ValueError for anything else."""
-    if text == "0":
-        return 0.0
-    if not _DURATION.fullmatch(text):
-        raise ValueError(f"{text!r} is not a duration; write it like 30s, 5m or 1h30m")
-    return sum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))

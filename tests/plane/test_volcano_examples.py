@@ -29,9 +29,6 @@ RUNS = {
 }
 """How often the pods of some examples ran."""
 
-QUEUES = ("vision", "language", "research")
-"""Queues of the examples, children first."""
-
 
 @pytest.fixture(scope="module")
 def story(plane: Plane) -> Iterator[Story]:

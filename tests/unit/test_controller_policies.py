@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.job.policies import Match, match, parse_duration_s
+from controller.job.policies import Match, match
 from controller.job.request import Request
 from muster.api.batch import Job, JobSpec, JobStatus, LifecyclePolicy, TaskSpec
 from muster.api.meta import ObjectMeta
@@ -91,18 +91,3 @@ def test_unknown_has_no_version() -> None:
 def test_command_is_taken_as_it_is() -> None:
     """Commands need no policy."""
     assert match(job(version=3), Request(event="CommandIssued", action="ResumeJob")).action == "ResumeJob"
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("30s", 30), ("1h30m", 5400), ("1.5s", 1.5), ("250ms", 0.25), ("0", 0), ("10m0s", 600)]
-)
-def test_durations(text: str, seconds: float) -> None:
-    """Durations are Go's."""
-    assert parse_duration_s(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "5", "5 m", "-5s", "m", "1d"])
-def test_what_is_no_duration(text: str) -> None:
-    """The error shows how to write one."""
-    with pytest.raises(ValueError, match="like 30s"):
-        parse_duration_s(text)

@@ -33,11 +33,16 @@ LONG = "x" * 70
 BAD = {
     "no tasks": ({**vcjob(), "spec": {"queue": "default"}}, "spec.tasks", "No task specified in job spec"),
     "70 characters": (vcjob(name=LONG), "metadata.name", "at most 63 characters (it has 70)"),
+    "name of a job": (
+        vcjob(name="A"),
+        "metadata.name",
+        '"A": create job with name A validate failed: must be a DNS label',
+    ),
     "dots in the name": (vcjob(name="a.b"), "metadata.name", "must be a DNS label"),
     "last pod's name too long": (
         vcjob(task(replicas=1001), name="x" * 52),
         "spec.tasks[0].name",
-        "would have 64 characters, and 63 are allowed; shorten the name of the job or of the task by 1",
+        "-worker-1000 validate failed: it would have 64 characters, and 63 are allowed; shorten the name of the job",
     ),
     "task minimum": (
         vcjob(task(minAvailable=3)),
@@ -144,7 +149,12 @@ BAD = {
     "timeout without a unit": (
         vcjob(policies=[policy(event="PodFailed", timeout="30")]),
         "spec.policies[0].timeout",
-        "must be a duration such as 30s or 1h30m",
+        "'30' is not a duration; write it like 30s, 5m or 1h30m",
+    ),
+    "timeout before now": (
+        vcjob(policies=[policy(event="PodFailed", timeout="-5m")]),
+        "spec.policies[0].timeout",
+        "'-5m' is not a duration",
     ),
     "policies of a task": (
         vcjob(task(), task("b", policies=[policy()])),
@@ -186,6 +196,24 @@ BAD = {
         "spec.tasks[0].template.spec.containers[0].resources.requests[cpu]",
         '"1500m": the cpu request isn\'t an integer',
     ),
+    "half a CPU of an init container with a topology policy": (
+        vcjob(
+            task(
+                topologyPolicy="restricted",
+                template={
+                    "spec": {
+                        "containers": [{"resources": {"limits": {"cpu": "1"}}}],
+                        "initContainers": [
+                            {"resources": {"requests": {"cpu": "1"}}},
+                            {"resources": {"requests": {"cpu": 0.5}}},
+                        ],
+                    }
+                },
+            )
+        ),
+        "spec.tasks[0].template.spec.initContainers[1].resources.requests[cpu]",
+        "0.5: the cpu request isn't an integer, and topologyPolicy restricted needs whole CPUs",
+    ),
     "framework without names for the pods": (
         vcjob(task(template=labelled("torch"))),
         "spec.plugins",
@@ -204,7 +232,7 @@ BAD = {
     "unknown dependency": (
         vcjob(task("a", dependsOn={"name": ["c"]})),
         "spec.tasks[0].dependsOn.name[0]",
-        '"c": must be the name of another task of this job: a',
+        "doesn't form a directed acyclic graph(DAG): must be the name of another task of this job: a",
     ),
     "circle of dependencies": (
         vcjob(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]})),
@@ -234,7 +262,7 @@ BAD = {
     "volume with two sources": (
         vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "x", "volumeClaim": {}}]),
         "spec.volumes[0].volumeClaimName",
-        "just specify VolumeClaimName",
+        "conflict: If you want to use an existing PVC, just specify VolumeClaimName",
     ),
     "bad claim name": (
         vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "A_b"}]),
@@ -284,7 +312,14 @@ GOOD = {
         task("boss", 1), task("w"), plugins={"mpi": ["--master=boss", "--unknown"], "ssh": ["--no-root"]}
     ),
     "mpi flag with one dash": vcjob(task("boss", 1), plugins={"mpi": ["-master", "boss"]}),
-    "timeout": vcjob(policies=[policy(event="PodFailed", timeout="1h30m")]),
+    "timeouts": vcjob(
+        policies=[
+            policy(event=event, timeout=timeout)
+            for event, timeout in (("PodFailed", "1h30m"), ("PodEvicted", "0"), ("Unknown", ".5s"))
+        ]
+    ),
+    "timeout with a sign": vcjob(policies=[policy(event="PodFailed", timeout="+5m")]),
+    "an empty name beside a tier": vcjob(networkTopology={"highestTierAllowed": 1, "highestTierName": ""}),
     "whole CPUs by limit": vcjob(
         task(topologyPolicy="restricted", template={"spec": {"containers": [{"resources": {"limits": {"cpu": 2}}}]}})
     ),

@@ -24,6 +24,7 @@ def check_names(job: Job) -> Iterator[FieldError]:
         return
     if len(name) > LONGEST_LABEL or not _LABEL.fullmatch(name):
         message = (
+            f"create job with name {name} validate failed: "
             f"must be a DNS label, as the names of its pods begin with it: at most {LONGEST_LABEL} characters "
             f"(it has {len(name)}) of a-z, 0-9 and '-', beginning and ending with a letter or digit"
         )
@@ -34,7 +35,8 @@ def check_names(job: Job) -> Iterator[FieldError]:
         if len(pod) > LONGEST_LABEL:
             over = len(pod) - LONGEST_LABEL
             message = (
-                f"pod name {pod} would have {len(pod)} characters, and {LONGEST_LABEL} are allowed; "
+                f"create pod with name {pod} validate failed: it would have {len(pod)} characters, and "
+                f"{LONGEST_LABEL} are allowed; "
                 f"shorten the name of the job or of the task by {over}"
             )
             yield FieldError(f"spec.tasks[{index}].name", message, task.name)

@@ -1,9 +1,9 @@
 """Lifecycle policies: of the Job, and of each task."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from muster.api.batch import LifecyclePolicy
+from muster.resources.duration import parse_duration_s
 from muster.runtime.fields import FieldError
 
 EVENTS = (
@@ -13,7 +13,6 @@ ACTIONS = (
     "AbortJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition", "TerminateJob", "CompleteJob",
     "ResumeJob",
 )  # fmt: skip
-_DURATION = re.compile(r"([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+")
 
 
 def check_policies(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[FieldError]:
@@ -40,8 +39,15 @@ def _check_one(policy: LifecyclePolicy, path: str) -> Iterator[FieldError]:
     if policy.action not in ACTIONS:
         message = f"invalid policy action; must be one of: {', '.join(ACTIONS)}"
         yield FieldError(f"{path}.action", message, policy.action, "NotSupported")
-    if policy.timeout is not None and not _DURATION.fullmatch(policy.timeout):
-        yield FieldError(f"{path}.timeout", "must be a duration such as 30s or 1h30m", policy.timeout)
+    yield from _check_timeout(policy, f"{path}.timeout")
+
+
+def _check_timeout(policy: LifecyclePolicy, path: str) -> Iterator[FieldError]:
+    if policy.timeout is not None:
+        try:
+            parse_duration_s(policy.timeout)
+        except ValueError as error:
+            yield FieldError(path, str(error), policy.timeout)
 
 
 def _check_duplicates(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[FieldError]:

@@ -8,6 +8,7 @@ from muster.resources.quantity import parse
 from muster.runtime.fields import FieldError
 
 _MILLI = 1000
+_NO_DAG = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
 
 
 def check_task(task: TaskSpec, path: str) -> Iterator[FieldError]:
@@ -49,10 +50,9 @@ def _check_partitions(task: TaskSpec, policy: PartitionPolicy, path: str) -> Ite
 
 def _check_whole_cpus(task: TaskSpec, path: str) -> Iterator[FieldError]:
     """CPUs can be aligned with NUMA nodes only when a container has them to itself, and so whole."""
-    containers = (task.template.get("spec") or {}).get("containers") or []
-    for index, container in enumerate(containers):
+    for place, container in _containers(task.template.get("spec") or {}):
         cpu = _cpu(container.get("resources") or {})
-        where = f"{path}.template.spec.containers[{index}].resources.requests[cpu]"
+        where = f"{path}.template.spec.{place}.resources.requests[cpu]"
         message = f"the cpu request isn't an integer, and topologyPolicy {task.topology_policy} needs whole CPUs"
         try:
             whole = cpu is not None and parse(cpu, milli=True) % _MILLI == 0 and parse(cpu) > 0
@@ -61,6 +61,13 @@ def _check_whole_cpus(task: TaskSpec, path: str) -> Iterator[FieldError]:
             continue
         if not whole:
             yield FieldError(where, message, cpu)
+
+
+def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each container and init container with its place in the pod's spec."""
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(kind) or []):
+            yield f"{kind}[{index}]", container
 
 
 def _cpu(resources: Mapping[str, Any]) -> Any:
@@ -76,14 +83,11 @@ def check_dependencies(tasks: Sequence[TaskSpec]) -> Iterator[FieldError]:
     for index, task in enumerate(tasks):
         for place, name in enumerate(task.depends_on.name if task.depends_on else []):
             if name not in needs:
-                message = f"must be the name of another task of this job: {', '.join(known)}"
+                message = f"{_NO_DAG}: must be the name of another task of this job: {', '.join(known)}"
                 yield FieldError(f"spec.tasks[{index}].dependsOn.name[{place}]", message, name, "NotFound")
     circle = _circle(needs)
     if circle:
-        message = (
-            "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG): "
-            f"{' needs '.join(circle)}; remove one of them"
-        )
+        message = f"{_NO_DAG}: {' needs '.join(circle)}; remove one of them"
         yield FieldError(f"spec.tasks[{known.index(circle[0])}].dependsOn", message, needs[circle[0]])
 
 

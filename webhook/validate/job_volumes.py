@@ -21,7 +21,10 @@ def check_volumes(volumes: Sequence[VolumeSpec]) -> Iterator[FieldError]:
             message = "either VolumeClaim or VolumeClaimName must be specified"
             yield FieldError(path, message, reason="Required")
         elif volume.volume_claim_name and volume.volume_claim is not None:
-            message = "if you want to use an existing PVC, just specify VolumeClaimName; else leave the name out"
+            message = (
+                "conflict: If you want to use an existing PVC, just specify VolumeClaimName; "
+                "if you want a new one, leave the name out"
+            )
             yield FieldError(f"{path}.volumeClaimName", message, volume.volume_claim_name)
         elif volume.volume_claim_name and not is_subdomain(volume.volume_claim_name):
             message = "invalid VolumeClaimName: must be the name of a PersistentVolumeClaim (a-z, 0-9, '-' and '.')"

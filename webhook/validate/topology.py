@@ -7,7 +7,7 @@ from muster.runtime.fields import FieldError
 
 
 def check_topology(topology: NetworkTopology | None, path: str) -> Iterator[FieldError]:
-    """An error where both are given."""
-    if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name is not None:
+    """An error where both are given; an empty name is none."""
+    if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name:
         message = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
         yield FieldError(f"{path}.highestTierName", message, topology.highest_tier_name)

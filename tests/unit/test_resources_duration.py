@@ -1,0 +1,53 @@
+"""Durations are read as Go reads them, exactly."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.resources.duration import parse_duration_ns, parse_duration_s
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30s", 30),
+        ("1h30m", 5400),
+        ("1.5s", 1.5),
+        (".5s", 0.5),
+        ("5.s", 5),
+        ("250ms", 0.25),
+        ("10m0s", 600),
+        ("0", 0),
+        ("+5m", 300),
+        ("+0", 0),
+        ("3us", 3e-6),
+        ("3µs", 3e-6),
+        ("1.9ns", 1e-9),
+    ],
+)
+def test_durations(text: str, seconds: float) -> None:
+    """Every form that the schema lets through, except those before now."""
+    assert parse_duration_s(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "5 m", "-5s", "-0", "+", "m", ".s", "1d", "1h ", "5m-1s", "٣s", "292y"])
+def test_what_is_no_duration(text: str) -> None:
+    """The error shows how to write one."""
+    with pytest.raises(ValueError, match="like 30s"):
+        parse_duration_s(text)
+
+
+def test_the_longest() -> None:
+    """Go's clients hold some 292 years; nobody could read an object with more."""
+    assert parse_duration_ns(f"{2**63 - 1}ns") == 2**63 - 1
+    with pytest.raises(ValueError, match="longer than any duration"):
+        parse_duration_ns("2562048h")
+
+
+@given(st.integers(0, 10**15))
+def test_every_way_to_write_it(nanoseconds: int) -> None:
+    """Split into units or given as a fraction: the same number of nanoseconds."""
+    minutes, rest = divmod(nanoseconds, 60 * 10**9)
+    seconds, fraction = divmod(rest, 10**9)
+    texts = (f"{nanoseconds}ns", f"{minutes}m{seconds}.{fraction:09}s", f"{minutes}m{seconds}s{fraction}ns")
+    assert {parse_duration_ns(text) for text in texts} == {nanoseconds}
