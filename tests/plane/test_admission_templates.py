@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from jobs import Story
 
 from muster.api.base import Resource
 from muster.api.batch import JOBS
@@ -74,6 +75,19 @@ def test_a_quota_that_is_used_up_is_no_mistake(plane: Plane, namespace: str, wai
     wait_for(lambda: client.get(QUOTAS, "cpu", namespace).get("status", {}).get("hard"))
     other = {**vcjob(good(command=["x"])), "metadata": {"name": "k"}}
     assert "must specify limits.cpu" in refusal(plane, namespace, other)
+
+
+def test_a_priority_that_does_not_exist(plane: Plane, namespace: str, story: Story, wait_for: WaitFor) -> None:
+    """A change to it is refused; one to a class that exists is not."""
+    client = plane.client()
+    client.create(JOBS, vcjob(good()), namespace)
+    with pytest.raises(Invalid) as found:
+        client.merge_patch(JOBS, "j", {"spec": {"priorityClassName": "nowhere"}}, namespace)
+    assert "spec.priorityClassName: Not found" in str(found.value)
+    assert "no PriorityClass with name nowhere was found, so no pod could be created" in str(found.value)
+    client.merge_patch(JOBS, "j", {"spec": {"priorityClassName": "system-node-critical"}}, namespace)
+    wait_for(lambda: client.get(JOBS, "j", namespace).status.state.phase == "Running")
+    assert not story.events("FailedCreate")
 
 
 def test_steered_templates_do_not_come_back_to_the_webhook(plane: Plane, namespace: str) -> None:

@@ -110,6 +110,31 @@ def test_templates_are_tried_once_on_create_and_not_on_update() -> None:
     assert len(trials.asked) == 1
 
 
+NO_CLASS = 'pods "t0-x" is forbidden: no PriorityClass with name high was found'
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal", "paths", "asked"),
+    [
+        ({"priorityClassName": "high"}, NO_CLASS, ["spec.priorityClassName"], 1),
+        ({"priorityClassName": "high"}, 'violates PodSecurity "restricted:latest"', [], 1),
+        ({"priorityClassName": "low", "minAvailable": 1}, NO_CLASS, [], 0),
+        ({}, NO_CLASS, [], 0),
+    ],
+    ids=["unknown", "refused for something else", "the same", "none any more"],
+)
+def test_a_new_priority_is_tried(changes: JSON, refusal: str, paths: list[str], asked: int) -> None:
+    """On UPDATE one pod shows whether the class exists; templates may have a class of their own."""
+    template = {"spec": {"priorityClassName": "own"}}
+    trials = Verdicts(t0=Forbidden(refusal))
+    review = validate_job.reviewer(QueueWorld(), registry.framework(), trials)
+    old, new = a_job(template, {}, priorityClassName="low"), a_job(template, {}, **changes)
+    errors = review(request(new, "UPDATE", old)).errors
+    assert [error.path for error in errors] == paths
+    assert [pod["spec"]["priorityClassName"] for pod in trials.asked] == ["high"] * asked
+    assert all("no PriorityClass with name high was found" in str(error) for error in errors)
+
+
 class Server:
     """As much of a Client as a dry run needs."""
 

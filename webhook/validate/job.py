@@ -24,21 +24,24 @@ from webhook.validate.job_tasks import check_dependencies, check_task
 from webhook.validate.job_update import check_update
 from webhook.validate.job_volumes import check_volumes
 from webhook.validate.queue_name import unusable_queue
-from webhook.validate.templates import check_templates
+from webhook.validate.templates import check_priority, check_templates
 from webhook.validate.topology import check_topology
 
 _JOB = Decoder(Job)
 
 
 def reviewer(queues: Queues, framework: Framework, trials: Trials | None = None) -> Handler:
-    """The handler for Jobs, on CREATE and UPDATE; templates, which cannot change, are tried on CREATE."""
+    """The handler for Jobs, on CREATE and UPDATE; templates, which cannot change, are tried on CREATE.
+
+    A priority can change, so a new one is tried on UPDATE.
+    """
 
     def review(request: AdmissionRequest) -> Verdict:
         job = decode(request.object, _JOB)
         for task in job.spec.tasks:
             template_of(task.template)  # so that nobody below stumbles over its shape
         if request.operation == "UPDATE":
-            return _review_update(request, job)
+            return _review_update(request, job, trials)
         found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, queues)], warn(job))
         found.add(check_frameworks(job, framework))
         if trials:
@@ -48,11 +51,14 @@ def reviewer(queues: Queues, framework: Framework, trials: Trials | None = None)
     return review
 
 
-def _review_update(request: AdmissionRequest, job: Job) -> Verdict:
+def _review_update(request: AdmissionRequest, job: Job, trials: Trials | None) -> Verdict:
     old, new = generic(request.old_object), generic(request.object)
     if job.metadata.deletion_timestamp or same(old, new):
         return Verdict()  # only metadata: nothing of ours, and a Job must be able to go away
-    return Verdict(errors=[*check_update(old, new), *_check_counts(job), *_check_shape(job), *check_names(job)])
+    errors = [*check_update(old, new), *_check_counts(job), *_check_shape(job), *check_names(job)]
+    if trials and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
+        errors += check_priority(job, request.namespace, trials)
+    return Verdict(errors=errors)
 
 
 def check(job: Job) -> list[FieldError]:

@@ -23,6 +23,7 @@ _REASON_PREFIX = "FieldValue"
 _QUOTA = "exceeded quota"
 _NO_DRY_RUN = "does not support dry run"
 _NOT_ALLOWED = 'cannot create resource "pods"'
+_NO_CLASS = "no PriorityClass with name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,22 @@ def check_templates(job: Job, namespace: str, trials: Trials) -> Findings:
         else:
             findings.errors += _errors(refusal, path)
     return findings
+
+
+def check_priority(job: Job, namespace: str, trials: Trials) -> Iterator[FieldError]:
+    """An error if there is no such PriorityClass: no pod of the Job could be created any more.
+
+    One pod tells; what else would be said of it today is no matter of the priority. Raises APIError if the API server
+    could not be asked.
+    """
+    name = job.spec.priority_class_name
+    if not name or not job.spec.tasks:
+        return
+    pod = sample(job, job.spec.tasks[0])
+    refusal = trials.attempt({**pod, "spec": {**pod["spec"], "priorityClassName": name}}, namespace)
+    if refusal and _NO_CLASS in refusal.message:
+        message = f"{_NO_CLASS} {name} was found, so no pod could be created; `kubectl get priorityclasses` lists them"
+        yield FieldError("spec.priorityClassName", message, name, "NotFound")
 
 
 def sample(job: Job, task: TaskSpec) -> dict[str, Any]:
