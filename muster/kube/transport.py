@@ -7,21 +7,24 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from functools import partial
+from http.client import HTTPException
+from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import urllib3
-from urllib3.connection import HTTPConnection
 
 from muster.kube.config import Config
+from muster.kube.connections import Answer, Connections, Pool, Request, SocketOptions
 from muster.kube.errors import Unreachable, error_of
 from muster.kube.metrics import REQUEST_SECONDS, REQUESTS
 
 JSON = "application/json"
 
 _CONNECT_TIMEOUT_S = 5.0
-# A peer that vanished without a word is noticed after 30 + 3 * 10 s.
-_KEEP_ALIVE: list[tuple[int, int, int]] = [
+# Small requests go out at once, and a peer that vanished without a word is noticed after 30 + 3 * 10 s.
+_SOCKET_OPTIONS: SocketOptions = [
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     *(
         (socket.IPPROTO_TCP, getattr(socket, name), value)
@@ -34,9 +37,11 @@ _FIRST_ERROR = 400
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 
+A = TypeVar("A", bound=Answer | urllib3.BaseHTTPResponse)
+
 
 class Transport:
-    """Sends requests over a pool of kept-alive connections. Thread safe.
+    """Sends requests over kept-alive connections. Thread safe.
 
     `on_warning` is told what the API server warns of, also when it refuses; without it, nobody looks.
     """
@@ -48,17 +53,10 @@ class Transport:
         self._authorization = config.authorization
         self._prefix = urlsplit(config.server).path.rstrip("/")
         self._headers = {"user-agent": user_agent, "accept": JSON}
-        options: dict[str, Any] = {
-            "maxsize": pool_size,
-            "socket_options": [*HTTPConnection.default_socket_options, *_KEEP_ALIVE],
-        }
-        if config.tls:
-            options |= {"ssl_context": config.tls, "server_hostname": config.server_name}
-        if config.proxy:
-            self._manager: urllib3.PoolManager = urllib3.ProxyManager(config.proxy, **options)
-        else:
-            self._manager = urllib3.PoolManager(**options)
-        self._pool = self._manager.connection_from_url(config.server)
+        self._pool = Pool(config, _SOCKET_OPTIONS, pool_size)
+        self._connections: Connections | Pool = (
+            self._pool if config.proxy else Connections(config, _SOCKET_OPTIONS, pool_size)
+        )
 
     def exchange(
         self,
@@ -73,25 +71,23 @@ class Transport:
         timeout_s: float,
     ) -> bytes:
         """Sends one request and gives the body of its answer; raises the `APIError` that fits."""
-        answer = self._open(
-            method,
-            path,
-            verb=verb,
-            resource=resource,
-            body=body,
-            content_type=content_type,
-            query=query,
-            timeout=urllib3.Timeout(connect=min(timeout_s, _CONNECT_TIMEOUT_S), total=timeout_s),
-            stream=False,
+        request = Request(
+            method, self._url(path, query), body, self._headers_for(content_type if body is not None else "")
         )
-        return answer.data
+        connect_timeout_s = min(timeout_s, _CONNECT_TIMEOUT_S)
+
+        def send() -> Answer | urllib3.BaseHTTPResponse:
+            return self._connections.exchange(request, connect_timeout_s, timeout_s)
+
+        return self._answer(send, f"{method} {path}", verb, resource).data
 
     def stream(
         self, path: str, *, resource: str, query: Mapping[str, str], timeout_s: float, silence_s: float
     ) -> urllib3.BaseHTTPResponse:
         """Opens a watch within `timeout_s`; reading raises after `silence_s` without a byte: a dead peer is noticed."""
-        timeout = urllib3.Timeout(connect=min(timeout_s, _CONNECT_TIMEOUT_S), total=timeout_s)
-        answer = self._open("GET", path, verb="watch", resource=resource, query=query, timeout=timeout, stream=True)
+        request = Request("GET", self._url(path, query), None, self._headers_for(""))
+        send = partial(self._pool.open, request, min(timeout_s, _CONNECT_TIMEOUT_S), timeout_s, stream=True)
+        answer = self._answer(send, f"GET {path}", "watch", resource)
         sock = getattr(answer.connection, "sock", None)
         if sock is not None:
             sock.settimeout(silence_s)
@@ -99,41 +95,29 @@ class Transport:
 
     def close(self) -> None:
         """Closes idle connections."""
-        self._manager.clear()
+        self._connections.close()
+        self._pool.close()
 
-    def _open(
-        self,
-        method: str,
-        path: str,
-        *,
-        verb: str,
-        resource: str,
-        body: bytes | None = None,
-        content_type: str = JSON,
-        query: Mapping[str, str] | None,
-        timeout: urllib3.Timeout,
-        stream: bool,
-    ) -> urllib3.BaseHTTPResponse:
-        where = f"{method} {path}"
-        headers = self._headers if body is None else {**self._headers, "content-type": content_type}
+    def _url(self, path: str, query: Mapping[str, str] | None) -> str:
+        return f"{self._prefix}{path}?{urlencode(query)}" if query else self._prefix + path
+
+    def _headers_for(self, content_type: str) -> dict[str, str]:
+        more = {"content-type": content_type} if content_type else {}
         authorization = self._authorization()
-        if authorization:
-            headers = {**headers, "authorization": authorization}
-        url = f"{self._prefix}{path}?{urlencode(query)}" if query else self._prefix + path
+        return {**self._headers, **more, **({"authorization": authorization} if authorization else {})}
+
+    def _answer(self, send: Callable[[], A], where: str, verb: str, resource: str) -> A:
         started = time.perf_counter()
         code = 0
         try:
-            answer = self._pool.urlopen(
-                method, url, body=body, headers=headers, retries=False, redirect=False, timeout=timeout,
-                preload_content=not stream, decode_content=False,
-            )  # fmt: skip
+            answer = send()
             code = answer.status
             if self._on_warning:
-                for text in warnings_of(answer.headers.getlist("warning")):
+                for text in warnings_of(answer.headers.get_all("warning") or ()):
                     self._on_warning(text)
             if code >= _FIRST_ERROR:
                 raise error_of(code, answer.data, where=where, retry_after=answer.headers.get("retry-after"))
-        except (urllib3.exceptions.HTTPError, OSError) as error:
+        except (urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
             code = 0
             message = f"no answer from the API server: {error}"
             raise Unreachable(message, reason=type(error).__name__, where=where) from error

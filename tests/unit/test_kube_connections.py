@@ -1,0 +1,129 @@
+"""Connections are kept, ended ones are not used, and nothing waits longer than it may."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from muster.kube.config import Config
+from muster.kube.connections import Answer, Connections, Request
+from muster.kube.errors import Unreachable
+from muster.kube.transport import Transport
+
+
+class Server(ThreadingHTTPServer):
+    """Remembers from which port each request came; `ended` counts the connections that are over."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.seen: list[int] = []
+        self.arrived = threading.Semaphore(0)
+        self.ended = threading.Semaphore(0)
+        self.release = threading.Event()
+
+    def shutdown_request(self, request: object) -> None:
+        """A connection is over."""
+        super().shutdown_request(request)  # type: ignore[arg-type]
+        self.ended.release()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers with what it got; /end ends the connection without saying so before, /wait waits."""
+
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_POST(self) -> None:
+        """Any request."""
+        self.server.seen.append(self.client_address[1])
+        self.server.arrived.release()
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.path == "/wait":
+            self.server.release.wait(10)
+        self.send_response(201)
+        self.send_header("content-length", str(len(body)))
+        if self.path == "/last":
+            self.send_header("connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+        self.close_connection = self.path in {"/end", "/last"}
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server on loopback."""
+    with Server() as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield made
+        made.release.set()
+        made.shutdown()
+
+
+def connections(server: Server, idle: int = 4) -> Connections:
+    """Connections to it."""
+    return Connections(Config(f"http://127.0.0.1:{server.server_port}"), [], idle)
+
+
+def send(to: Connections, url: str = "/", body: bytes = b"hello", timeout_s: float = 10.0) -> Answer:
+    """One exchange."""
+    return to.exchange(Request("POST", url, body, {"content-type": "text/plain"}), timeout_s, timeout_s)
+
+
+def test_a_connection_is_used_again(server: Server) -> None:
+    """One after the other they need only one, and the answer is whole."""
+    found = connections(server)
+    assert [send(found, body=text).data for text in (b"a", b"", b"c" * 100_000)] == [b"a", b"", b"c" * 100_000]
+    assert send(found).status == 201
+    assert len(set(server.seen)) == 1
+    found.close()
+    assert server.ended.acquire(timeout=10)
+
+
+@pytest.mark.parametrize("url", ["/end", "/last"])
+def test_a_connection_that_the_server_has_ended_is_not_used(server: Server, url: str) -> None:
+    """Whether it said so or not; the next request does not fail."""
+    found = connections(server)
+    assert send(found, url).data == b"hello"
+    assert server.ended.acquire(timeout=10)
+    assert send(found).data == b"hello"
+    assert len(set(server.seen)) == 2
+
+
+def test_no_more_are_kept_than_asked(server: Server) -> None:
+    """Many at once get one each; afterwards few stay open."""
+    found = connections(server, idle=1)
+    with ThreadPoolExecutor(3) as pool:
+        futures = [pool.submit(send, found, "/wait") for _ in range(3)]
+        assert all(server.arrived.acquire(timeout=10) for _ in range(3))
+        server.release.set()
+        assert [future.result().status for future in futures] == [201] * 3
+    assert len(set(server.seen)) == 3
+    assert len(found._idle) == 1
+
+
+def test_a_server_that_does_not_answer(server: Server) -> None:
+    """The call gives up in time, and the connection, on which an answer may still come, is not used again."""
+    found = connections(server)
+    with pytest.raises(TimeoutError):
+        send(found, "/wait", timeout_s=0.1)
+    server.release.set()
+    assert send(found, body=b"new").data == b"new"
+
+
+def test_what_is_told_where_nobody_listens() -> None:
+    """A sentence with the method and the path."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    transport = Transport(Config(f"http://127.0.0.1:{port}"), user_agent="test", pool_size=1)
+    with pytest.raises(Unreachable, match="no answer from the API server") as caught:
+        transport.exchange("GET", "/version", verb="get", resource="raw", timeout_s=1.0)
+    assert "GET /version" in str(caught.value)
