@@ -191,6 +191,15 @@ class Cluster:
         if pods:
             self.api.remove(PODS, self.chance.choice(pods), at_once=self.chance.random() < 0.3)
 
+    def storm(self) -> None:
+        """All pods of a task that run fail at once."""
+        running = [pod for pod in self.api.all(PODS) if pod.status.phase == "Running"]
+        if running:
+            task = self.chance.choice(running).metadata.name.rpartition("-")[0]
+            for pod in running:
+                if pod.metadata.name.startswith(f"{task}-") and not pod.metadata.deletion_timestamp:
+                    self._phase(pod, "Failed", exit_code=self.chance.choice([1, 1, 3]))
+
     # Time.
 
     def step(self) -> None:
@@ -201,9 +210,10 @@ class Cluster:
             (12, self.plan),
             (14, self.run_pods),
             (5, self.pass_time),
-            (3, self.users.command),
+            (2, self.users.command),
             (2, self.users.scale),
             (2, self.evict),
+            (6, self.storm),
             (2, self.restart),
             (1, self.relist),
             (1, self.users.delete_job),

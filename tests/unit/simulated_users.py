@@ -78,7 +78,7 @@ def random_job(chance: random.Random, name: str) -> dict[str, Any]:
     """A small Job with policies."""
     tasks = []
     for task_name in ("x", "y")[: chance.randint(1, 2)]:
-        replicas = chance.randint(0 if tasks else 1, 3)
+        replicas = chance.randint(0 if tasks else 1, 4)
         container = {"name": "main", "image": "none"}
         task: dict[str, Any] = {
             "name": task_name,
@@ -91,8 +91,8 @@ def random_job(chance: random.Random, name: str) -> dict[str, Any]:
             task["policies"] = random_policies(chance)
         if tasks and chance.random() < 0.2:
             task["dependsOn"] = {"name": ["x"]}
-        elif replicas == 2 and chance.random() < 0.3:
-            task["partitionPolicy"] = {"totalPartitions": 2, "partitionSize": 1}
+        elif replicas in {2, 4} and chance.random() < 0.3:
+            task["partitionPolicy"] = {"totalPartitions": 2, "partitionSize": replicas // 2}
         tasks.append(task)
     total = sum(task["replicas"] for task in tasks)
     spec: dict[str, Any] = {
@@ -112,16 +112,14 @@ def random_job(chance: random.Random, name: str) -> dict[str, Any]:
 
 
 def random_policies(chance: random.Random) -> list[dict[str, Any]]:
-    """Up to two policies for different events."""
-    events = chance.sample(
-        ["PodFailed", "PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown", "*"],
-        chance.randint(0, 2),
-    )
-    actions = [*ACTIONS, "RestartJob", "RestartTask", "RestartPod", "RestartPartition"]
+    """Up to two policies for different events, most of them restarts."""
+    known = ["PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown", "*"]
+    events = chance.choices(known, [8, 3, 1, 1, 1, 1, 1], k=chance.choice([0, 1, 1, 2]))
+    actions = [*ACTIONS, "ResumeJob", *["RestartTask", "RestartPod", "RestartPartition"] * 2]
     policies: list[dict[str, Any]] = []
     for event in dict.fromkeys(events):
         policy: dict[str, Any] = {"events": [event], "action": chance.choice(actions)}
-        if event == "PodPending" or chance.random() < 0.2:
+        if event == "PodPending" or chance.random() < 0.15:
             policy["timeout"] = chance.choice(["1s", "10s", "40s"])
         policies.append(policy)
     if chance.random() < 0.15:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import structlog
+from simulated_causes import Causes
 from simulated_cluster import Cluster
 from simulated_faults import Faults
 
@@ -35,10 +36,12 @@ class History:
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
+        self.causes = Causes()
         self.noted: set[str] = set()  # UIDs of Commands that some status says were carried out
 
     def __call__(self, res: Resource[Any], old: Any, new: Any) -> None:
         """One change."""
+        self.causes(res, old, new)
         if res is JOBS and new:
             self._job(old, new)
         if res is PODS and new and not old:
@@ -82,6 +85,7 @@ def run(seed: int) -> str:
     history = History()
     faults = Faults(chance, share=chance.choice([0.0, 0.05, 0.3]), crashes=chance.choice([0.0, 0.0, 0.03]))
     cluster = Cluster(chance, faults, history)
+    history.causes.watch(cluster)
 
     def alive(uid: str) -> bool:
         return any(job.metadata.uid == uid and not job.metadata.deletion_timestamp for job in cluster.api.all(JOBS))
@@ -91,7 +95,7 @@ def run(seed: int) -> str:
     for _ in range(chance.randint(30, 200)):
         cluster.step()
     rest = cluster.settle()
-    wrong = [*history.wrong, *(f"defect in {defect}" for defect in cluster.defects)]
+    wrong = [*history.wrong, *history.causes.wrong, *(f"defect in {defect}" for defect in cluster.defects)]
     if not rest:
         wrong.append("does not come to rest")
     wrong += [sentence for job in cluster.api.all(JOBS) for sentence in at_rest(cluster, job)]
@@ -136,7 +140,7 @@ def run_many(seeds: range) -> list[str]:
 
 
 def test_whatever_happens_in_whatever_order() -> None:
-    """No pod without owner, no counter that is wrong, no Command lost, no restart too many, and always an end."""
+    """No pod without owner, no counter that is wrong, no Command lost, no restart without cause, and always an end."""
     seed = os.environ.get("MUSTER_SEED")
     first = int(seed) if seed else random.SystemRandom().randrange(2**32)
     runs = 1 if seed else RUNS
