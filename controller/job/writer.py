@@ -13,7 +13,7 @@ from muster.kube.client import Client
 
 REST_S = 0.3
 """Counters that have not changed for so long are written,"""
-REST_PER_POD_S = 0.005
+REST_PER_POD_S = 0.01
 """and for so much longer with each pod: those of many pods change all the time."""
 LONGEST_S = 10.0
 """Counters that never rest are written so often."""

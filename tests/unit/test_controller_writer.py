@@ -60,7 +60,7 @@ def test_many_pods_take_longer_to_rest() -> None:
     world = World()
     job = world.job()
     world.writer.write(job, counted(job.status, Counts(running=300), 300))
-    assert world.again == [1.8]
+    assert world.again == [3.3]
 
 
 def test_what_never_rests_is_written_now_and_then() -> None:
