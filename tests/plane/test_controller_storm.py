@@ -87,11 +87,9 @@ class Storm:
                 f"{name}: {status}"
             )
             assert status.pending == status.running == status.terminating == 0, f"{name}: {status}"
-            if not restarts:
-                doubled = {
-                    pod: uids for pod, uids in self.story.ran.items() if pod.startswith(f"{name}-w-") and len(uids) > 1
-                }
-                assert not doubled, f"{name} ({phase}): {doubled}"
+            own_pods = {pod: uids for pod, uids in self.story.ran.items() if pod.startswith(f"{name}-w-")}
+            doubled = {pod: uids for pod, uids in own_pods.items() if len(uids) > restarts + 1}
+            assert not doubled, f"{name} ({phase}): {doubled}"
 
 
 def run_storm(plane: Plane, namespace: str, *, jobs: int, kills: int, seed: int) -> None:

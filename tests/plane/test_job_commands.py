@@ -18,9 +18,9 @@ WaitFor = Callable[..., Any]
 
 
 def test_commands_suspend_and_resume(story: Story, namespace: str, wait_for: WaitFor) -> None:
-    """Suspended and resumed, twice: the Job runs, no retry is used up, the Commands are gone."""
+    """Suspended and resumed, ten times: the Job runs, no retry is used up, the Commands are gone."""
     made = story.create(job("j", namespace, task("w", 3)))
-    for _ in range(2):
+    for _ in range(10):
         wait_for(lambda: story.phase("j") == "Running")
         story.client.create(COMMANDS, command("AbortJob", made), namespace)
         wait_for(lambda: story.phase("j") == "Aborted")
@@ -28,7 +28,7 @@ def test_commands_suspend_and_resume(story: Story, namespace: str, wait_for: Wai
         story.client.create(COMMANDS, command("ResumeJob", made), namespace)
     wait_for(lambda: story.phase("j") == "Running")
     once = ["Pending", "Running", "Aborting", "Aborted", "Restarting"]
-    assert story.phases("j") == ["", *once, *once, "Pending", "Running"]
+    assert story.phases("j") == ["", *once * 10, "Pending", "Running"]
     assert story.most_terminating("j", "Aborting") == 3
     assert story.job("j").status.retry_count == 0
     wait_for(lambda: not story.client.list(COMMANDS, namespace))
@@ -40,13 +40,17 @@ def test_commands_suspend_and_resume(story: Story, namespace: str, wait_for: Wai
     ("RestartJob", ["Restarting", "Pending", "Running"]),
 ])  # fmt: skip
 def test_commands(story: Story, namespace: str, wait_for: WaitFor, action: str, phases: list[str]) -> None:
-    """Each action as a Command; one to an earlier Job of this name and one that nobody knows are dropped."""
+    """Each action as a Command, seen in every phase; one to an earlier Job and one that nobody knows are dropped."""
     made = story.create(job("j", namespace, task("w", 2)))
     wait_for(lambda: story.phase("j") == "Running")
     story.client.create(COMMANDS, command("AbortJob", made, uid="another"), namespace)
     story.client.create(COMMANDS, command("Dance", made), namespace)
     story.client.create(COMMANDS, command(action, made), namespace)
     wait_for(lambda: story.phases("j") == ["", "Pending", "Running", *phases])
+    assert story.most_terminating("j", phases[0]) == 2
+    if phases[-1] != "Running":
+        status = story.job("j").status
+        assert status.pending == status.running == status.terminating == 0
     wait_for(lambda: not story.client.list(COMMANDS, namespace))
     words = wait_for(lambda: len(story.events("CommandIssued")) >= 3 and " ".join(story.events("CommandIssued")))
     assert "earlier Job" in words

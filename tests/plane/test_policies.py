@@ -50,6 +50,7 @@ def lose_the_gang(story: Story, pod: str) -> None:
 
 
 CAUSES: dict[str, Cause] = {
+    "*": lambda story, pod: end(story, pod, "Failed", 1),
     "PodFailed": lambda story, pod: end(story, pod, "Failed", 1),
     "exitCode": lambda story, pod: end(story, pod, "Failed", 3),
     "PodEvicted": evict,
@@ -71,7 +72,7 @@ def test_each_event_leads_to_each_action(story: Story, namespace: str, wait_for:
     """A task of one pod, beside one that nothing happens to: the phases, what is counted, and which pods are new."""
     jobs: dict[str, tuple[str, str]] = {}
     for event, action in cases():
-        name = f"{event}{action}".lower()
+        name = f"{event}{action}".lower().replace("*", "any")
         jobs[name] = event, action
         one = policy(action, exitCode=3) if event == "exitCode" else policy(action, event)
         partitions = {"totalPartitions": 1, "partitionSize": 1}
@@ -97,6 +98,17 @@ def test_each_event_leads_to_each_action(story: Story, namespace: str, wait_for:
             assert len(story.ran[f"{name}-b-0"]) == (2 if action == "RestartJob" else 1), (event, action)
     for name in jobs:
         story.client.delete(JOBS, name, namespace)
+
+
+def test_resume_is_an_action_that_leaves_a_running_job_alone(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """It is told, and nothing else happens."""
+    story.create(job("j", namespace, task("w", 2), policies=[policy("ResumeJob", "PodFailed")]))
+    wait_for(lambda: story.phase("j") == "Running")
+    end(story, "j-w-0", "Failed", 1)
+    wait_for(lambda: any("ResumeJob" in message for message in story.events("ExecuteAction")))
+    wait_for(lambda: story.job("j").status.failed == 1)
+    assert story.phases("j") == ["", "Pending", "Running"]
+    assert story.job("j").status.retry_count == 0
 
 
 def test_a_pod_that_stays_pending_leads_to_each_action(story: Story, namespace: str, wait_for: WaitFor) -> None:
