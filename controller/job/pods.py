@@ -93,12 +93,18 @@ def usable(placement: Placement | None, pod_group_uid: str) -> bool:
 
 
 def seated(manifest: Manifest, seat: Seat, placement: Placement | None) -> Manifest:
-    """The pod, pinned to the node that the (usable) placement has for it, or gated; changed in place."""
+    """The pod, pinned to the node that the (usable) placement has for it, or gated; changed in place.
+
+    Gates of Muster's in the template have no say: they come and go with the placement.
+    """
     spec = manifest["spec"]
+    gates = [gate for gate in spec.pop("schedulingGates", None) or [] if gate.get("name") not in names.GATES]
     node = pin_of(placement, seat.task.name, seat.index) if placement else None
     if placement is None or node is None:
-        spec["schedulingGates"] = [*(spec.get("schedulingGates") or []), {"name": names.GATE}]
+        spec["schedulingGates"] = [*gates, {"name": names.GATE}]
         return manifest
+    if gates:
+        spec["schedulingGates"] = gates
     spec["affinity"] = pinned_affinity(spec.get("affinity"), node)
     manifest["metadata"]["annotations"] |= {names.NODE: node, names.EPOCH: str(placement.spec.epoch)}
     return manifest

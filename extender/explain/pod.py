@@ -7,7 +7,7 @@ from extender.framework.counting import shortage
 from extender.framework.gangs import GangView, PodRecord, PodSetView
 from extender.framework.shortage import Shortage
 from muster.api.core import Pod, PodCondition
-from muster.api.names import GATE, SCHEDULERS
+from muster.api.names import GATES, SCHEDULERS
 from muster.api.placement import node_of
 
 
@@ -53,12 +53,13 @@ def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | N
         return "no-gang", f"it belongs to no gang and is placed by itself; {_alone(pod, lacks)}"
     if gang is None:
         return "gang-missing", f"its PodGroup {record.gang} does not exist (yet)"
-    return _gated(record) if record.gated else _pinned(pod, record, gang)
+    return _gated(pod, record) if record.gated else _pinned(pod, record, gang)
 
 
-def _gated(record: PodRecord) -> tuple[PodCause, str]:
+def _gated(pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
+    own = " and ".join(gate.name for gate in pod.spec.scheduling_gates if gate.name in GATES)
     more = f"; then it is still held by {', '.join(record.other_gates)}" if record.other_gates else ""
-    return "gated", f"it waits behind the gate {GATE} until its gang has a placement{more}"
+    return "gated", f"it waits behind the gate {own} until its gang has a placement{more}"
 
 
 def _settled(pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:

@@ -6,7 +6,7 @@ from extender.framework.templates import Templates
 from muster.api.batch import Job
 from muster.api.core import Pod
 from muster.api.gang import DEFAULT_POD_SET, Member, epoch_of, gang_of, gated, later_tasks, member_of
-from muster.api.names import GATE, NODE
+from muster.api.names import GATES, NODE
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
 
@@ -28,7 +28,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         phase=status.phase,
         terminating=meta.deletion_timestamp is not None,
         gated=gated(pod),
-        other_gates=tuple(gate.name for gate in pod.spec.scheduling_gates if gate.name != GATE),
+        other_gates=tuple(gate.name for gate in pod.spec.scheduling_gates if gate.name not in GATES),
         epoch=epoch_of(meta),
         pin=meta.annotations.get(NODE, ""),
         refused=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),

@@ -72,7 +72,7 @@ def _seat(pod_set: str, index: str | None) -> Member | None:
 
 def gated(pod: Pod) -> bool:
     """Whether the pod still waits for its gang's placement."""
-    return any(gate.name == names.GATE for gate in pod.spec.scheduling_gates)
+    return any(gate.name in names.GATES for gate in pod.spec.scheduling_gates)
 
 
 def epoch_of(meta: ObjectMeta) -> int | None:

@@ -20,9 +20,12 @@ NPROC_PER_NODE = f"{DOMAIN}/nproc-per-node"
 
 # Written by Muster on pods.
 GATE = f"{DOMAIN}/gang"  # scheduling gate: waits until the gang has a placement
+QUEUE_ALLOCATION_GATE = "scheduling.volcano.sh/queue-allocation-gate"  # the same, for pods with this annotation
+GATES = frozenset({GATE, QUEUE_ALLOCATION_GATE})
 EPOCH = f"{DOMAIN}/epoch"  # annotation: the placement's epoch that pinned or bound this pod
 NODE = f"{DOMAIN}/node"  # annotation: the node that this pod is pinned to
 LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it does not count yet (dependsOn)
+GROUPED_TEMPLATES = f"{DOMAIN}/grouped-templates"  # annotation of a Volcano Job: task, and its template as it was sent
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
 
 # Marker resources: where a cluster's own scheduler asks Muster too, only pods that request these are asked about. One

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from controller.job.pods import pod, seated, usable
 from controller.job.sync import Seat
 from controller.job.volumes import claims, mount
@@ -116,6 +118,16 @@ def test_born_gated() -> None:
         made = seated(pod(of, seat(of, 3)), seat(of, 3), known)
         assert made["spec"]["schedulingGates"] == [{"name": "mine"}, {"name": "muster.dev/gang"}]
         assert "muster.dev/node" not in made["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("gate", ["muster.dev/gang", "scheduling.volcano.sh/queue-allocation-gate"])
+def test_gates_of_musters_in_a_template(gate: str) -> None:
+    """A pod with a node is born without them: nobody would take them away. One without a node has one gate."""
+    of = job({"spec": {"containers": [], "schedulingGates": [{"name": gate}, {"name": "mine"}]}})
+    pinned = seated(pod(of, seat(of, 2)), seat(of, 2), placement())
+    assert pinned["spec"]["schedulingGates"] == [{"name": "mine"}]
+    gated = seated(pod(of, seat(of, 3)), seat(of, 3), placement())
+    assert gated["spec"]["schedulingGates"] == [{"name": "mine"}, {"name": "muster.dev/gang"}]
 
 
 def test_which_placements_are_usable() -> None:

@@ -10,7 +10,8 @@ from explain_world import ExplainWorld
 
 from extender.explain.report import UnknownNameError
 from extender.framework import decisions
-from muster.api.core import Pod
+from muster.api.core import Pod, SchedulingGate
+from muster.api.names import QUEUE_ALLOCATION_GATE
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
@@ -32,12 +33,19 @@ def start(world: ExplainWorld, **pod: Any) -> None:
     world.pod(key, "worker", 0, GPU8, **pod)
 
 
-def gated(world: ExplainWorld) -> None:
-    """Its gang has no room."""
+def held(world: ExplainWorld, *gates: str) -> None:
+    """Its gang has no room, and the pod waits behind these gates."""
     world.nodes(2)
     world.runs("first", 2, GPU8)
     key = world.gang("a", {"worker": (2, GPU8)})
-    world.pod(key, "worker", 0, GPU8, gated=True)
+    pod = world.pod(key, "worker", 0, GPU8)
+    pod.spec.scheduling_gates = [SchedulingGate(name=gate) for gate in gates]
+    world.state.on_pod(None, pod)
+
+
+def gated(world: ExplainWorld) -> None:
+    """It waits behind Muster's gate."""
+    held(world, "muster.dev/gang")
 
 
 def old_epoch(world: ExplainWorld) -> None:
@@ -98,6 +106,14 @@ CASES = {
         lambda world: plain(world, "muster", schedulingGates=[{"name": "example.com/wait"}]),
         "other-gates",
         ("not Muster's: example.com/wait",),
+    ),
+    "gates of Muster's and others": Case(
+        lambda world: held(world, "muster.dev/gang", QUEUE_ALLOCATION_GATE, "example.com/wait"),
+        "gated",
+        (f"the gate muster.dev/gang and {QUEUE_ALLOCATION_GATE} until", "still held by example.com/wait"),
+    ),
+    "gate by annotation": Case(
+        lambda world: held(world, QUEUE_ALLOCATION_GATE), "gated", (f"the gate {QUEUE_ALLOCATION_GATE} until",)
     ),
     "no gang": Case(
         lambda world: plain(world, "muster"),
