@@ -1,6 +1,8 @@
 """`python -m webhook`."""
 
+import sys
+
 from webhook.main import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,7 +4,7 @@ Flask's dispatch costs as much CPU as a whole review. So what the API server sen
 everything that is odd in any way takes Flask's, and gets its answers: 404, 405, 413, 415.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.framework import Framework
 from webhook import review
 from webhook.answers import Answer, Route
+from webhook.config import ResourceGroup
 from webhook.lookup import Lookups
 from webhook.mutate import job as mutate_job
 from webhook.mutate import pod as mutate_pod
@@ -37,15 +38,20 @@ if TYPE_CHECKING:
 _TRAINER = "-trainer-kubeflow-org-v1alpha1"  # the paths of Kubeflow's own webhook
 
 
-def routes(lookups: Lookups, framework: Framework, *, marks: bool = False) -> dict[str, Handler]:
-    """Path → handler: everything that the webhook does. `marks`: pods that Muster places get marker resources."""
+def routes(
+    lookups: Lookups, framework: Framework, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()
+) -> dict[str, Handler]:
+    """Path → handler: everything that the webhook does.
+
+    `marks`: pods that Muster places get marker resources; `groups` are the resource groups that pods are taken to.
+    """
     queues = lookups.queues
     return {
-        "/mutate/job": mutate_job.reviewer(marks=marks),
+        "/mutate/job": mutate_job.reviewer(marks=marks, groups=groups),
         "/mutate/workload": mutate_workload.reviewer(lookups.namespaces),
         "/mutate/podgroup": mutate_podgroup.reviewer(lookups.namespaces),
         "/mutate/queue": mutate_queue.review,
-        "/mutate/pod": mutate_pod.reviewer(lookups, framework, marks=marks),
+        "/mutate/pod": mutate_pod.reviewer(lookups, framework, marks=marks, groups=groups),
         f"/mutate{_TRAINER}-trainjob": mutate_trainjob.reviewer(lookups.namespaces, time),
         f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework),
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime),

@@ -1,10 +1,13 @@
 """What the API server is told: which objects it sends to which route. Only what asks for Muster is sent."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from muster.api import names
 from muster.api.trainer import WEBHOOK_VALIDATION
+from webhook.cel import annotated, in_a_group
+from webhook.config import ResourceGroup
 from webhook.mutate.asks import TIED_OWNERS
 from webhook.mutate.workload import JOB, OTHERS
 from webhook.validate.disruption import MAX_UNAVAILABLE, MIN_AVAILABLE
@@ -86,14 +89,22 @@ _HAS_A_BUDGET = (
     ("asks-for-muster", f"has(object.spec.schedulerName) && object.spec.schedulerName in {sorted(names.SCHEDULERS)}"),
     ("has-a-budget", f"has(object.metadata.annotations) && ({_BUDGETS})"),
 )
-_IS_A_USERS = (("has-no-owner", "!has(object.metadata.ownerReferences)"),)
+_OF_A_VOLCANO_JOB = f"owner, owner.kind == 'Job' && owner.apiVersion.startsWith('{_VOLCANO_BATCH[0]}/')"
+_IS_IN_NO_QUEUE_YET = (
+    (
+        "is-no-volcano-jobs",
+        f"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists({_OF_A_VOLCANO_JOB})",
+    ),
+)
 _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
+_UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)
 
-# Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here. No pod is in
-# two entries. The one by namespace comes last: its patch adds the label that the first one selects.
+_ASKS_FOR_A_GATE = annotated(names.QUEUE_ALLOCATION_GATE, "true")
+
+# Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here.
 _MUTATING = (
     _Entry("jobs.batch-volcano-sh", "/mutate/job", _VOLCANO_BATCH, "jobs", _CHANGES),
-    _Entry("podgroups", "/mutate/podgroup", _VOLCANO_SCHEDULING, "podgroups", conditions=_IS_A_USERS),
+    _Entry("podgroups", "/mutate/podgroup", _VOLCANO_SCHEDULING, "podgroups", conditions=_IS_IN_NO_QUEUE_YET),
     _Entry("queues", "/mutate/queue", _VOLCANO_SCHEDULING, "queues"),
     _trainer("mutate", "trainjob"),
     _Entry("jobs.batch", "/mutate/workload", _BATCH_JOBS, "jobs", conditions=(("asks-for-muster", _JOB_ASKS),)),
@@ -109,8 +120,8 @@ _MUTATING = (
     _Entry("pods", "/mutate/pod", _PODS, "pods", object=(_has(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)),
     _Entry("shaped-pods", "/mutate/pod", _PODS, "pods", object=(_has(names.FRAMEWORK), _MANAGED)),
     _Entry(
-        "namespaced-pods", "/mutate/pod", _PODS, "pods", namespace=_IN_A_QUEUE, conditions=_NEEDS_A_PLACE,
-        object=(_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED),
+        "held-pods", "/mutate/pod", _PODS, "pods", object=_UNLABELLED,
+        conditions=(("asks-for-muster", _ASKS_FOR_A_GATE),),
     ),
 )  # fmt: skip
 _VALIDATING = (
@@ -125,6 +136,26 @@ _VALIDATING = (
 )  # fmt: skip
 
 
+def _mutating(groups: Sequence[ResourceGroup]) -> list[_Entry]:
+    """The webhooks that change objects. No pod is in two of them.
+
+    The one by namespace comes last: its patch adds the label that the first one of pods selects.
+    """
+    elsewhere = [("asks-for-no-gate", f"!({_ASKS_FOR_A_GATE})")]
+    entries = [*_MUTATING]
+    if groups:
+        taken = in_a_group(groups)
+        conditions = (("is-in-a-resource-group", taken), *elsewhere)
+        entries.append(_Entry("grouped-pods", "/mutate/pod", _PODS, "pods", object=_UNLABELLED, conditions=conditions))
+        elsewhere.append(("is-in-no-resource-group", f"!({taken})"))
+    conditions = (*_NEEDS_A_PLACE, *elsewhere)
+    last = _Entry(
+        "namespaced-pods", "/mutate/pod", _PODS, "pods", object=_UNLABELLED, namespace=_IN_A_QUEUE,
+        conditions=conditions,
+    )  # fmt: skip
+    return [*entries, last]
+
+
 def routes_of(group: str, plural: str) -> list[str]:
     """The routes that see new objects of a kind, those that change them first; each once."""
     entries = [entry for entry in (*_MUTATING, *_VALIDATING) if "CREATE" in entry.operations]
@@ -132,11 +163,16 @@ def routes_of(group: str, plural: str) -> list[str]:
 
 
 def configurations(
-    *, url: str | None = None, service: tuple[str, str] | None = None, ca_bundle: bytes
+    *,
+    url: str | None = None,
+    service: tuple[str, str] | None = None,
+    ca_bundle: bytes,
+    groups: Sequence[ResourceGroup] = (),
 ) -> list[dict[str, Any]]:
     """The two webhook configurations, ready to apply; the webhook is at `url` or behind `service` (namespace, name).
 
-    `ca_bundle` is the PEM of the authority that signed its certificate.
+    `ca_bundle` is the PEM of the authority that signed its certificate, `groups` are the resource groups that the
+    webhook is configured with.
     """
     if (url is None) == (service is None):
         raise ValueError("give either url or service (namespace, name)")
@@ -147,7 +183,7 @@ def configurations(
         return _webhook(entry, {**client, "caBundle": bundle}, mutating=mutating)
 
     return [
-        _configuration("MutatingWebhookConfiguration", [webhook(entry, mutating=True) for entry in _MUTATING]),
+        _configuration("MutatingWebhookConfiguration", [webhook(entry, mutating=True) for entry in _mutating(groups)]),
         _configuration("ValidatingWebhookConfiguration", [webhook(entry, mutating=False) for entry in _VALIDATING]),
     ]
 

@@ -22,6 +22,7 @@ from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.train_job import compile_train_job
 from webhook.app import routes
+from webhook.config import ResourceGroup
 from webhook.lookup import Lookups
 from webhook.patch import Operation, Why
 from webhook.registration import UNTOUCHED_NAMESPACES, routes_of
@@ -51,17 +52,23 @@ class Admitted:
 
 
 class Admission:
-    """Admits the objects of some manifests into `namespace`, where they name none."""
+    """Admits the objects of some manifests into `namespace`, where they name none, by a webhook with these groups."""
 
     def __init__(
-        self, documents: Sequence[JSON], namespace: str, framework: Framework, cluster: Lookups | None = None
+        self,
+        documents: Sequence[JSON],
+        namespace: str,
+        framework: Framework,
+        cluster: Lookups | None = None,
+        *,
+        groups: Sequence[ResourceGroup] = (),
     ) -> None:
         self._documents = documents
         self._namespace = namespace
         self._framework = framework
         self._manifests = Manifests(documents, namespace)
         self._lookups = lookups(self._manifests, cluster)
-        self._handlers = routes(self._lookups, framework)
+        self._handlers = routes(self._lookups, framework, groups=groups)
 
     def run(self) -> Iterator[Admitted]:
         """Each object, and what follows from it. APIError if the cluster does not answer."""

@@ -1,10 +1,13 @@
 """Options that several commands share."""
 
+from pathlib import Path
+
 import click
 
 from muster.local import state
 from muster.local.errors import LocalError
 from muster.local.plane import Plane
+from webhook.config import load
 
 name_option = click.option(
     "--name",
@@ -13,6 +16,26 @@ name_option = click.option(
     envvar="MUSTER_NAME",
     show_envvar=True,
     help="Which plane; several can stand side by side.",
+)
+
+
+def _checked(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
+    """The text of a configuration that can be used."""
+    if value is None:
+        return None
+    try:
+        load(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=param) from error
+    return value.read_text(encoding="utf-8")
+
+
+admission_config_option = click.option(
+    "--admission-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    callback=_checked,
+    metavar="FILE",
+    help="Resource groups for the webhook, in the YAML of Volcano's admission.",
 )
 
 

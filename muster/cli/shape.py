@@ -14,8 +14,10 @@ from muster.cli import yamllines
 from muster.cli.admission import Admission, Admitted
 from muster.cli.documents import documents
 from muster.cli.look import client_of
+from muster.cli.options import admission_config_option
 from muster.cli.yamllines import YAMLLine
 from muster.runtime import registry
+from webhook.config import parse
 from webhook.lookup import ClusterLookups, Lookups
 from webhook.patch import Why
 
@@ -36,6 +38,7 @@ _COMMENT_COLUMN = 60
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="With --online: another cluster.  [default: KUBECONFIG, else the plane]",
 )
+@admission_config_option
 def shape(
     *,
     files: tuple[str, ...],
@@ -45,6 +48,7 @@ def shape(
     online: bool,
     name: str | None,
     kubeconfig: Path | None,
+    admission_config: str | None,
 ) -> None:
     """Prints the objects of manifests as Muster's webhook would admit them. Changes nothing.
 
@@ -54,9 +58,12 @@ def shape(
     would be refused.
     """
     found = [document for file in files for document in documents(file)]
+    groups = parse(admission_config or "").resource_groups
     refused = False
     with _cluster(kubeconfig, name) if online or kubeconfig else _nothing() as cluster:
-        for number, admitted in enumerate(Admission(found, namespace, registry.framework(), cluster).run()):
+        for number, admitted in enumerate(
+            Admission(found, namespace, registry.framework(), cluster, groups=groups).run()
+        ):
             if number:
                 click.echo("---")
             _show(admitted, diff=diff, explain=explain)

@@ -9,7 +9,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from muster.cli.options import name_option
+from muster.cli.options import admission_config_option, name_option
 from muster.cli.status import show
 from muster.local import parts, state
 from muster.local.errors import LocalError
@@ -53,6 +53,7 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
     default=None,
     help="The cluster's own scheduler serves Muster's pods too; attached, somebody else runs it.",
 )
+@admission_config_option
 @click.option("--webhook-port", type=click.IntRange(1, 65535), help="Port of the webhook.  [default: a free one]")
 @click.option("--extender-port", type=click.IntRange(1, 65535), help="Port of the extender.  [default: a free one]")
 @click.option("--foreground", is_flag=True, help="Stay, start again what dies, and stop everything on SIGTERM.")
@@ -110,9 +111,11 @@ def _check(options: Options, chosen: Mapping[str, Any]) -> None:
 
 
 def _differences(options: Options, chosen: Mapping[str, Any]) -> list[str]:
-    """Which of the chosen options a plane was made without, as `--option value` that it has."""
+    """Which of the chosen options a plane was made without, as `option value` that it has."""
     stored = msgspec.structs.asdict(options)
-    different = [option for option, value in chosen.items() if stored[option] != value]
+    if options.admission_config:
+        stored["admission_config"] = "of other content"  # shown instead of a whole file
+    different = [option for option, value in chosen.items() if getattr(options, option) != value]
     return [f"{option.replace('_', ' ')} {stored[option] or 'unset'}" for option in different]
 
 

@@ -22,7 +22,8 @@ from muster.local.process import Part, kill_leftovers
 from muster.local.ready import wait_ready
 from muster.local.site import Site
 from muster.local.state import Options
-from webhook import registration
+from webhook import config, registration
+from webhook.config import ResourceGroup
 
 _START_TIMEOUT_S = 60.0
 _REMOVE_TIMEOUT_S = 3.0
@@ -75,6 +76,7 @@ class Plane:
             binaries=cache(lambda: binaries.find(self._programs())),
             kubeconfig=self._kubeconfig,
             shared=self.state.options.shared,
+            admission_config=self.state.options.admission_config,
         )
         self.parts = {name: Part(name, self.root, self._command_of(name)) for name in self.state.parts}
         self._bound = bound
@@ -150,7 +152,8 @@ class Plane:
             if parts.WEBHOOK in self.parts:
                 report("webhooks and runtimes")
                 with contextlib.closing(self.client()) as client:
-                    install.webhooks(client, self._webhook_configurations())
+                    groups = config.parse(self.state.options.admission_config).resource_groups
+                    install.webhooks(client, self._webhook_configurations(groups))
                     install.runtimes(client)
             self._start(parts.PARTS, report)
             self._await("nodes are known", install.nodes_are_known, parts.KWOK, report)
@@ -227,10 +230,10 @@ class Plane:
                     )
                 time.sleep(_POLL_S)
 
-    def _webhook_configurations(self) -> list[dict[str, Any]]:
+    def _webhook_configurations(self, groups: Sequence[ResourceGroup] = ()) -> list[dict[str, Any]]:
         """The webhook configurations that point to this plane's webhook."""
         return registration.configurations(
-            url=self.site.url("webhook", scheme="https"), ca_bundle=self._pki.ca_file.read_bytes()
+            url=self.site.url("webhook", scheme="https"), ca_bundle=self._pki.ca_file.read_bytes(), groups=groups
         )
 
     def _remove_webhooks(self, report: Report) -> None:

@@ -44,6 +44,8 @@ class Site:
     """The kubeconfig of a part."""
     shared: bool = False
     """Whether the cluster's own scheduler asks Muster."""
+    admission_config: str = ""
+    """The webhook's configuration (YAML)."""
 
     def command(self, part: str) -> list[str]:
         """The whole command line of a part; writes the configuration file that it needs."""
@@ -69,8 +71,12 @@ class Site:
 
     def write_yaml(self, name: str, content: dict[str, object]) -> Path:
         """Writes a configuration file of a part."""
-        path = self.folder / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        return self.write(f"{name}.yaml", yaml.safe_dump(content, sort_keys=False))
+
+    def write(self, name: str, content: str) -> Path:
+        """Writes a file of a part."""
+        path = self.folder / name
+        path.write_text(content, encoding="utf-8")
         return path
 
 
@@ -203,6 +209,7 @@ def _webhook(site: Site) -> list[str]:
         f"--key-file={site.pki.key_file('webhook')}",
         f"--status-port={site.ports['webhook-status']}",
         *(["--mark-pods"] if site.shared else []),
+        *([f"--config={site.write('admission.yaml', site.admission_config)}"] if site.admission_config else []),
     ]
 
 

@@ -43,6 +43,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Attach mode: whether to run Muster's kube-scheduler too."""
     shared: bool = False
     """Whether the cluster's own scheduler serves Muster's pods too, and there is none of Muster's."""
+    admission_config: str = ""
+    """The webhook's configuration: YAML, not the name of a file."""
     webhook_port: int = 0
     """0 chooses a free port."""
     extender_port: int = 0

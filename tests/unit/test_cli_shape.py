@@ -159,3 +159,20 @@ def test_keys_and_times_as_kubectl_reads_them(tmp_path: Path) -> None:
     [document] = printed(CliRunner().invoke(main, ["shape", "-f", str(file)]))
     assert document["metadata"]["labels"] == {"false": "a", "1": "b"}
     assert "creationTimestamp: '2020-01-01T00:00:00Z'" in CliRunner().invoke(main, ["shape", "-f", str(file)]).output
+
+
+def test_resource_groups(shape: Any, tmp_path: Path) -> None:
+    """With the webhook's configuration, groups show, each with its name; a mistake in it ends the command."""
+    file = tmp_path / "admission.yaml"
+    file.write_text("resourceGroups: [{resourceGroup: gpu, labels: {pool: gpu}}]")
+    grouped = pod("a", "team")
+    grouped["metadata"]["annotations"] = {"volcano.sh/resource-group": "gpu"}
+    result = shape(grouped, options=("--explain", f"--admission-config={file}"))
+    assert any(
+        line.startswith("+     pool: gpu") and line.endswith("# its nodes have this label (resource group gpu: labels)")
+        for line in result.stdout.splitlines()
+    )
+    file.write_text("resourceGroups: [{resourceGroup: gpu, label: {pool: gpu}}]")
+    result = shape(grouped, options=(f"--admission-config={file}",))
+    assert result.exit_code == 2
+    assert "resourceGroups[0].label" in result.stderr

@@ -3,11 +3,15 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.cli.app import main
+from muster.cli.up import plane_of
 from muster.local import nodes, parts, ports, scheduler_config, state
 from muster.local.errors import LocalError
+from muster.local.plane import Plane
 from muster.local.state import Options
 
 
@@ -63,3 +67,32 @@ def test_bind_waits_longer_than_the_other_verbs() -> None:
     assert "bindVerb" not in decide
     assert int(decide["httpTimeout"].rstrip("s")) < 10 < int(bind["httpTimeout"].rstrip("s"))
     assert {decide["urlPrefix"], bind["urlPrefix"]} == {"http://127.0.0.1:1"}
+
+
+def test_the_webhooks_configuration_belongs_to_the_plane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The webhook reads what the plane was made with, however the file changes; another content is another plane."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    text = "resourceGroups: [{resourceGroup: gpu, labels: {pool: gpu}}]\n"
+    plane = Plane(state.folder_of("one"), options=Options(admission_config=text))
+    plane._pki.ensure()
+    [argument] = [each for each in plane.site.command("webhook") if each.startswith("--config=")]
+    assert Path(argument.removeprefix("--config=")).read_text() == text
+    assert plane_of("one", {"admission_config": text}).state == plane_of("one").state
+    with pytest.raises(LocalError, match="plane one exists with admission config of other content; `muster down"):
+        plane_of("one", {"admission_config": "resourceGroups: []"})
+    other = Plane(state.folder_of("two"))
+    other._pki.ensure()
+    assert not any(each.startswith("--config") for each in other.site.command("webhook"))
+    with pytest.raises(LocalError, match="plane two exists with admission config unset"):
+        plane_of("two", {"admission_config": text})
+
+
+def test_a_mistake_in_the_webhooks_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told before anything is made."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    file = tmp_path / "admission.yaml"
+    file.write_text("resourceGroups: [{resourceGroup: gpu}]")
+    result = CliRunner().invoke(main, ["up", f"--admission-config={file}"])
+    assert result.exit_code == 2
+    assert "the group changes nothing" in result.stderr
+    assert state.names() == []

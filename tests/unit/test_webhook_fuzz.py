@@ -20,10 +20,22 @@ from webhook_world import NamespaceWorld, OwnerWorld, RuntimeWorld, container, i
 
 from muster.runtime import registry
 from webhook.app import create_app, routes
+from webhook.config import parse
 
 JSON = dict[str, Any]
 RUNTIMES = sorted((Path(__file__).parents[2] / "charts" / "muster" / "runtimes").glob("*.yaml"))
 SHIPPED = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in RUNTIMES]
+GROUPS = parse(
+    """
+resourceGroups:
+- resourceGroup: team
+  object: {key: namespace, value: [team]}
+  schedulerName: volcano
+  tolerations: [{key: pool, value: team}]
+  labels: {pool: team}
+  affinity: {nodeAffinity: {}}
+"""
+).resource_groups
 BOTH = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
 
 
@@ -79,6 +91,11 @@ def objects() -> Iterator[tuple[str, JSON]]:
         yield "/mutate/workload", indexed
         yield "/validate/batch-job", indexed
         yield "/mutate/pod", pod_of(indexed, 2)
+    held = {"annotations": {"scheduling.volcano.sh/queue-allocation-gate": "true"}}
+    placed = {"nodeSelector": {"pool": "a"}, "tolerations": [{"key": "pool"}], "affinity": {"podAffinity": {}}}
+    yield "/mutate/pod", {"kind": "Pod", "metadata": {"name": "p", **held}, "spec": placed}
+    noted = {**job["metadata"], "annotations": {"muster.dev/grouped-templates": '{"worker": "0"}'}}
+    yield "/mutate/job", {**job, "metadata": noted}
     budget = {"volcano.sh/jdb-min-available": "50%"}
     yield "/validate/pod", {"kind": "Pod", "metadata": {"name": "p", "annotations": budget}, "spec": {}}
     for document in SHIPPED:
@@ -175,7 +192,7 @@ def client() -> Iterator[FlaskClient]:
     with pytest.MonkeyPatch.context() as patch:
         silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
         patch.setattr("webhook.answers.log", structlog.wrap_logger(structlog.PrintLogger(), wrapper_class=silent))
-        yield create_app(routes(world, registry.framework())).test_client()
+        yield create_app(routes(world, registry.framework(), marks=True, groups=GROUPS)).test_client()
 
 
 def check(client: FlaskClient, case: Any) -> None:

@@ -1,15 +1,23 @@
 """The API server is told to send only what asks for Muster, and to refuse it when nobody answers."""
 
 from base64 import b64decode
+from collections.abc import Sequence
 
 import pytest
 from webhook_world import JSON, lookups
 
 from muster.runtime import registry
 from webhook.app import routes
+from webhook.cel import annotated, in_a_group, quoted
+from webhook.config import ResourceGroup
 from webhook.registration import configurations
 
 LEAVE = {"muster.dev/managed": "false"}
+GATE = "scheduling.volcano.sh/queue-allocation-gate"
+GROUPS = [
+    ResourceGroup(name="a", namespaces=("team", "ops"), labels={"x": "y"}),
+    ResourceGroup(name="b", annotations=(("example.com/it's", 'a "b" \\ c\n'),), labels={"x": "y"}),
+]
 
 
 def webhooks(url: str | None = "https://127.0.0.1:9443/", service: tuple[str, str] | None = None) -> list[JSON]:
@@ -68,24 +76,62 @@ def selects(webhook: JSON, labels: dict[str, str], selector: str = "objectSelect
     return all(test[one["operator"]](one) for one in expressions(webhook, selector))
 
 
+def holds(webhook: JSON, known: dict[str, bool]) -> bool:
+    """Whether a webhook's conditions hold, as far as they are among the known ones; the others do."""
+    texts = [one["expression"] for one in webhook.get("matchConditions", ())]
+    known = known | {f"!({text})": not value for text, value in known.items()}
+    return all(known.get(text, True) for text in texts)
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize(("groups", "grouped"), [((), False), (GROUPS, False), (GROUPS, True)])
 @pytest.mark.parametrize("namespace", [{}, {"muster.dev/queue": "a"}, {"muster.dev/queue": "a", **LEAVE}])
 @pytest.mark.parametrize("framework", [{}, {"muster.dev/framework": "torch"}])
 @pytest.mark.parametrize("queue", [{}, {"muster.dev/queue": "b"}])
 @pytest.mark.parametrize("managed", [{}, LEAVE, {"muster.dev/managed": "true"}])
-def test_a_pod_is_sent_once(namespace: JSON, framework: JSON, queue: JSON, managed: JSON) -> None:
-    """However the labels are combined, at most one webhook changes a pod; none if it shall be left alone."""
+def test_a_pod_is_sent_once(
+    *,
+    namespace: JSON,
+    framework: JSON,
+    queue: JSON,
+    managed: JSON,
+    groups: Sequence[ResourceGroup],
+    grouped: bool,
+    held: bool,
+) -> None:
+    """However labels, groups and the gate's annotation are combined, one webhook at most changes a pod.
+
+    None does if it shall be left alone.
+    """
     pod = {**framework, **queue, **managed}
-    mutating, _ = configurations(url="https://x", ca_bundle=b"")
+    known = {annotated(GATE, "true"): held} | ({in_a_group(groups): grouped} if groups else {})
+    mutating, _ = configurations(url="https://x", ca_bundle=b"", groups=groups)
     taken = [
         each["name"]
         for each in mutating["webhooks"]
         if each["rules"][0]["resources"] == ["pods"]
         and selects(each, pod)
         and selects(each, namespace, "namespaceSelector")
+        and holds(each, known)
     ]
     inherits = "muster.dev/queue" in namespace and LEAVE.items() - namespace.items() != set()
-    asks = bool(framework or queue or inherits) and managed != LEAVE
+    asks = bool(framework or queue or inherits or grouped or held) and managed != LEAVE
     assert len(taken) == asks
+
+
+def test_conditions_of_groups() -> None:
+    """One for all groups, whatever characters they are written with; without groups there is none."""
+    text = in_a_group(GROUPS)
+    assert text.startswith('(request.namespace in ["ops", "team"] || (has(object.metadata.annotations) && ')
+    assert 'object.metadata.annotations["example.com/it\'s"] == "a \\"b\\" \\\\ c\\n")' in text
+    assert quoted("ü😀") == '"ü😀"'
+    assert "request.namespace" not in in_a_group(GROUPS[1:])
+
+    def entries(groups: Sequence[ResourceGroup]) -> set[str]:
+        mutating, _ = configurations(url="https://x", ca_bundle=b"", groups=groups)
+        return {each["name"].partition(".")[0] for each in mutating["webhooks"]}
+
+    assert entries(GROUPS) - entries(()) == {"grouped-pods"}
 
 
 def test_mutations_are_repeated_when_others_change_the_pod() -> None:

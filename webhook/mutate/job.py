@@ -1,5 +1,6 @@
 """Defaults of a Volcano Job, so that every reader finds the same values written down."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,7 +9,9 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import PodSpec
+from webhook.config import ResourceGroup
 from webhook.mutate.again import Again
+from webhook.mutate.jobgroups import assign_groups, group_of_template, remember, restore
 from webhook.mutate.mark import mark
 from webhook.patch import Operation, Patch, Why, find
 from webhook.review import Handler, MalformedError, Verdict, generic
@@ -20,8 +23,8 @@ _IMPLIED = Why("another plugin cannot do without", "spec.plugins")
 NEEDS_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
 
 
-def reviewer(*, marks: bool = False) -> Handler:
-    """The handler for Volcano Jobs: defaults, and with `marks` markers of the pods that Muster places.
+def reviewer(*, marks: bool = False, groups: Sequence[ResourceGroup] = ()) -> Handler:
+    """The handler for Volcano Jobs: defaults, `groups`, and with `marks` markers of the pods that Muster places.
 
     On CREATE whatever is missing is added; on UPDATE what creation had added and the update leaves out, since
     `kubectl apply` and `replace` send lists as the user wrote them. So a manifest can be applied again.
@@ -35,11 +38,9 @@ def reviewer(*, marks: bool = False) -> Handler:
             document = generic(request.object)
             job = _read(document)
             old = generic(request.old_object) if request.operation == "UPDATE" else None
-            if old is not None and (job.metadata.deletion_timestamp or same(old, document)):
+            if old is not None and job.metadata.deletion_timestamp:
                 return Verdict()
-            patch = defaulted(job, document, old)
-            if marks:
-                _mark(job, patch)
+            patch = _completed(job, document, old, request.namespace, groups, marks=marks)
         except (MalformedError, msgspec.ValidationError):
             return Verdict()
         return Verdict(patch=patch.operations, reasons=patch.reasons)
@@ -51,11 +52,38 @@ def _read(document: dict[str, Any]) -> Job:
     return msgspec.convert(_with_names(document), Job)
 
 
-def _mark(job: Job, patch: Patch) -> None:
+def _completed(
+    job: Job,
+    document: dict[str, Any],
+    old: dict[str, Any] | None,
+    namespace: str,
+    groups: Sequence[ResourceGroup],
+    *,
+    marks: bool,
+) -> Patch:
+    """Everything that is written into a Job; `old` is what an update replaces."""
+    if old is not None and same(old, document):
+        patch = Patch(document)
+        restore(job, document, old, patch)
+        return patch
+    patch = defaulted(job, document, old)
+    changed = assign_groups(job, groups, namespace, patch)
+    if marks:
+        _mark(job, groups, namespace, patch)
+    if old is None:
+        remember(document, changed, patch)
+    else:
+        restore(job, document, old, patch)
+    return patch
+
+
+def _mark(job: Job, groups: Sequence[ResourceGroup], namespace: str, patch: Patch) -> None:
     for index, task in enumerate(job.spec.tasks):
         spec = task.template.get("spec") or {}
         pod = msgspec.convert(spec, PodSpec)  # so that nobody below stumbles over its shape
-        if (pod.scheduler_name or job.spec.scheduler_name or names.VOLCANO_SCHEDULER) in names.SCHEDULERS:
+        group = group_of_template(task.template, groups, namespace)
+        chosen = (group.scheduler_name if group else "") or pod.scheduler_name or job.spec.scheduler_name
+        if (chosen or names.VOLCANO_SCHEDULER) in names.SCHEDULERS:
             mark(spec, patch, "spec", "tasks", index, "template", "spec")
 
 

@@ -1,0 +1,174 @@
+"""The webhook's configuration: what is read, and that every mistake is told at once, with its place."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from webhook_world import JSON
+
+from muster.api.core import Toleration
+from webhook.config import AdmissionConfig, ResourceGroup, load, parse
+
+TEXT = """
+resourceGroups:
+- resourceGroup: management
+  object:
+    key: namespace
+    value: [ops, "monitoring"]
+  schedulerName: default-scheduler
+  tolerations:
+  - {key: taint, operator: Exists, effect: NoSchedule}
+  - {key: dedicated, value: ops, effect: NoExecute, tolerationSeconds: 30}
+  labels: {nodetype: management}
+- resourceGroup: cpu
+  object:
+    key: annotation
+    value: ["team: blue", "cheap: true"]
+  affinity: '{"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}'
+- resourceGroup: gpu
+  object:
+  schedulerName: volcano
+  affinity:
+    podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}
+"""
+
+
+def group(**fields: object) -> JSON:
+    """A group that is right, but for these fields; with None they are left out."""
+    return {"resourceGroup": "a", "labels": {"x": "y"}, **fields}
+
+
+def told(*groups: JSON, **more: object) -> list[str]:
+    """What is said about these groups."""
+    with pytest.raises(ValueError, match=r"^admission configuration: ") as error:
+        parse(yaml.safe_dump({"resourceGroups": list(groups), **more}))
+    return str(error.value).removeprefix("admission configuration: ").split("; resourceGroups")
+
+
+def test_everything_that_a_group_can_say() -> None:
+    """Namespaces, annotations, the annotation that is meant where none is said, and all effects."""
+    management, cpu, gpu = parse(TEXT).resource_groups
+    assert management == ResourceGroup(
+        name="management",
+        namespaces=("ops", "monitoring"),
+        scheduler_name="default-scheduler",
+        tolerations=(
+            Toleration(key="taint", operator="Exists", effect="NoSchedule"),
+            Toleration(key="dedicated", value="ops", effect="NoExecute", toleration_seconds=30),
+        ),
+        labels={"nodetype": "management"},
+    )
+    assert cpu.annotations == (("team", "blue"), ("cheap", "true"))
+    assert cpu.affinity["nodeAffinity"] == {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}
+    assert gpu.annotations == (("volcano.sh/resource-group", "gpu"),)
+    assert gpu.affinity == {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "resourceGroups:\n", "resourceGroups: []\n"])
+def test_no_groups(text: str) -> None:
+    """A configuration may be empty, as Volcano's is until somebody writes into it."""
+    assert parse(text) == AdmissionConfig()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (
+            group(label={}),
+            '[0].label: Unsupported value: "label": there is no such field; there are resourceGroup, obj',
+        ),
+        ({"labels": {"x": "y"}}, "[0].resourceGroup: Required value: it is missing"),
+        (group(resourceGroup=""), "[0].resourceGroup: Required value: the group needs a name"),
+        (group(resourceGroup=7), "[0].resourceGroup: Invalid value: 7: should be text (in quotes"),
+        (group(object={"value": ["a"]}), "[0].object.key: Required value: it is missing"),
+        (group(object={"key": "label", "value": ["a"]}), '"label": should be one of namespace, annotation'),
+        (group(object={"key": "namespace", "value": []}), "[0].object.value: Invalid value: []: name at least one"),
+        (group(object={"key": "annotation", "value": ["a"]}), '[0].object.value[0]: Invalid value: "a": should be an'),
+        (group(object={"key": "annotation", "value": ["a: b: c"]}), 'should be an annotation, as "key: value"'),
+        (group(object={"key": "annotation", "value": [{"a": "b"}]}), "[0].object.value[0]: Invalid value: "),
+        (group(labels=None), '[0]: Invalid value: "a": the group changes nothing; give it schedulerName'),
+        (group(labels=None, affinity="{}"), "the group changes nothing"),
+        (group(labels={"x": True}), "[0].labels[x]: Invalid value: true: should be text"),
+        (group(schedulerName=["volcano"]), "[0].schedulerName: Invalid value: "),
+        (group(tolerations={"key": "a"}), "[0].tolerations: Invalid value: "),
+        (group(tolerations=[{"key": "a", "efect": "b"}]), "[0].tolerations[0].efect: Unsupported value"),
+        (group(tolerations=[{"key": "a", "operator": "In"}]), "should be one of Equal, Exists"),
+        (group(tolerations=[{"key": "a", "effect": "Never"}]), "should be one of NoSchedule, PreferNoSchedule, NoExec"),
+        (group(tolerations=[{"value": "a"}]), "[0].tolerations[0].key: Required value: only with operator Exists"),
+        (group(tolerations=[{"operator": "Exists", "value": "a"}]), "[0].tolerations[0].value: Invalid value"),
+        (group(tolerations=[{"key": "a", "tolerationSeconds": 3}]), "goes with effect NoExecute"),
+        (group(tolerations=[{"key": "a", "tolerationSeconds": True}]), "should be a whole number"),
+        (group(affinity=3), "[0].affinity: Invalid value: 3: should be a mapping"),
+        (group(affinity="{"), "should be an affinity as a mapping, or one as JSON or YAML: while parsing"),
+        (group(affinity="nodeAffinity: 3"), "[0].affinity.nodeAffinity: Invalid value: 3: should be a mapping"),
+        (group(affinity={"node": {}}), "there are nodeAffinity, podAffinity, podAntiAffinity"),
+    ],
+)
+def test_a_mistake(wrong: JSON, sentence: str) -> None:
+    """It is told with its path, and what would be right."""
+    [message] = told(wrong)
+    assert sentence in message
+
+
+def test_names_are_unique() -> None:
+    """Of two groups with one name, the second is the mistake."""
+    [message] = told(group(), group())
+    assert message == (
+        'resourceGroups[1].resourceGroup: Duplicate value: "a": resourceGroups[0] has this name already; '
+        "give each group a name of its own"
+    )
+
+
+def test_all_mistakes_are_told_together() -> None:
+    """Whatever is right or wrong elsewhere."""
+    bad = {"key": "a", "operator": "In", "effect": "Never"}
+    messages = told(
+        group(), group(name="b", labels=3), group(tolerations=[bad], affinity={"node": {}}), namespaces=["x"]
+    )
+    assert [message.partition(": ")[0] for message in messages] == [
+        "namespaces",
+        "[1].labels",
+        "[1].name",
+        "[2].resourceGroup",
+        "[2].affinity.node",
+        "[2].tolerations[0].operator",
+        "[2].tolerations[0].effect",
+    ]
+
+
+@pytest.mark.parametrize("text", ["resourceGroups: [", "- a", "7"])
+def test_what_is_no_configuration_at_all(text: str) -> None:
+    """The sentence stands on one line, as it goes into a log."""
+    with pytest.raises(ValueError, match=r"admission configuration: (it is not YAML|there should be a map)") as error:
+        parse(text)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file(tmp_path: Path) -> None:
+    """A message names the file, also of one that cannot be read."""
+    file = tmp_path / "admission.yaml"
+    with pytest.raises(ValueError, match=rf"^{file}: .*No such file"):
+        load(file)
+    file.write_text("groups: []")
+    with pytest.raises(ValueError, match=rf"^{file}: admission configuration: groups: "):
+        load(file)
+    file.write_text(TEXT)
+    assert load(file) == parse(TEXT)
+
+
+def test_the_process_ends_at_a_mistake(tmp_path: Path) -> None:
+    """With code 2 and one line that says why, before it listens."""
+    file = tmp_path / "admission.yaml"
+    file.write_text("groups: []")
+    ports = ("--port=1", "--status-port=1", "--cert-file=none", "--key-file=none")
+    result = subprocess.run(
+        [sys.executable, "-m", "webhook", f"--config={file}", *ports], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 2
+    [line] = (result.stdout + result.stderr).splitlines()
+    record = json.loads(line)
+    assert (record["event"], record["level"]) == ("cannot start", "error")
+    assert record["why"].startswith(f"{file}: admission configuration: groups: ")

@@ -1,0 +1,206 @@
+"""The configuration of admission: resource groups, in the YAML of Volcano's admission. Only `load` does I/O.
+
+A *resource group* says which pods belong to some of the nodes, and what takes them there.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from muster.api.core import Affinity, Toleration
+from muster.runtime.fields import FieldError
+from webhook.strict import mistakes
+
+GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
+"""On a pod: the group that it belongs to, where the configuration does not say how its pods are known."""
+_KEYS: Final = ("namespace", "annotation")
+_OPERATORS: Final = ("Equal", "Exists")
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_LIST: Final = "resourceGroups"
+
+
+class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods of these namespaces, or with one of these annotations, and what is written into them."""
+
+    name: str
+    namespaces: tuple[str, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+    scheduler_name: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+    labels: dict[str, str] = {}
+    """Of its nodes: the node selector of its pods."""
+    affinity: dict[str, Any] = {}
+    """As JSON."""
+
+    def takes(self, namespace: str, annotations: Mapping[str, str]) -> bool:
+        """Whether a pod with these annotations, in that namespace, belongs to the group."""
+        return namespace in self.namespaces or any(annotations.get(key) == value for key, value in self.annotations)
+
+
+class _Object(msgspec.Struct, forbid_unknown_fields=True):
+    """How pods are known: `value` are namespaces, or annotations as `key: value`."""
+
+    key: str
+    value: list[str]
+
+
+class _Group(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
+    """A group as it is written."""
+
+    resource_group: str
+    object: _Object | None = None
+    scheduler_name: str = ""
+    tolerations: list[Toleration] = []
+    labels: dict[str, str] = {}
+    affinity: Any = None
+    """A mapping, or one as text."""
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """The whole configuration as it is written."""
+
+    resource_groups: list[Any] = []
+
+
+class AdmissionConfig(msgspec.Struct, frozen=True):
+    """What the webhook is configured to do."""
+
+    resource_groups: tuple[ResourceGroup, ...] = ()
+
+
+def load(path: Path) -> AdmissionConfig:
+    """The configuration in a file. Raises ValueError that names the file and all that is wrong with it."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def parse(text: str) -> AdmissionConfig:
+    """Read the YAML; empty means no groups. Raises one ValueError with everything that is wrong, and where."""
+    try:
+        document = _without_nulls(yaml.safe_load(text) or {})
+    except yaml.YAMLError as error:
+        raise ValueError(f"admission configuration: it is not YAML: {_on_one_line(error)}") from error
+    if not isinstance(document, dict):
+        raise ValueError(  # noqa: TRY004 - the caller wrote nothing of this type, the file's author did
+            f"admission configuration: there should be a mapping with the list {_LIST}"
+        )
+    errors = mistakes(document, _File, "")
+    written = document.get(_LIST)
+    groups: list[ResourceGroup] = []
+    seen: dict[str, int] = {}
+    for index, each in enumerate(written if isinstance(written, list) else []):
+        path = f"{_LIST}[{index}]"
+        found = mistakes(each, _Group, path)
+        if not found:
+            group = msgspec.convert(each, _Group)
+            found += _name_errors(group, path, seen, index)
+            groups.append(_resolved(group, path, found))
+        errors += found
+    if errors:
+        raise ValueError(f"admission configuration: {'; '.join(map(str, errors))}")
+    return AdmissionConfig(tuple(groups))
+
+
+def _on_one_line(error: yaml.YAMLError) -> str:
+    return " ".join(str(error).split())
+
+
+def _without_nulls(node: Any) -> Any:
+    """A member that is null counts as left out."""
+    if isinstance(node, dict):
+        return {key: _without_nulls(member) for key, member in node.items() if member is not None}
+    return [_without_nulls(each) for each in node] if isinstance(node, list) else node
+
+
+def _name_errors(group: _Group, path: str, seen: dict[str, int], index: int) -> Iterator[FieldError]:
+    name = group.resource_group
+    first = seen.setdefault(name, index)
+    if not name:
+        yield FieldError(f"{path}.resourceGroup", "the group needs a name", reason="Required")
+    elif first != index:
+        message = f"{_LIST}[{first}] has this name already; give each group a name of its own"
+        yield FieldError(f"{path}.resourceGroup", message, name, reason="Duplicate")
+
+
+def _toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError]:
+    """What the API server would say to each pod of the group."""
+    operator, effect = explicit(toleration).operator, toleration.effect
+    if operator not in _OPERATORS:
+        yield FieldError(f"{path}.operator", f"should be one of {', '.join(_OPERATORS)}", operator)
+    if effect and effect not in _EFFECTS:
+        yield FieldError(f"{path}.effect", f"should be one of {', '.join(_EFFECTS)}, or left out for all", effect)
+    if not toleration.key and operator != "Exists":
+        yield FieldError(f"{path}.key", "only with operator Exists may it be left out", reason="Required")
+    if toleration.value and operator == "Exists":
+        yield FieldError(f"{path}.value", "goes with operator Equal; Exists looks at the key only", toleration.value)
+    if toleration.toleration_seconds is not None and effect != "NoExecute":
+        yield FieldError(f"{path}.tolerationSeconds", "goes with effect NoExecute", toleration.toleration_seconds)
+
+
+def _resolved(group: _Group, path: str, errors: list[FieldError]) -> ResourceGroup:
+    """The group as it is used; what is wrong is added to `errors`."""
+    name, known = group.resource_group, group.object
+    namespaces: Sequence[str] = ()
+    annotations = [(GROUP_ANNOTATION, name)]
+    if known is not None:
+        values = known.value
+        namespaces = values if known.key == "namespace" else ()
+        annotations = list(_pairs(values, f"{path}.object.value", errors)) if known.key == "annotation" else []
+        if known.key not in _KEYS:
+            errors.append(FieldError(f"{path}.object.key", f"should be one of {', '.join(_KEYS)}", known.key))
+        if not values:
+            errors.append(FieldError(f"{path}.object.value", "name at least one, else no pod belongs to the group", []))
+    affinity = _affinity(group.affinity, f"{path}.affinity", errors)
+    for index, toleration in enumerate(group.tolerations):
+        errors += _toleration_errors(toleration, f"{path}.tolerations[{index}]")
+    if not (errors or affinity or group.scheduler_name or group.tolerations or group.labels):
+        message = "the group changes nothing; give it schedulerName, tolerations, labels or affinity"
+        errors.append(FieldError(path, message, name))
+    return ResourceGroup(
+        name=name,
+        namespaces=tuple(namespaces),
+        annotations=tuple(annotations),
+        scheduler_name=group.scheduler_name,
+        tolerations=tuple(map(explicit, group.tolerations)),
+        labels=group.labels,
+        affinity=affinity,
+    )
+
+
+def explicit(toleration: Toleration) -> Toleration:
+    """The toleration with its operator written out, so that equal ones compare equal."""
+    return msgspec.structs.replace(toleration, operator=toleration.operator or "Equal")
+
+
+def _pairs(values: Sequence[str], path: str, errors: list[FieldError]) -> Iterator[tuple[str, str]]:
+    """Annotations from texts like `key: value`; every scalar is text here, a truth value or a number, too."""
+    for index, text in enumerate(values):
+        try:
+            pair = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - it makes nothing but texts, lists and mappings
+        except yaml.YAMLError:
+            pair = None
+        [key, value] = next(iter(pair.items())) if isinstance(pair, dict) and len(pair) == 1 else ("", None)
+        if isinstance(key, str) and key and isinstance(value, str):
+            yield key, value
+        else:
+            errors.append(FieldError(f"{path}[{index}]", 'should be an annotation, as "key: value"', text))
+
+
+def _affinity(written: Any, path: str, errors: list[FieldError]) -> dict[str, Any]:
+    """The affinity, which may be given as text."""
+    found = written or {}
+    if isinstance(written, str):
+        try:
+            found = _without_nulls(yaml.safe_load(written) or {})
+        except yaml.YAMLError as error:
+            message = f"should be an affinity as a mapping, or one as JSON or YAML: {_on_one_line(error)}"
+            errors.append(FieldError(path, message, written))
+            return {}
+    wrong = mistakes(found, Affinity, path)
+    errors += wrong
+    return {} if wrong else found
