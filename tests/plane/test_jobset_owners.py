@@ -1,0 +1,94 @@
+"""Jobs that a JobSet owns: each is a gang, and says what the JobSet says. The JobSet's own controller is not needed."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from jobs import Story
+
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.core import INDEXED_JOBS
+from muster.api.gang import gang_of
+from muster.api.scheduling import POD_GROUPS
+from muster.local.plane import Plane
+
+pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
+JSON = dict[str, Any]
+
+GROUP, VERSION = "jobset.x-k8s.io", "v1alpha2"
+JOBSETS: Resource[JSON] = Resource(GROUP, VERSION, "jobsets", "JobSet", JSON)
+CRDS: Resource[JSON] = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", JSON, namespaced=False
+)
+
+
+@pytest.fixture
+def _jobsets(plane: Plane, wait_for: WaitFor) -> Iterator[None]:
+    """The kind, with any content, for this test only: other tests run where it is not installed."""
+    client, name = plane.client(), f"{JOBSETS.plural}.{GROUP}"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    spec = {
+        "group": GROUP,
+        "scope": "Namespaced",
+        "names": {"plural": JOBSETS.plural, "kind": JOBSETS.kind},
+        "versions": [{"name": VERSION, "served": True, "storage": True, "schema": schema}],
+    }
+    # The API server wants a reason for groups of its own project.
+    notes = {"api-approved.kubernetes.io": "unapproved, for a test"}
+    client.create(CRDS, {"metadata": {"name": name, "annotations": notes}, "spec": spec})
+
+    def established() -> bool:
+        conditions = client.get(CRDS, name).get("status", {}).get("conditions", [])
+        return any((each["type"], each["status"]) == ("Established", "True") for each in conditions)
+
+    wait_for(established)
+    yield
+    client.delete(CRDS, name)
+
+
+def child(owner: JSON, name: str, pods: int) -> JSON:
+    """A Job as a JobSet's controller makes it: the labels and annotations of its template, and the owner."""
+    template = {
+        "metadata": {"annotations": {"kwok.muster.dev/run-seconds": "1"}},
+        "spec": {
+            "schedulerName": names.VOLCANO_SCHEDULER,
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "none"}],
+        },
+    }
+    reference = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "JobSet",
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    return {
+        "metadata": {"name": name, "ownerReferences": [reference]},
+        "spec": {"completionMode": "Indexed", "completions": pods, "parallelism": pods, "template": template},
+    }
+
+
+@pytest.mark.usefixtures("_jobsets")
+def test_each_job_of_a_jobset_is_a_gang(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """Queue and minimum are the JobSet's, the minimum never above what the Job has; the gangs complete."""
+    annotations = {names.VOLCANO_GROUP_MIN_MEMBER: "3", names.VOLCANO_QUEUE: "default"}
+    owner = story.client.create(JOBSETS, {"metadata": {"name": "set", "annotations": annotations}}, namespace)
+    for name, pods in (("set-large", 4), ("set-small", 2)):
+        story.client.create(INDEXED_JOBS, child(owner, name, pods), namespace)
+    groups = wait_for(lambda: len(found := story.client.list(POD_GROUPS, namespace)) == 2 and found)
+    members = {group.metadata.owner_references[0].name: group.spec.min_member for group in groups}
+    assert members == {"set-large": 3, "set-small": 2}
+    uids = {job.metadata.name: job.metadata.uid for job in story.client.list(INDEXED_JOBS, namespace)}
+    assert {group.metadata.name for group in groups} == {f"podgroup-{uid}" for uid in uids.values()}
+
+    def joined() -> bool:
+        return all(gang_of(pod.metadata) == f"podgroup-{pod.metadata.controller.uid}" for pod in story.alive())  # type: ignore[union-attr]  # a Job's pods have one
+
+    wait_for(joined)
+    wait_for(
+        lambda: {group.status.phase for group in story.client.list(POD_GROUPS, namespace)} == {"Completed"},
+        what="both gangs to complete",
+    )
