@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from msgspec import structs
+
 from controller.deletion import delete
 from controller.job.events import job_of
 from controller.worker import Worker
@@ -16,6 +18,7 @@ from controller.workloads import (
     OWNERS,
     group_name,
     group_to_make,
+    in_the_queue_of,
     inherited,
     is_over,
     pod_group,
@@ -25,12 +28,12 @@ from controller.workloads import (
     wants_none,
 )
 from muster.api import names
-from muster.api.core import PODS, SERVICES, IndexedJob, Pod
+from muster.api.core import NAMESPACES, PODS, SERVICES, IndexedJob, Pod
 from muster.api.gang import gang_of
 from muster.api.meta import Object, ObjectMeta
 from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, Invalid, NotFound
+from muster.kube.errors import AlreadyExists, APIError, Forbidden, Invalid, NotFound
 from muster.kube.events import Recorder
 from muster.kube.store import Store
 
@@ -41,6 +44,11 @@ AGAIN_S = 0.5
 """Changes of a gang's pods are looked at together, as they come many at a time."""
 END_S = 5.0
 """How often it is asked whether a Job whose pods have all finished has ended too."""
+
+REFUSED_S = 5.0
+"""How long a PodGroup that was refused waits until it is tried again."""
+
+_BEFORE_OUR_WORDS = "denied the request: "  # in front of it the API server names the webhook
 
 Fit = tuple[str, int, str]
 """What a PodGroup fits: its UID, the number of its pods, and the newest of them."""
@@ -110,8 +118,13 @@ class PodGroups:
             if isinstance(owner, IndexedJob) and shaped(newest, owner):
                 self._serve(owner)
             wanted = pod_group(newest, owner)
-            if group is None:
-                group = self._create(wanted)
+            try:
+                group = group or self._create(wanted)
+            except (Invalid, Forbidden) as error:
+                self._refused(key, owner or structs.replace(newest, api_version="v1", kind="Pod"), error)
+                return
+            if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE:
+                wanted = in_the_queue_of(self._client.get(NAMESPACES, group.metadata.namespace), wanted)
             patch = update(group, wanted)
             if patch:
                 self._client.merge_patch(POD_GROUPS, group.metadata.name, patch, group.metadata.namespace)
@@ -125,6 +138,16 @@ class PodGroups:
             return self._client.create(POD_GROUPS, wanted)
         except AlreadyExists:  # ours: the name holds the owner's UID
             return self._client.get(POD_GROUPS, wanted.metadata.name, wanted.metadata.namespace)
+
+    def _refused(self, key: str, owner: Object, error: APIError) -> None:
+        """Says so where the user looks, and tries again: a queue may be opened, a quota may become free."""
+        why = error.message.rpartition(_BEFORE_OUR_WORDS)[2]
+        message = (
+            f"PodGroup {key.partition('/')[2]} is refused: {why}. The pods are in no gang and no queue until label "
+            f"{names.QUEUE} or annotation {names.VOLCANO_QUEUE} names another queue, or what is in the way has changed"
+        )
+        self._recorder.event(owner, "Warning", "PodGroupError", message)
+        self.worker.queue.add_after(key, REFUSED_S)
 
     def _end(self, key: str) -> None:
         """No pod lives: the gang may have completed, or its owner may want none for now. Else it waits for pods."""

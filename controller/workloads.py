@@ -90,7 +90,10 @@ def is_over(owner: Object) -> bool:
 
 
 def pod_group(pod: Pod, owner: Object | None) -> PodGroup:
-    """The PodGroup of this pod and its siblings; `owner` is their controller, where we can read it."""
+    """The PodGroup of this pod and its siblings; `owner` is their controller, where we can read it.
+
+    Where nobody names a queue it is the default one: admission takes the group to that of its namespace.
+    """
     members = min_member(pod, owner)
     annotations = _picked(owner.metadata.annotations, _OWNER_PREFIX) if owner else {}
     for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
@@ -117,6 +120,14 @@ def pod_group(pod: Pod, owner: Object | None) -> PodGroup:
         ),
         status=PodGroupStatus(phase="Pending"),
     )
+
+
+def in_the_queue_of(namespace: Object, group: PodGroup) -> PodGroup:
+    """A group that nobody named a queue for, in the queue that its namespace names, if that names one."""
+    queue = namespace.metadata.annotations.get(names.VOLCANO_QUEUE)
+    if not queue or group.spec.queue != names.DEFAULT_QUEUE:
+        return group
+    return structs.replace(group, spec=structs.replace(group.spec, queue=queue))
 
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def routes(
     """
     queues = lookups.queues
     return {
-        "/mutate/job": mutate_job.reviewer(marks=marks, groups=groups),
+        "/mutate/job": mutate_job.reviewer(lookups.namespaces, marks=marks, groups=groups),
         "/mutate/workload": mutate_workload.reviewer(lookups.namespaces),
         "/mutate/podgroup": mutate_podgroup.reviewer(lookups.namespaces),
         "/mutate/queue": mutate_queue.review,

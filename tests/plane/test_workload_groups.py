@@ -1,21 +1,26 @@
 """Queues that always exist, and the PodGroups of pods that are not a Volcano Job's."""
 
-from collections.abc import Callable
+import json
+import uuid
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from jobs import Story
+from jobs import Story, job, task
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.core import INDEXED_JOBS, PODS, SERVICES
+from muster.api.batch import JOBS
+from muster.api.core import INDEXED_JOBS, NAMESPACES, PODS, SERVICES
 from muster.api.gang import gated
 from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.kube.errors import Invalid
 from muster.local.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 RAW_SERVICES: Resource[dict[str, Any]] = Resource("", "v1", "services", "Service", dict[str, Any])
+DEPLOYMENTS: Resource[dict[str, Any]] = Resource("apps", "v1", "deployments", "Deployment", dict[str, Any])
 
 
 def indexed_job(name: str, pods: int, labels: dict[str, str], **annotations: str) -> dict[str, Any]:
@@ -94,3 +99,94 @@ def test_a_service_in_the_way_is_said(story: Story, namespace: str, wait_for: Wa
     words = wait_for(lambda: story.events("ServiceError"))
     assert "Service train exists already" in words[0]
     assert story.client.get(RAW_SERVICES, "train", namespace)["spec"]["ports"][0]["port"] == 80
+
+
+def deployment(name: str, **annotations: str) -> dict[str, Any]:
+    """A Deployment of one pod for Volcano's scheduler; `annotations` are its pods'."""
+    labels = {"app": name}
+    spec = {"schedulerName": "volcano", "containers": [{"name": "main", "image": "none"}]}
+    template = {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}
+    return {
+        "metadata": {"name": name},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+@pytest.fixture
+def queue(plane: Plane) -> Iterator[str]:
+    """The name of a queue that is made by the test."""
+    name = f"q-{uuid.uuid4().hex[:8]}"
+    yield name
+    client = plane.client()
+    if any(each.metadata.name == name for each in client.list(QUEUES)):
+        client.delete(QUEUES, name)
+
+
+@pytest.fixture
+def annotated(plane: Plane, namespace: str, queue: str, wait_for: WaitFor) -> str:
+    """The queue, made and named by the namespace."""
+    client = plane.client()
+    client.create(QUEUES, {"metadata": {"name": queue}, "spec": {}})
+    wait_for(lambda: client.get(QUEUES, queue).status.state == "Open")
+    client.merge_patch(NAMESPACES, namespace, {"metadata": {"annotations": {names.VOLCANO_QUEUE: queue}}})
+    dry = {**job("seen", namespace, task("w", 1))}
+    wait_for(lambda: client.create(JOBS, dry, namespace, dry_run=True).spec.queue == queue, what="the annotation seen")
+    return queue
+
+
+def test_a_job_takes_the_queue_of_its_namespace(
+    story: Story, kubectl: Any, namespace: str, annotated: str, wait_for: WaitFor
+) -> None:
+    """The user sees it in the Job, its PodGroup has it, and the manifest can be applied again."""
+    manifest = json.dumps(job("train", namespace, task("w", 1)))
+    kubectl("apply", "--filename=-", stdin=manifest)
+    assert story.client.get(JOBS, "train", namespace).spec.queue == annotated
+    [group] = wait_for(lambda: story.client.list(POD_GROUPS, namespace))
+    assert group.spec.queue == annotated
+    kubectl("apply", "--filename=-", stdin=manifest)
+    wait_for(lambda: story.client.get(JOBS, "train", namespace).status.state.phase == "Running")
+    wait_for(lambda: kubectl("replace", "--filename=-", stdin=manifest, check=False).endswith("replaced\n"))
+    assert story.client.get(JOBS, "train", namespace).spec.queue == annotated
+
+
+def test_so_do_other_workloads(story: Story, namespace: str, annotated: str, wait_for: WaitFor) -> None:
+    """Groups of a Deployment and of a bare pod are in the namespace's queue, and stay there when pods come and go."""
+    client = story.client
+    spec = {"schedulerName": "volcano", "containers": [{"name": "main", "image": "none"}]}
+    client.create(PODS, {"metadata": {"name": "single"}, "spec": spec}, namespace)
+    client.create(DEPLOYMENTS, deployment("web"), namespace)
+    client.create(DEPLOYMENTS, deployment("other", **{names.VOLCANO_QUEUE: "default"}), namespace)
+    wait_for(lambda: [pod.status.phase for pod in client.list(PODS, namespace)] == ["Running"] * 3)
+    client.merge_patch(DEPLOYMENTS, "web", {"spec": {"replicas": 3}}, namespace)
+    wait_for(lambda: [pod.status.phase for pod in client.list(PODS, namespace)] == ["Running"] * 5)
+    wait_for(lambda: all(names.GROUP_NAME in pod.metadata.annotations for pod in client.list(PODS, namespace)))
+    assert [group.spec.queue for group in client.list(POD_GROUPS, namespace)] == [annotated] * 3
+
+
+def test_a_wrong_queue_of_the_namespace_is_refused_with_the_job(plane: Plane, namespace: str, queue: str) -> None:
+    """At once, where the user reads it."""
+    client = plane.client()
+    client.merge_patch(NAMESPACES, namespace, {"metadata": {"annotations": {names.VOLCANO_QUEUE: queue}}})
+    with pytest.raises(Invalid, match=f"unable to find job queue: '{queue}'"):
+        client.create(JOBS, job("train", namespace, task("w", 1)), namespace)
+
+
+def test_a_workload_in_an_unknown_queue_is_told_so(story: Story, namespace: str, queue: str, wait_for: WaitFor) -> None:
+    """An event at the pods' owner names the queue and those that there are; with the queue comes the group."""
+    client = story.client
+    client.create(DEPLOYMENTS, deployment("web", **{names.VOLCANO_QUEUE: queue}), namespace)
+    words = wait_for(lambda: story.events("PodGroupError"))
+    assert f'is refused: spec.queue: Not found: "{queue}"' in words[0]
+    assert "usable queues are: default" in words[0]
+    client.create(QUEUES, {"metadata": {"name": queue}, "spec": {}})
+    wait_for(lambda: [group.spec.queue for group in client.list(POD_GROUPS, namespace)] == [queue])
+    wait_for(lambda: [names.GROUP_NAME in pod.metadata.annotations for pod in client.list(PODS, namespace)] == [True])
+
+
+def test_a_bare_pod_cannot_enter_the_root_queue(story: Story, namespace: str, wait_for: WaitFor) -> None:
+    """What holds for Jobs holds for other workloads: only open leaves take new ones. The event is at the pod."""
+    spec = {"schedulerName": "volcano", "containers": [{"name": "main", "image": "none"}]}
+    metadata = {"name": "single", "annotations": {names.VOLCANO_QUEUE: "root"}}
+    story.client.create(PODS, {"metadata": metadata, "spec": spec}, namespace)
+    assert "can not submit job to root queue" in wait_for(lambda: story.events("PodGroupError"))[0]
+    assert not story.client.list(POD_GROUPS, namespace)

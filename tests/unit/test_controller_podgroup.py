@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from controller.job.podgroup import min_resources, pod_group, update
-from controller.workloads import group_to_make, min_member
+from controller.workloads import group_to_make, in_the_queue_of, min_member
 from controller.workloads import pod_group as group_of
 from muster.api.batch import Job, JobSpec, PartitionPolicy, TaskSpec
 from muster.api.core import IndexedJob, IndexedJobSpec, Pod
@@ -169,3 +169,11 @@ def test_group_of_a_workload() -> None:
     assert (group.spec.min_member, group.spec.min_resources) == (4, {"pods": "4", "count/pods": "4"})
     single = group_of(pod(), None)
     assert (single.metadata.owner_references[0].kind, single.spec.queue) == ("Pod", "default")
+
+
+def test_the_queue_of_the_namespace() -> None:
+    """A group that nobody named a queue for is left where its namespace's annotation took it; others are not."""
+    namespace = Object(metadata=ObjectMeta(name="n", annotations={"scheduling.volcano.sh/queue-name": "a"}))
+    assert in_the_queue_of(namespace, group_of(pod(), None)).spec.queue == "a"
+    assert in_the_queue_of(namespace, group_of(pod(labels={"muster.dev/queue": "q"}), None)).spec.queue == "q"
+    assert in_the_queue_of(Object(), group_of(pod(), None)).spec.queue == "default"

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from webhook_world import JSON, apply, request, task, vcjob
+from webhook_world import JSON, DownWorld, NamespaceWorld, apply, request, task, vcjob
 
+from muster.kube.errors import Unreachable
 from webhook.mutate.job import reviewer
 from webhook.validate.canonical import same
 
@@ -193,9 +194,38 @@ def test_applying_again_changes_nothing(tasks: list[Any], others: list[Any], min
     """Any manifest can follow itself, also after another one, and the counts that it gives stay."""
     job = vcjob(*tasks, minAvailable=minimum)
     once = defaulted(job)
-    if minimum:
+    if 0 < minimum <= sum(each["replicas"] for each in tasks):
         assert same(applied(job, once), once)
     after = applied(vcjob(*others), once)
     for said, stored in zip(others, after["spec"]["tasks"], strict=True):
         kept = {key: value for key, value in said.items() if key in {"replicas", "minAvailable"}}
         assert {**stored, **kept} == stored
+
+
+class TestQueueOfTheNamespace:
+    """Namespace `team` names the queue `a`, for what is created there without one."""
+
+    def settled(self, job: JSON, old: JSON | None = None) -> JSON:
+        """The Job after the mutation."""
+        asked = request(job, "UPDATE", old) if old else request(job)
+        return apply(job, reviewer(NamespaceWorld())(asked).patch)
+
+    @pytest.mark.parametrize(("queue", "expected"), [("default", "a"), ("", "a"), ("b", "b")])
+    def test_creation(self, queue: str, expected: str) -> None:
+        """The schema writes the default queue where nothing is said; any other is the user's."""
+        assert self.settled(vcjob(queue=queue))["spec"]["queue"] == expected
+
+    @pytest.mark.parametrize(
+        ("before", "queue", "expected"),
+        [("a", "default", "a"), ("default", "default", "default"), ("b", "default", "default"), ("a", "b", "b")],
+    )
+    def test_update(self, before: str, queue: str, expected: str) -> None:
+        """A manifest without a queue can be applied again; a Job changes its queue neither by itself nor unnoticed."""
+        old = defaulted(vcjob(queue=before))
+        assert self.settled(vcjob(task(replicas=5), queue=queue), old)["spec"]["queue"] == expected
+
+    def test_a_namespace_that_cannot_be_read(self) -> None:
+        """The Job is submitted again, rather than waiting in a queue that it should not be in."""
+        with pytest.raises(Unreachable):
+            reviewer(DownWorld())(request(vcjob()))
+        assert not reviewer(DownWorld())(request(vcjob(queue="b"))).errors

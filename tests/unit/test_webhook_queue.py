@@ -70,13 +70,23 @@ def test_deletion(name: str, refused: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "owned", "refused"),
-    [("a", False, True), ("e", False, False), ("shut", False, True), ("shut", True, False), ("nowhere", True, True)],
+    ("name", "owner", "refused"),
+    [
+        ("a", "", True),
+        ("e", "", False),
+        ("shut", "", True),
+        ("shut", "batch.volcano.sh/v1alpha1", False),
+        ("nowhere", "batch.volcano.sh/v1alpha1", True),
+        ("shut", "batch/v1", True),
+        ("root", "batch/v1", True),
+        ("a", "batch/v1", True),
+        ("e", "batch/v1", False),
+    ],
 )
-def test_pod_group(name: str, owned: bool, refused: bool) -> None:  # noqa: FBT001 - columns of the table
-    """A group needs a usable queue; a workload's own group only one that exists."""
-    owner = {"apiVersion": "v1", "kind": "Job", "name": "x", "uid": "u", "controller": True}
-    metadata: JSON = {"name": "g", "ownerReferences": [owner] if owned else []}
+def test_pod_group(name: str, owner: str, refused: bool) -> None:  # noqa: FBT001 - a column of the table
+    """A group needs a usable queue, whoever made it; that of a Volcano Job, which was asked, only one that exists."""
+    reference = {"apiVersion": owner, "kind": "Job", "name": "x", "uid": "u", "controller": True}
+    metadata: JSON = {"name": "g", "ownerReferences": [reference] if owner else []}
     verdict = podgroup.reviewer(QUEUES)(request({"metadata": metadata, "spec": {"queue": name}}))
     assert bool(verdict.errors) == refused
 

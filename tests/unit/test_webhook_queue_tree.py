@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from webhook_world import JSON, NamespaceWorld, apply, request
+from webhook_world import JSON, DownWorld, NamespaceWorld, apply, request
 
 from muster.api.scheduling import Queue
 from webhook.mutate import podgroup as mutate_podgroup
@@ -167,13 +167,25 @@ def test_defaults(given: JSON, spec: JSON, annotations: JSON) -> None:
         ({"spec": {}}, "a"),
         ({"spec": {"queue": "default"}}, "a"),
         ({"spec": {"queue": "b"}}, "b"),
-        ({"metadata": {"ownerReferences": [{"uid": "u"}]}, "spec": {"queue": "default"}}, "default"),
+        ({"metadata": {"ownerReferences": [{"kind": "Job", "apiVersion": "batch/v1"}]}, "spec": {}}, "a"),
+        (
+            {
+                "metadata": {"ownerReferences": [{"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1"}]},
+                "spec": {"queue": "default"},
+            },
+            "default",
+        ),
     ],
 )
 def test_the_namespace_names_the_queue(group: JSON, expected: str) -> None:
-    """Of a user's PodGroup that names none."""
+    """Of a PodGroup that names none; that of a Volcano Job is where its Job is."""
     verdict = mutate_podgroup.reviewer(NamespaceWorld())(request(group))
     assert apply(group, verdict.patch)["spec"]["queue"] == expected
+
+
+def test_a_namespace_that_cannot_be_read_changes_no_group() -> None:
+    """A controller makes most of them, and a gang in the default queue runs."""
+    assert mutate_podgroup.reviewer(DownWorld())(request({"spec": {"queue": "default"}})).outcome == "allowed"
 
 
 def test_amounts_of_a_pod_group() -> None:

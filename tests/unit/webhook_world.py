@@ -115,6 +115,10 @@ class DownWorld:
         """See webhook.lookup.Queues."""
         raise Unreachable("no answer")
 
+    def annotations(self, _name: str) -> dict[str, str]:
+        """See webhook.lookup.Namespaces."""
+        raise Unreachable("no answer")
+
     def labels(self, _name: str, *, with_queue: bool) -> dict[str, str]:  # noqa: ARG002 # nobody answers
         """See webhook.lookup.Namespaces."""
         raise Unreachable("no answer")

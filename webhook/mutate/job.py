@@ -10,9 +10,11 @@ from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import PodSpec
 from webhook.config import ResourceGroup
+from webhook.lookup import Namespaces
 from webhook.mutate.again import Again
 from webhook.mutate.jobgroups import assign_groups, group_of_template, remember, restore
 from webhook.mutate.mark import mark
+from webhook.mutate.namespacequeue import take_queue
 from webhook.patch import Operation, Patch, Why, find
 from webhook.review import Handler, MalformedError, Verdict, generic
 from webhook.validate.canonical import same
@@ -23,8 +25,12 @@ _IMPLIED = Why("another plugin cannot do without", "spec.plugins")
 NEEDS_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
 
 
-def reviewer(*, marks: bool = False, groups: Sequence[ResourceGroup] = ()) -> Handler:
+def reviewer(
+    namespaces: Namespaces | None = None, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()
+) -> Handler:
     """The handler for Volcano Jobs: defaults, `groups`, and with `marks` markers of the pods that Muster places.
+
+    A Job without a queue takes that of its namespace, if `namespaces` are known.
 
     On CREATE whatever is missing is added; on UPDATE what creation had added and the update leaves out, since
     `kubectl apply` and `replace` send lists as the user wrote them. So a manifest can be applied again.
@@ -41,6 +47,8 @@ def reviewer(*, marks: bool = False, groups: Sequence[ResourceGroup] = ()) -> Ha
             if old is not None and job.metadata.deletion_timestamp:
                 return Verdict()
             patch = _completed(job, document, old, request.namespace, groups, marks=marks)
+            if namespaces:
+                take_queue(job, old, request.namespace, namespaces, patch)
         except (MalformedError, msgspec.ValidationError):
             return Verdict()
         return Verdict(patch=patch.operations, reasons=patch.reasons)
@@ -137,7 +145,7 @@ def _leaves_minimum(job: Job, document: dict[str, Any], old: dict[str, Any]) -> 
         return True
     left_out = any(task.min_available is None for task in job.spec.tasks)
     kept = given == find(old, ("spec", "minAvailable")) and not _says_minimum(document)
-    return left_out and kept and given > _minimum_of_all(job)
+    return left_out and kept and given > sum(task.replicas for task in job.spec.tasks)
 
 
 def _says_minimum(document: dict[str, Any]) -> bool:

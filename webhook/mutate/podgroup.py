@@ -1,30 +1,47 @@
 """A PodGroup in the default queue goes to the queue that its namespace names, if that names one."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from muster.api import names
 from muster.api.admission import AdmissionRequest
+from muster.api.batch import JOBS
+from muster.kube.errors import APIError
 from webhook.lookup import Namespaces
+from webhook.mutate.namespacequeue import WHY, named_by
 from webhook.mutate.queue import mapping
-from webhook.patch import Patch, Why
+from webhook.patch import Patch
 from webhook.review import Handler, MalformedError, Verdict, generic
 
 
 def reviewer(namespaces: Namespaces) -> Handler:
-    """The handler for PodGroups, on CREATE. A workload's own group is left alone: its workload names the queue."""
+    """The handler for PodGroups, on CREATE. That of a Volcano Job stays in the queue where the Job was admitted.
+
+    A namespace that cannot be read changes nothing, as in Volcano: most groups are made by controllers, and a gang in
+    the default queue runs, whereas one that is refused keeps the pods of its workload waiting.
+    """
 
     def review(request: AdmissionRequest) -> Verdict:
         try:
             group = generic(request.object)
-        except MalformedError:
-            return Verdict()  # the API server says what is wrong with it
-        spec, metadata = mapping(group.get("spec")), mapping(group.get("metadata"))
-        if metadata.get("ownerReferences") or (spec.get("queue") or names.DEFAULT_QUEUE) != names.DEFAULT_QUEUE:
-            return Verdict()
-        queue = namespaces.annotations(request.namespace).get(names.VOLCANO_QUEUE)
+            spec, metadata = mapping(group.get("spec")), mapping(group.get("metadata"))
+            if _of_a_job(metadata) or (spec.get("queue") or names.DEFAULT_QUEUE) != names.DEFAULT_QUEUE:
+                return Verdict()
+            queue = named_by(request.namespace, namespaces)
+        except (MalformedError, APIError):
+            return Verdict()  # the API server says what is wrong with a malformed one
         if not queue:
             return Verdict()
         patch = Patch(group)
-        why = Why("the queue of its namespace", f"annotation {names.VOLCANO_QUEUE}")
-        patch.set("spec", "queue", value=queue, why=why)
+        patch.set("spec", "queue", value=queue, why=WHY)
         return Verdict(patch=patch.operations, reasons=patch.reasons)
 
     return review
+
+
+def _of_a_job(metadata: Mapping[str, Any]) -> bool:
+    owners = metadata.get("ownerReferences")
+    return any(
+        mapping(owner).get("kind") == JOBS.kind and str(mapping(owner).get("apiVersion")).startswith(f"{JOBS.group}/")
+        for owner in (owners if isinstance(owners, list) else [])
+    )

@@ -1,4 +1,4 @@
-"""A PodGroup: its amounts can be read, and its queue takes new work unless a workload that was checked owns it."""
+"""A PodGroup: its amounts can be read, and its queue takes new work unless a Volcano Job, which was asked, owns it."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,8 @@ from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
+from muster.api.batch import JOBS
+from muster.api.meta import OwnerReference
 from muster.api.scheduling import PodGroup
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU
@@ -30,8 +32,7 @@ def reviewer(queues: Queues) -> Handler:
 def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
     """Everything that is wrong with a new PodGroup."""
     spec = group.spec
-    # A workload's group is made again after a restart, also when its queue was closed meanwhile.
-    check_queue = unknown_queue if group.metadata.controller else unusable_queue
+    check_queue = unknown_queue if _of_a_job(group.metadata.controller) else unusable_queue
     yield from check_queue("spec.queue", spec.queue or names.DEFAULT_QUEUE, queues)
     yield from check_topology(spec.network_topology, "spec.networkTopology")
     for index, policy in enumerate(spec.sub_group_policy):
@@ -45,3 +46,8 @@ def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
             parse(quantity, milli=name.rpartition(".")[2] == CPU)
         except ValueError as error:
             yield FieldError(f"spec.minResources[{name}]", str(error), quantity)
+
+
+def _of_a_job(owner: OwnerReference | None) -> bool:
+    """Whether a Volcano Job owns it: that was let into its queue, and may be restarted while the queue closes."""
+    return owner is not None and owner.kind == JOBS.kind and owner.api_version.startswith(f"{JOBS.group}/")
