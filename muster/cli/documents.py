@@ -62,12 +62,12 @@ class _Loader(yaml.SafeLoader):
         return _number(str(self.construct_scalar(node)))
 
 
-class _Dumper(yaml.SafeDumper):
+class KubectlDumper(yaml.SafeDumper):
     """Sets quotes around a text that kubectl would take for something else."""
 
 
 for _kind, _pattern, _first in _PLAIN:
-    for _class in (_Loader, _Dumper):
+    for _class in (_Loader, KubectlDumper):
         _class.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_pattern})$"), _first)
 _Loader.add_constructor(f"{_TAG}bool", _Loader.is_true)
 _Loader.add_constructor(f"{_TAG}float", _Loader.number)
@@ -85,7 +85,7 @@ def documents(file: str) -> Iterator[JSON]:
 
 def as_yaml(content: JSON) -> str:
     """An object as YAML that kubectl reads back as it was."""
-    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True).rstrip("\n")
+    return yaml.dump(content, Dumper=KubectlDumper, sort_keys=False, allow_unicode=True).rstrip("\n")
 
 
 def _read(file: str) -> list[Any]:

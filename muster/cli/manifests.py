@@ -12,7 +12,6 @@ from typing import Any
 import click
 import jsonpatch
 import msgspec
-import yaml
 
 from controller.job.podgroup import pod_group as group_of_job
 from controller.workloads import JOB_NAME_LABEL, group_to_make
@@ -24,6 +23,7 @@ from muster.api.core import INDEXED_JOBS, PODS, IndexedJob, Pod
 from muster.api.gang import gang_of
 from muster.api.meta import Object, ObjectMeta, OwnerReference, format_time
 from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
+from muster.cli.documents import documents
 from webhook.mutate import asks
 from webhook.mutate.job import defaults
 from webhook.mutate.steer import steer
@@ -49,17 +49,10 @@ class Manifests:
     """Objects that are not placed, e.g. Services."""
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def read(self, file: str, text: str) -> None:
+    def read(self, file: str) -> None:
         """Add the objects of one file. Raises ClickException that says what is wrong and where."""
-        try:
-            documents = [each for each in yaml.safe_load_all(text) if each is not None]
-        except yaml.YAMLError as error:
-            raise click.ClickException(f"{file}: not YAML: {error}") from error
-        for document in documents:
-            if not isinstance(document, dict):
-                raise click.ClickException(f"{file}: there should be Kubernetes objects, and there is {document!r:.60}")
-            for each in document.get("items") or [] if document.get("kind") == "List" else [document]:
-                self._read_one(file, deepcopy(each))
+        for document in documents(file):
+            self._read_one(file, document)
 
     def finish(self) -> None:
         """Add the PodGroups of pods that have none, as the controller makes them."""

@@ -1,6 +1,5 @@
 """`muster simulate`: what would happen, changing nothing."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,11 +73,7 @@ def _read(files: tuple[str, ...], picture: Picture, namespace: str) -> Manifests
     namespaces = {item.metadata.name: item.metadata.labels for item in picture.of(NAMESPACES)}
     manifests = Manifests(namespace, picture.taken_at, priorities, namespaces)
     for file in files:
-        try:
-            text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise click.ClickException(f"cannot read {file}: {error}") from error
-        manifests.read(file, text)
+        manifests.read(file)
     manifests.finish()
     return manifests
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+from muster.cli.documents import KubectlDumper
+
 Path = tuple[str | int, ...]
 _STEP = 2
 
@@ -71,9 +73,9 @@ def _is_text(value: str) -> bool:
 
 
 def _scalar(value: Any) -> str:
-    """One line: what the YAML library writes, in double quotes where it would break the line."""
+    """One line: as kubectl reads it back, in double quotes where it would break the line."""
     style = '"' if isinstance(value, str) and not value.isprintable() else None
-    written: str = yaml.safe_dump(
-        value, default_flow_style=True, width=1_000_000, allow_unicode=True, default_style=style
+    written: str = yaml.dump(
+        value, Dumper=KubectlDumper, default_flow_style=True, width=1_000_000, allow_unicode=True, default_style=style
     )
     return written.removesuffix("\n").removesuffix("\n...")

@@ -227,6 +227,8 @@ class Client:
         timeout_s: float | None = None,
     ) -> None:
         """Deletes an object; raises `Conflict` if it is not the one with this UID or resource version."""
+        if not name:
+            raise ValueError(f"a {res.kind} without a name cannot be deleted: that would address all of them")
         preconditions = _given(uid=uid, resourceVersion=resource_version)
         options = _given(
             apiVersion="v1",

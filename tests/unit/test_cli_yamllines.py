@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,3 +38,9 @@ def test_each_line_knows_what_it_shows() -> None:
         ("    a", ("spec", "script")),
         ("    b", ("spec", "script")),
     ]
+
+
+@pytest.mark.parametrize("word", ["y", "no", "1e3", "0o10", "null", "~", "2026-01-01"])
+def test_texts_that_kubectl_would_take_for_something_else(word: str) -> None:
+    """They are in quotes."""
+    assert text({"key": word}) == f"key: '{word}'\n"
