@@ -4,6 +4,7 @@ A pod is *born pinned* to its node if the gang's placement has one for it, else 
 schedulable.
 """
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -58,7 +59,7 @@ def _labels(job: Job, seat: Seat) -> dict[str, str]:
     partitions = seat.task.partition_policy
     if partitions and partitions.partition_size:
         labels[PARTITION_ID] = str(seat.index // partitions.partition_size)
-    return labels | _copied(job, _COPIED_LABELS)
+    return labels | _copied(job.metadata.labels, _COPIED_LABELS)
 
 
 def _annotations(job: Job, seat: Seat) -> dict[str, str]:
@@ -75,12 +76,13 @@ def _annotations(job: Job, seat: Seat) -> dict[str, str]:
     if seat.task.topology_policy:
         annotations[_NUMA_POLICY] = seat.task.topology_policy
     own = (seat.task.template.get("metadata") or {}).get("annotations") or {}
-    budgets = [] if any(key in own for key in _DISRUPTION) else [*_copied(job, _DISRUPTION).items()]
-    return annotations | _copied(job, _COPIED_ANNOTATIONS) | dict(budgets[:1])
+    theirs = job.metadata.annotations
+    budgets = [] if any(key in own for key in _DISRUPTION) else [*_copied(theirs, _DISRUPTION).items()]
+    return annotations | _copied(theirs, _COPIED_ANNOTATIONS) | dict(budgets[:1])
 
 
-def _copied(job: Job, keys: tuple[str, ...]) -> dict[str, str]:
-    return {key: job.metadata.annotations[key] for key in keys if key in job.metadata.annotations}
+def _copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
+    return {key: source[key] for key in keys if key in source}
 
 
 def usable(placement: Placement | None, pod_group_uid: str) -> bool:

@@ -88,8 +88,12 @@ def test_annotations_of_the_job_that_pods_share() -> None:
     """Preemptable and the like are copied; of the two disruption budgets the first one is."""
     budgets = {"volcano.sh/jdb-max-unavailable": "1", "volcano.sh/jdb-min-available": "2"}
     of = job(None, **{"volcano.sh/preemptable": "true"}, **budgets)
+    of.metadata.labels = {"volcano.sh/cooldown-time": "60s", "team": "a"}
     made = pod(of, seat(of, 0))["metadata"]
-    assert made["labels"]["volcano.sh/preemptable"] == made["annotations"]["volcano.sh/preemptable"] == "true"
+    assert made["annotations"]["volcano.sh/preemptable"] == "true"
+    assert made["labels"]["volcano.sh/cooldown-time"] == "60s", "labels come from labels"
+    assert not {"volcano.sh/preemptable", "team"} & made["labels"].keys()
+    assert "volcano.sh/cooldown-time" not in made["annotations"]
     assert made["annotations"]["volcano.sh/jdb-min-available"] == "2"
     assert "volcano.sh/jdb-max-unavailable" not in made["annotations"]
     template = {"metadata": {"annotations": {"volcano.sh/jdb-max-unavailable": "50%"}}}
