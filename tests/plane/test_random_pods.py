@@ -157,7 +157,7 @@ def without_steering(pod: JSON) -> JSON:
     return {**pod, "spec": spec}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pod=pods())
 def test_random_pods(jobs: tuple[Client, dict[str, JSON]], pod: JSON) -> None:
     """Accepted with every field valid; the webhook changes nothing more; all of the user's is there in its order."""

@@ -154,7 +154,7 @@ def test_a_higher_priority_class_goes_first() -> None:
     assert [place.gang.key for place in of(world.plan(), decisions.Place)] == ["ns/b"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     capacities=st.lists(st.integers(0, 9), min_size=1, max_size=8),
     gangs=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), min_size=1, max_size=5),

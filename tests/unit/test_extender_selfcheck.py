@@ -102,7 +102,7 @@ def tell(world: World, what: str, *details: Any) -> None:
         world.plan()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(events=st.lists(event, max_size=30))
 def test_after_any_events_the_state_is_what_its_objects_say(events: list[tuple[Any, ...]]) -> None:
     """Arrays, charges, held seats, ports, claims, and the pods that each demand counts."""
@@ -112,7 +112,7 @@ def test_after_any_events_the_state_is_what_its_objects_say(events: list[tuple[A
         assert world.state.differences() == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(events=st.lists(event, max_size=15), places=st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=8))
 def test_what_a_statement_takes_back_changes_no_answer(
     events: list[tuple[Any, ...]], places: list[tuple[int, bool]]

@@ -10,7 +10,7 @@ from extender.framework.statement import Statement
 OPERATION = st.tuples(st.sampled_from(["allocate", "pipeline", "evict"]), st.integers(0, 3), st.integers(1, 5))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(before=st.lists(OPERATION, max_size=10), after=st.lists(OPERATION, max_size=10))
 def test_any_sequence_rolled_back_gives_bit_identical_arrays(
     before: list[tuple[str, int, int]], after: list[tuple[str, int, int]]

@@ -215,7 +215,7 @@ def test_the_objects_are_fine(client: FlaskClient) -> None:
     assert sum(each.get_json()["response"]["allowed"] for each in verdicts) > len(OBJECTS) / 2
 
 
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=2_000)
 @given(REVIEWS)
 def test_broken_reviews(client: FlaskClient, case: Any) -> None:
     """A few thousand."""
@@ -223,7 +223,7 @@ def test_broken_reviews(client: FlaskClient, case: Any) -> None:
 
 
 @pytest.mark.storm
-@settings(max_examples=100_000, deadline=None)
+@settings(max_examples=100_000)
 @given(REVIEWS)
 def test_a_hundred_thousand_broken_reviews(client: FlaskClient, case: Any) -> None:
     """The same, for longer."""
