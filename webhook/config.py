@@ -3,6 +3,7 @@
 A *resource group* says which pods belong to some of the nodes, and what takes them there.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -96,9 +97,9 @@ def parse(text: str) -> AdmissionConfig:
     for index, each in enumerate(written if isinstance(written, list) else []):
         path = f"{_LIST}[{index}]"
         found = mistakes(each, _Group, path)
-        if not found:
-            group = msgspec.convert(each, _Group)
-            found += _name_errors(group, path, seen, index)
+        if isinstance(each, dict):
+            group = msgspec.convert({"resourceGroup": "", **_sound(each, found, path)}, _Group)
+            found += _name_errors(each, path, seen, index)
             groups.append(_resolved(group, path, found))
         errors += found
     if errors:
@@ -117,8 +118,16 @@ def _without_nulls(node: Any) -> Any:
     return [_without_nulls(each) for each in node] if isinstance(node, list) else node
 
 
-def _name_errors(group: _Group, path: str, seen: dict[str, int], index: int) -> Iterator[FieldError]:
-    name = group.resource_group
+def _sound(written: Mapping[Any, Any], wrong: Sequence[FieldError], path: str) -> dict[Any, Any]:
+    """The fields of a group in which nothing is wrong so far."""
+    bad = {re.split(r"[.\[]", mistake.path.removeprefix(f"{path}."))[0] for mistake in wrong}
+    return {name: value for name, value in written.items() if str(name) not in bad}
+
+
+def _name_errors(group: Mapping[Any, Any], path: str, seen: dict[str, int], index: int) -> Iterator[FieldError]:
+    name = group.get("resourceGroup")
+    if not isinstance(name, str):
+        return
     first = seen.setdefault(name, index)
     if not name:
         yield FieldError(f"{path}.resourceGroup", "the group needs a name", reason="Required")

@@ -125,13 +125,14 @@ def test_names_are_unique() -> None:
 def test_all_mistakes_are_told_together() -> None:
     """Whatever is right or wrong elsewhere."""
     bad = {"key": "a", "operator": "In", "effect": "Never"}
-    messages = told(
-        group(), group(name="b", labels=3), group(tolerations=[bad], affinity={"node": {}}), namespaces=["x"]
-    )
+    worse = group(name="b", labels=3, object={"key": "annotation", "value": ["x"]})
+    messages = told(group(), worse, group(tolerations=[bad], affinity={"node": {}}), namespaces=["x"])
     assert [message.partition(": ")[0] for message in messages] == [
         "namespaces",
         "[1].labels",
         "[1].name",
+        "[1].resourceGroup",
+        "[1].object.value[0]",
         "[2].resourceGroup",
         "[2].affinity.node",
         "[2].tolerations[0].operator",
