@@ -14,7 +14,8 @@ from muster.api.batch import JOBS, Job, PartitionPolicy, TaskSpec
 from muster.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_OF_THE_MANIFEST = frozenset({"kubectl.kubernetes.io/last-applied-configuration", names.GROUPED_TEMPLATES})
+"""Annotations that are about the Job's manifest; the others are its PodGroup's, too."""
 _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
 
 
@@ -45,7 +46,7 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
 
     `later` are the tasks that wait for others: the gang's minimum leaves them out until they have started.
     """
-    annotations = {key: value for key, value in job.metadata.annotations.items() if key != _LAST_APPLIED}
+    annotations = {key: value for key, value in job.metadata.annotations.items() if key not in _OF_THE_MANIFEST}
     if later:
         annotations[names.LATER_TASKS] = ",".join(sorted(later))
         job = _without(job, later)

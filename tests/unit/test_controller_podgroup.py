@@ -29,7 +29,11 @@ def job(*tasks: TaskSpec, min_available: int, **more: Any) -> Job:
         namespace="n",
         uid="u",
         labels={"team": "a"},
-        annotations={"note": "x", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+        annotations={
+            "note": "x",
+            "kubectl.kubernetes.io/last-applied-configuration": "{}",
+            "muster.dev/grouped-templates": "{}",
+        },
     )
     return Job(metadata=meta, spec=JobSpec(tasks=list(tasks), min_available=min_available, **more))
 
