@@ -143,8 +143,9 @@ class PodGroups:
         """Says so where the user looks, and tries again: a queue may be opened, a quota may become free."""
         why = error.message.rpartition(_BEFORE_OUR_WORDS)[2]
         message = (
-            f"PodGroup {key.partition('/')[2]} is refused: {why}. The pods are in no gang and no queue until label "
-            f"{names.QUEUE} or annotation {names.VOLCANO_QUEUE} names another queue, or what is in the way has changed"
+            f"PodGroup {key.partition('/')[2]} is refused: {why}. The pods are in no gang and no queue: those that are "
+            f"not gated run all the same, and count nowhere, until label {names.QUEUE} or annotation "
+            f"{names.VOLCANO_QUEUE} names another queue, or what is in the way has changed"
         )
         self._recorder.event(owner, "Warning", "PodGroupError", message)
         self.worker.queue.add_after(key, REFUSED_S)

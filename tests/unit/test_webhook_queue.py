@@ -10,7 +10,17 @@ from muster.kube.config import Config
 from webhook.lookup import QueueLookup
 from webhook.validate import podgroup, queue
 
-QUEUES = QueueWorld(a=("root", "Open"), b=("a", "Open"), c=("b", ""), d=("c", ""), e=("d", ""), shut=("root", "Closed"))
+QUEUES = QueueWorld(
+    a=("root", "Open"),
+    b=("a", "Open"),
+    c=("b", ""),
+    d=("c", ""),
+    e=("d", ""),
+    shut=("root", "Closed"),
+    closing=("root", "Closing"),
+    parent=("root", "Closing"),
+    leaf=("parent", "Closing"),
+)
 
 
 def a_queue(name: str = "new", **spec: object) -> JSON:
@@ -81,10 +91,16 @@ def test_deletion(name: str, refused: int) -> None:
         ("root", "batch/v1", True),
         ("a", "batch/v1", True),
         ("e", "batch/v1", False),
+        ("closing", "", True),
+        ("closing", "apps/v1", False),
+        ("closing", "batch.volcano.sh/v1alpha1", False),
+        ("leaf", "apps/v1", False),
+        ("parent", "apps/v1", True),
+        ("nowhere", "apps/v1", True),
     ],
 )
 def test_pod_group(name: str, owner: str, refused: bool) -> None:  # noqa: FBT001 - a column of the table
-    """A group needs a usable queue, whoever made it; that of a Volcano Job, which was asked, only one that exists."""
+    """A user's needs an open leaf, a controller's may enter a closing one; a Volcano Job, which was asked, any."""
     reference = {"apiVersion": owner, "kind": "Job", "name": "x", "uid": "u", "controller": True}
     metadata: JSON = {"name": "g", "ownerReferences": [reference] if owner else []}
     verdict = podgroup.reviewer(QUEUES)(request({"metadata": metadata, "spec": {"queue": name}}))

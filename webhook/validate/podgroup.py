@@ -1,4 +1,9 @@
-"""A PodGroup: its amounts can be read, and its queue takes new work unless a Volcano Job, which was asked, owns it."""
+"""A PodGroup: its amounts can be read, and its queue takes it.
+
+A user's own needs an open queue. That of a controller may also enter a queue that is Closing: its pods come whatever
+is said to it, e.g. when a Deployment is updated, and in no queue they would count nowhere. A Volcano Job was asked
+before, and its group needs no more than a queue that exists.
+"""
 
 from collections.abc import Iterator
 
@@ -32,8 +37,7 @@ def reviewer(queues: Queues) -> Handler:
 def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
     """Everything that is wrong with a new PodGroup."""
     spec = group.spec
-    check_queue = unknown_queue if _of_a_job(group.metadata.controller) else unusable_queue
-    yield from check_queue("spec.queue", spec.queue or names.DEFAULT_QUEUE, queues)
+    yield from _queue_errors(spec.queue or names.DEFAULT_QUEUE, group.metadata.controller, queues)
     yield from check_topology(spec.network_topology, "spec.networkTopology")
     for index, policy in enumerate(spec.sub_group_policy):
         yield from check_topology(policy.network_topology, f"spec.subGroupPolicy[{index}].networkTopology")
@@ -48,6 +52,16 @@ def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
             yield FieldError(f"spec.minResources[{name}]", str(error), quantity)
 
 
-def _of_a_job(owner: OwnerReference | None) -> bool:
-    """Whether a Volcano Job owns it: that was let into its queue, and may be restarted while the queue closes."""
-    return owner is not None and owner.kind == JOBS.kind and owner.api_version.startswith(f"{JOBS.group}/")
+def _queue_errors(name: str, owner: OwnerReference | None, queues: Queues) -> list[FieldError]:
+    if owner and owner.kind == JOBS.kind and owner.api_version.startswith(f"{JOBS.group}/"):
+        return unknown_queue("spec.queue", name, queues)
+    if owner and _is_closing_leaf(name, queues):
+        return []
+    return unusable_queue("spec.queue", name, queues)
+
+
+def _is_closing_leaf(name: str, queues: Queues) -> bool:
+    """Whether the queue holds gangs, and closes when the last of them has gone."""
+    queue = queues.get(name)
+    closing = queue is not None and queue.status.state == "Closing"
+    return closing and name != names.ROOT_QUEUE and not queues.children(name)
