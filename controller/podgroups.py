@@ -22,6 +22,7 @@ from controller.workloads import (
     inherited,
     is_over,
     pod_group,
+    queue_of,
     rendezvous_service,
     shaped,
     update,
@@ -123,8 +124,8 @@ class PodGroups:
             except (Invalid, Forbidden) as error:
                 self._refused(key, owner or structs.replace(newest, api_version="v1", kind="Pod"), error)
                 return
-            if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE:
-                wanted = in_the_queue_of(self._client.get(NAMESPACES, group.metadata.namespace), wanted)
+            if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and self._stays(newest, owner):
+                wanted = in_the_queue_of(group, wanted)
             patch = update(group, wanted)
             if patch:
                 self._client.merge_patch(POD_GROUPS, group.metadata.name, patch, group.metadata.namespace)
@@ -138,6 +139,16 @@ class PodGroups:
             return self._client.create(POD_GROUPS, wanted)
         except AlreadyExists:  # ours: the name holds the owner's UID
             return self._client.get(POD_GROUPS, wanted.metadata.name, wanted.metadata.namespace)
+
+    def _stays(self, pod: Pod, owner: Object | None) -> bool:
+        """Whether a gang for which nobody names another queue than the default one stays where it is.
+
+        The default one does not count either where the namespace names one: admission has taken the group there.
+        """
+        if not queue_of(pod, owner):
+            return True
+        namespace = self._client.get(NAMESPACES, pod.metadata.namespace)
+        return names.VOLCANO_QUEUE in namespace.metadata.annotations
 
     def _refused(self, key: str, owner: Object, error: APIError) -> None:
         """Says so where the user looks, and tries again: a queue may be opened, a quota may become free."""

@@ -113,7 +113,7 @@ def pod_group(pod: Pod, owner: Object | None) -> PodGroup:
         ),
         spec=PodGroupSpec(
             min_member=members,
-            queue=queue_of(pod, owner),
+            queue=queue_of(pod, owner) or names.DEFAULT_QUEUE,
             priority_class_name=pod.spec.priority_class_name,
             min_resources=dict(quota(pod_usage(pod.spec).times(members))),
             network_topology=_topology(pod.metadata.annotations),
@@ -122,12 +122,9 @@ def pod_group(pod: Pod, owner: Object | None) -> PodGroup:
     )
 
 
-def in_the_queue_of(namespace: Object, group: PodGroup) -> PodGroup:
-    """A group that nobody named a queue for, in the queue that its namespace names, if that names one."""
-    queue = namespace.metadata.annotations.get(names.VOLCANO_QUEUE)
-    if not queue or group.spec.queue != names.DEFAULT_QUEUE:
-        return group
-    return structs.replace(group, spec=structs.replace(group.spec, queue=queue))
+def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
+    """The group, with the queue that the existing one is in: a gang that runs does not move unless somebody says so."""
+    return structs.replace(wanted, spec=structs.replace(wanted.spec, queue=existing.spec.queue))
 
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
@@ -160,12 +157,12 @@ def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
 
 
 def queue_of(pod: Pod, owner: Object | None) -> str:
-    """The queue that pod or owner name, else the default one."""
+    """The queue that pod or owner name; "" if neither does."""
     for meta in (pod.metadata, owner.metadata) if owner else (pod.metadata,):
         queue = meta.labels.get(names.QUEUE) or meta.annotations.get(names.VOLCANO_QUEUE)
         if queue:
             return queue
-    return names.DEFAULT_QUEUE
+    return ""
 
 
 def min_member(pod: Pod, owner: Object | None) -> int:

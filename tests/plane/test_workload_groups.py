@@ -11,6 +11,7 @@ from jobs import Story, job, task
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.batch import JOBS
+from muster.api.bus import COMMANDS
 from muster.api.core import INDEXED_JOBS, NAMESPACES, PODS, SERVICES
 from muster.api.gang import gated
 from muster.api.scheduling import POD_GROUPS, QUEUES
@@ -161,6 +162,54 @@ def test_so_do_other_workloads(story: Story, namespace: str, annotated: str, wai
     wait_for(lambda: [pod.status.phase for pod in client.list(PODS, namespace)] == ["Running"] * 5)
     wait_for(lambda: all(names.GROUP_NAME in pod.metadata.annotations for pod in client.list(PODS, namespace)))
     assert [group.spec.queue for group in client.list(POD_GROUPS, namespace)] == [annotated] * 3
+
+
+def test_a_gang_stays_where_it_is_when_its_namespace_names_another_queue(
+    story: Story, namespace: str, annotated: str, wait_for: WaitFor
+) -> None:
+    """Scaling changes its pods, not its queue."""
+    client = story.client
+    client.create(DEPLOYMENTS, deployment("web"), namespace)
+    wait_for(lambda: [group.spec.queue for group in client.list(POD_GROUPS, namespace)] == [annotated])
+    client.merge_patch(NAMESPACES, namespace, {"metadata": {"annotations": {names.VOLCANO_QUEUE: "elsewhere"}}})
+    client.merge_patch(DEPLOYMENTS, "web", {"spec": {"replicas": 3}}, namespace)
+
+    def joined() -> int:
+        return sum(names.GROUP_NAME in pod.metadata.annotations for pod in client.list(PODS, namespace))
+
+    wait_for(lambda: joined() == 3, what="three pods of the group")
+    assert [group.spec.queue for group in client.list(POD_GROUPS, namespace)] == [annotated]
+
+
+def test_a_deployment_is_updated_while_its_queue_closes(
+    story: Story, namespace: str, annotated: str, wait_for: WaitFor
+) -> None:
+    """Its new pods count in the queue, which is Closed only when they have gone; then it takes no new ones."""
+    client = story.client
+    client.create(DEPLOYMENTS, deployment("web"), namespace)
+    wait_for(lambda: client.get(QUEUES, annotated).status.running == 1)
+    [before] = client.list(POD_GROUPS, namespace)
+    target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": annotated}
+    target["uid"] = client.get(QUEUES, annotated).metadata.uid
+    command = {"metadata": {"name": "close"}, "action": "CloseQueue", "target": target}
+    client.create(COMMANDS, command, namespace)
+    wait_for(lambda: client.get(QUEUES, annotated).status.state == "Closing")
+    update = {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}}
+    client.merge_patch(DEPLOYMENTS, "web", update, namespace)
+
+    def groups() -> list[str]:
+        return [group.metadata.name for group in client.list(POD_GROUPS, namespace)]
+
+    wait_for(lambda: (found := groups()) and before.metadata.name not in found)
+    wait_for(lambda: client.get(QUEUES, annotated).status.running == 1)
+    assert client.get(QUEUES, annotated).status.state == "Closing"
+    assert not story.events("PodGroupError")
+    client.merge_patch(DEPLOYMENTS, "web", {"spec": {"replicas": 0}}, namespace)
+    wait_for(lambda: client.get(QUEUES, annotated).status.state == "Closed")
+    client.merge_patch(DEPLOYMENTS, "web", {"spec": {"replicas": 1}}, namespace)
+    [words] = wait_for(lambda: story.events("PodGroupError"))
+    assert f"queue `{annotated}` status is `Closed`" in words
+    assert "those that are not gated run all the same, and count nowhere" in words
 
 
 def test_a_wrong_queue_of_the_namespace_is_refused_with_the_job(plane: Plane, namespace: str, queue: str) -> None:

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from controller.job.podgroup import min_resources, pod_group, update
-from controller.workloads import group_to_make, in_the_queue_of, min_member
+from controller.workloads import group_to_make, in_the_queue_of, min_member, queue_of
 from controller.workloads import pod_group as group_of
+from controller.workloads import update as update_of_workload
 from muster.api.batch import Job, JobSpec, PartitionPolicy, TaskSpec
 from muster.api.core import IndexedJob, IndexedJobSpec, Pod
 from muster.api.meta import Object, ObjectMeta
@@ -175,9 +176,16 @@ def test_group_of_a_workload() -> None:
     assert (single.metadata.owner_references[0].kind, single.spec.queue) == ("Pod", "default")
 
 
-def test_the_queue_of_the_namespace() -> None:
-    """A group that nobody named a queue for is left where its namespace's annotation took it; others are not."""
-    namespace = Object(metadata=ObjectMeta(name="n", annotations={"scheduling.volcano.sh/queue-name": "a"}))
-    assert in_the_queue_of(namespace, group_of(pod(), None)).spec.queue == "a"
-    assert in_the_queue_of(namespace, group_of(pod(labels={"muster.dev/queue": "q"}), None)).spec.queue == "q"
-    assert in_the_queue_of(Object(), group_of(pod(), None)).spec.queue == "default"
+def test_which_queue_is_named() -> None:
+    """By the pod, else by its owner; where neither says a word nobody has named one."""
+    annotated = {"annotations": {"scheduling.volcano.sh/queue-name": "a"}}
+    assert queue_of(pod(labels={"muster.dev/queue": "q"}), batch_job(1, 1, **annotated)) == "q"
+    assert queue_of(pod(), batch_job(1, 1, **annotated)) == "a"
+    assert queue_of(pod(), batch_job(1, 1)) == queue_of(pod(), None) == ""
+
+
+def test_a_gang_stays_in_its_queue() -> None:
+    """Scaling writes no queue when the group is in that of its namespace."""
+    existing = group_of(pod("muster", TRAIN, labels={"muster.dev/queue": "a"}), batch_job(1, 1))
+    wanted = in_the_queue_of(existing, group_of(pod("muster", TRAIN), batch_job(4, 4, **SHAPED)))
+    assert set(update_of_workload(existing, wanted)["spec"]) == {"minMember", "minResources"}
