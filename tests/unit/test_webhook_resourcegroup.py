@@ -214,12 +214,35 @@ def test_no_gate(change: JSON) -> None:
     assert not reviewed(member, "x").patch
 
 
-def test_the_gate_of_a_pod_of_another_scheduler() -> None:
-    """Nobody would lift it, so it is not there, and the user is told."""
-    verdict = reviewed(pod(annotations=HELD), "x")
+LABEL_IT = ", or label the pod or its namespace muster.dev/queue"
+
+
+@pytest.mark.parametrize(
+    ("spec", "named", "advice"),
+    [
+        ({}, "default-scheduler", LABEL_IT),
+        ({"schedulerName": "default-scheduler"}, "default-scheduler", LABEL_IT),
+        ({"schedulerName": "mine"}, "mine", ""),
+    ],
+)
+def test_the_gate_of_a_pod_of_another_scheduler(spec: JSON, named: str, advice: str) -> None:
+    """Nobody would lift it, so it is not there, and the user is told what would help."""
+    verdict = reviewed(pod(annotations=HELD, **spec), "x")
     assert not verdict.patch
     [warning] = verdict.warnings
-    assert warning.startswith(f"metadata.annotations[{GATE}]: it has no effect, because 'default-scheduler' is not")
+    assert warning == (
+        f"metadata.annotations[{GATE}]: it has no effect, because {named!r} is not a scheduler of Muster's; "
+        f"set schedulerName to muster or volcano{advice}"
+    )
+
+
+@pytest.mark.parametrize("labelled", ["pod", "namespace"])
+def test_the_advice_helps(labelled: str) -> None:
+    """With the label on either, the gate is there."""
+    world = lookups(namespaces=NamespaceWorld(x=QUEUED if labelled == "namespace" else {}))
+    member = pod(QUEUED if labelled == "pod" else None, HELD)
+    after = apply(member, reviewed(member, "x", world=world).patch)
+    assert after["spec"]["schedulingGates"] == [{"name": GATE}]
 
 
 def test_groups_are_only_what_is_configured() -> None:

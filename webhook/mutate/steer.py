@@ -34,7 +34,8 @@ def steer(
     source = asked.path if asked.inherited else f"label {names.QUEUE}"
     scheduler = scheduler_of(spec, asked, group)
     if scheduler not in names.SCHEDULERS:
-        return [_no_effect(f"spec.schedulerName: label {names.QUEUE}", scheduler, group)]
+        advice = f"leave schedulerName out, or use {names.SCHEDULER!r}"
+        return [_no_effect(f"spec.schedulerName: label {names.QUEUE}", scheduler, group, advice)]
     if scheduler != spec.get("schedulerName") and not (group and group.scheduler_name):
         patch.set("spec", "schedulerName", value=scheduler, why=Why("Muster finds its node", source))
     if asked.inherited:
@@ -56,20 +57,20 @@ def hold(
     if meta.annotations.get(gate) != "true":
         return []
     if scheduler not in names.SCHEDULERS:
-        return [_no_effect(f"metadata.annotations[{gate}]: it", scheduler, group)]
+        advice = f"set schedulerName to {names.SCHEDULER} or {names.VOLCANO_SCHEDULER}"
+        if scheduler == names.CLUSTER_SCHEDULER:  # a pod with another one stays with that, whatever its labels say
+            advice += f", or label the pod or its namespace {names.QUEUE}"
+        return [_no_effect(f"metadata.annotations[{gate}]: it", scheduler, group, advice)]
     _gate(
         pod.get("spec") or {}, meta, gate, patch, Why("it waits until Muster has a node for it", f"annotation {gate}")
     )
     return []
 
 
-def _no_effect(what: str, scheduler: str, group: ResourceGroup | None) -> str:
+def _no_effect(what: str, scheduler: str, group: ResourceGroup | None, advice: str) -> str:
     if group and group.scheduler_name:
         return f"{what} has no effect, because the resource group {group.name!r} gives the pod to {scheduler!r}"
-    return (
-        f"{what} has no effect, because {scheduler!r} is not a scheduler of Muster's; leave schedulerName out, "
-        f"or use {names.SCHEDULER!r}"
-    )
+    return f"{what} has no effect, because {scheduler!r} is not a scheduler of Muster's; {advice}"
 
 
 def _gate(spec: dict[str, Any], meta: ObjectMeta, gate: str, patch: Patch, why: Why) -> None:
