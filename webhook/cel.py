@@ -8,10 +8,11 @@ from webhook.config import ResourceGroup
 
 _ANNOTATIONS = "object.metadata.annotations"
 _OWNERS = "object.metadata.ownerReferences"
-_OF_A_JOB = (
-    f"has({_OWNERS}) && "
-    f"{_OWNERS}.exists(owner, owner.kind == '{JOBS.kind}' && owner.apiVersion.startsWith('{JOBS.group}/'))"
+OF_A_JOB = (
+    f"has({_OWNERS}) && {_OWNERS}.exists(owner, has(owner.controller) && owner.controller && "
+    f"owner.kind == '{JOBS.kind}' && owner.apiVersion.startsWith('{JOBS.group}/'))"
 )
+"""A Volcano Job is the object's controller; other owners say nothing about it."""
 
 
 def quoted(text: str) -> str:
@@ -31,4 +32,4 @@ def in_a_group(groups: Sequence[ResourceGroup]) -> str:
     taken = [f"request.namespace in [{', '.join(map(quoted, namespaces))}]"] if namespaces else []
     pairs = dict.fromkeys(pair for group in groups for pair in group.annotations)
     taken += [annotated(key, value) for key, value in pairs]
-    return f"({' || '.join(taken)}) && !({_OF_A_JOB})"
+    return f"({' || '.join(taken)}) && !({OF_A_JOB})"

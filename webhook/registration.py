@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from muster.api import names
 from muster.api.trainer import WEBHOOK_VALIDATION
-from webhook.cel import annotated, in_a_group
+from webhook.cel import OF_A_JOB, annotated, in_a_group
 from webhook.config import ResourceGroup
 from webhook.mutate.asks import TIED_OWNERS
 from webhook.mutate.workload import JOB, OTHERS
@@ -89,13 +89,7 @@ _HAS_A_BUDGET = (
     ("asks-for-muster", f"has(object.spec.schedulerName) && object.spec.schedulerName in {sorted(names.SCHEDULERS)}"),
     ("has-a-budget", f"has(object.metadata.annotations) && ({_BUDGETS})"),
 )
-_OF_A_VOLCANO_JOB = f"owner, owner.kind == 'Job' && owner.apiVersion.startsWith('{_VOLCANO_BATCH[0]}/')"
-_IS_IN_NO_QUEUE_YET = (
-    (
-        "is-no-volcano-jobs",
-        f"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists({_OF_A_VOLCANO_JOB})",
-    ),
-)
+_IS_IN_NO_QUEUE_YET = (("is-no-volcano-jobs", f"!({OF_A_JOB})"),)
 _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
 _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)
 

@@ -164,6 +164,24 @@ def test_a_pod_is_sent_once(grouped: Plane, client: Client, namespace: str, anno
     client.delete(PODS, "counted", namespace, grace_period_s=0)
 
 
+@pytest.mark.parametrize(
+    ("owner", "taken"),
+    [
+        ({}, True),
+        ({"controller": False}, True),
+        ({"controller": True}, False),
+        ({"controller": True, "apiVersion": "batch/v1"}, True),
+    ],
+)
+def test_a_pod_of_a_job_is_as_its_template(client: Client, owner: JSON, taken: bool) -> None:  # noqa: FBT001 - a column
+    """Only a controller has made the pod from a template; other owners leave it to its group."""
+    owned = pod("owned")
+    reference = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u", **owner}
+    owned["metadata"]["ownerReferences"] = [reference]
+    made = client.create(PODS, owned, "research", dry_run=True)
+    assert (made.spec.scheduler_name == "volcano") == taken
+
+
 @pytest.mark.parametrize("labels", [{}, {"muster.dev/queue": "default"}])
 def test_a_pod_waits_behind_volcanos_gate(client: Client, wait_for: Callable[..., Any], labels: JSON) -> None:
     """While there is no room it is no candidate of kube-scheduler's; it loses its gates when it is pinned."""

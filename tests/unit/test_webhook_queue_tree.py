@@ -161,24 +161,22 @@ def test_defaults(given: JSON, spec: JSON, annotations: JSON) -> None:
     assert not mutate_queue.review(request(result)).patch
 
 
+VCJOB = {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1"}
+
+
 @pytest.mark.parametrize(
     ("group", "expected"),
     [
         ({"spec": {}}, "a"),
         ({"spec": {"queue": "default"}}, "a"),
         ({"spec": {"queue": "b"}}, "b"),
-        ({"metadata": {"ownerReferences": [{"kind": "Job", "apiVersion": "batch/v1"}]}, "spec": {}}, "a"),
-        (
-            {
-                "metadata": {"ownerReferences": [{"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1"}]},
-                "spec": {"queue": "default"},
-            },
-            "default",
-        ),
+        ({"metadata": {"ownerReferences": [{**VCJOB, "apiVersion": "batch/v1", "controller": True}]}, "spec": {}}, "a"),
+        ({"metadata": {"ownerReferences": [VCJOB]}, "spec": {"queue": "default"}}, "a"),
+        ({"metadata": {"ownerReferences": [{**VCJOB, "controller": True}]}, "spec": {"queue": "default"}}, "default"),
     ],
 )
 def test_the_namespace_names_the_queue(group: JSON, expected: str) -> None:
-    """Of a PodGroup that names none; that of a Volcano Job is where its Job is."""
+    """Of a PodGroup that names none; that of which a Volcano Job is the controller is where its Job is."""
     verdict = mutate_podgroup.reviewer(NamespaceWorld())(request(group))
     assert apply(group, verdict.patch)["spec"]["queue"] == expected
 

@@ -126,6 +126,7 @@ def test_conditions_of_groups() -> None:
     assert 'object.metadata.annotations["example.com/it\'s"] == "a \\"b\\" \\\\ c\\n")' in text
     assert quoted("ü😀") == '"ü😀"'
     assert "request.namespace" not in in_a_group(GROUPS[1:])
+    assert "exists(owner, has(owner.controller) && owner.controller && owner.kind == 'Job' && " in text
 
     def entries(groups: Sequence[ResourceGroup]) -> set[str]:
         mutating, _ = configurations(url="https://x", ca_bundle=b"", groups=groups)

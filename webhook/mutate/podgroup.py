@@ -40,8 +40,11 @@ def reviewer(namespaces: Namespaces) -> Handler:
 
 
 def _of_a_job(metadata: Mapping[str, Any]) -> bool:
+    """Whether a Volcano Job is its controller."""
     owners = metadata.get("ownerReferences")
     return any(
-        mapping(owner).get("kind") == JOBS.kind and str(mapping(owner).get("apiVersion")).startswith(f"{JOBS.group}/")
-        for owner in (owners if isinstance(owners, list) else [])
+        owner.get("controller") is True
+        and owner.get("kind") == JOBS.kind
+        and str(owner.get("apiVersion")).startswith(f"{JOBS.group}/")
+        for owner in map(mapping, owners if isinstance(owners, list) else [])
     )
