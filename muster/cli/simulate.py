@@ -1,6 +1,6 @@
 """`muster simulate`: what would happen, changing nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -16,7 +16,9 @@ from muster.api.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
 from muster.api.scheduling import POD_GROUPS
 from muster.cli.look import cluster_options, look, namespace_option, output_option, snapshot_option
 from muster.cli.manifests import Manifests
+from muster.cli.options import admission_config_option
 from muster.cli.view import print_json, print_lines
+from webhook.config import ResourceGroup, parse
 
 
 @click.command()
@@ -28,6 +30,7 @@ from muster.cli.view import print_json, print_lines
 @click.option("--cordon", multiple=True, metavar="NODE", help="Nodes that would be cordoned.")
 @click.option("--without", multiple=True, metavar="JOB", help="Jobs that would be gone, with their pods.")
 @namespace_option
+@admission_config_option
 @snapshot_option
 @output_option
 @cluster_options
@@ -39,6 +42,7 @@ def simulate(
     cordon: tuple[str, ...],
     without: tuple[str, ...],
     namespace: str,
+    admission_config: str | None,
     snapshot: Path | None,
     output: str,
     kubeconfig: Path | None,
@@ -49,7 +53,7 @@ def simulate(
     if (add_nodes is None) != (like is None):
         raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
     picture = look(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
-    manifests = _read(files, picture, namespace)
+    manifests = _read(files, picture, namespace, parse(admission_config or "").resource_groups)
     change = Change(
         namespace,
         without=list(without),
@@ -68,10 +72,9 @@ def simulate(
         print_lines(_lines(outcomes, manifests.ignored))
 
 
-def _read(files: tuple[str, ...], picture: Picture, namespace: str) -> Manifests:
+def _read(files: tuple[str, ...], picture: Picture, namespace: str, groups: Sequence[ResourceGroup]) -> Manifests:
     priorities = {item.metadata.name: item.value for item in picture.of(PRIORITY_CLASSES)}
-    namespaces = {item.metadata.name: item.metadata.labels for item in picture.of(NAMESPACES)}
-    manifests = Manifests(namespace, picture.taken_at, priorities, namespaces)
+    manifests = Manifests(namespace, picture.taken_at, priorities, picture.of(NAMESPACES), groups=groups)
     for file in files:
         manifests.read(file)
     manifests.finish()

@@ -142,6 +142,35 @@ def test_a_pod_group_with_pods_is_a_gang(simulate: Simulate) -> None:
     assert simulate(group, *pods)["ns/g"]["nodes"] == ["pods: node-2, node-3"]
 
 
+def test_resource_groups_take_jobs_and_pods_to_their_nodes(
+    world: ExplainWorld, simulate: Simulate, tmp_path: Path
+) -> None:
+    """As the webhook that has this configuration would."""
+    world.node("special", labels={"pool": "a"})
+    config = tmp_path / "admission.yaml"
+    group = {"resourceGroup": "a", "object": {"key": "namespace", "value": ["ns"]}, "schedulerName": "volcano"}
+    config.write_text(yaml.safe_dump({"resourceGroups": [{**group, "labels": {"pool": "a"}}]}))
+    options = ("--admission-config", str(config))
+    assert simulate(job("new", 1), options=options)["Job ns/new"]["nodes"] == ["worker: special"]
+    spec = {**job("x", 1)["spec"]["tasks"][0]["template"]["spec"], "schedulerName": "volcano"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}, "spec": spec}
+    [gang] = simulate(pod, options=options).values()
+    assert gang["nodes"] == ["pods: special"]
+    [gang] = simulate(pod).values()
+    assert gang["nodes"] == ["pods: node-2"]
+
+
+def test_the_queue_that_the_namespace_names(world: ExplainWorld, simulate: Simulate) -> None:
+    """What names none, a Job or a pod, waits in it."""
+    annotations = {"scheduling.volcano.sh/queue-name": "shut"}
+    world.state.on_namespace(None, Namespace(metadata=ObjectMeta(name="ns", annotations=annotations)))
+    world.queue("shut", "Closed")
+    spec = {**job("x", 1)["spec"]["tasks"][0]["template"]["spec"], "schedulerName": "volcano"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}, "spec": spec}
+    gangs = simulate(job("new", 1), pod)
+    assert [gang["why"]["queue"]["name"] for gang in gangs.values()] == ["shut", "shut"]
+
+
 @pytest.mark.parametrize(
     ("documents", "options", "words"),
     [
