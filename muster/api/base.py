@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.json import Decoder
@@ -56,5 +57,6 @@ class Resource(Generic[T]):
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]
         parts.append(self.plural)
-        parts += [part for part in (name, subresource) if part]
+        parts += [quote(name, safe="")] if name else []
+        parts += [subresource] if subresource else []
         return "/".join(parts)

@@ -76,6 +76,8 @@ def _file(kubeconfig: Path | str | None) -> str:
 
 def _config(configuration: Any) -> Config:
     server: str = configuration.host
+    if not server.startswith(("http://", "https://")):
+        raise ValueError(f"the server {server!r} should begin with https:// (or http://)")
     proxied = configuration.proxy and not should_bypass_proxies(server, configuration.no_proxy or "")
     return Config(
         server=server,

@@ -5,6 +5,7 @@ An exchange over a plain connection (the standard library's client) costs half t
 
 import select
 import socket
+import time
 from collections import deque
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPMessage
@@ -17,6 +18,7 @@ from muster.kube.config import Config
 
 SocketOptions = list[tuple[int, int, int]]
 _PORTS = {"http": 80, "https": 443}
+_SHORTEST_S = 0.001
 
 
 class Request(NamedTuple):
@@ -45,7 +47,8 @@ class Connections:
     def __init__(self, config: Config, options: SocketOptions, idle: int) -> None:
         parts = urlsplit(config.server)
         self._host = parts.hostname or ""
-        self._port = parts.port or _PORTS[parts.scheme]
+        self._default_port = _PORTS[parts.scheme]
+        self._port = parts.port or self._default_port
         self._tls = config.tls
         self._server_name = config.server_name or self._host
         self._options = options
@@ -53,21 +56,31 @@ class Connections:
         self._idle: deque[HTTPConnection] = deque()
 
     def exchange(self, request: Request, connect_timeout_s: float, timeout_s: float) -> Answer:
-        """Sends a request and reads the whole answer; `timeout_s` counts for each wait on the server."""
+        """Sends a request and reads the whole answer; what connecting leaves of `timeout_s` holds for each wait."""
+        started = time.monotonic()
         connection = self._take() or self._connect(connect_timeout_s)
         try:
-            connection.sock.settimeout(timeout_s)
-            connection.request(request.method, request.url, request.body, dict(request.headers))
+            connection.sock.settimeout(max(_SHORTEST_S, timeout_s - (time.monotonic() - started)))
+            sent = self._send(connection, request)
             response = connection.getresponse()
             answer = Answer(response.status, response.headers, response.read())
         except BaseException:
             connection.close()
             raise
-        if response.will_close or len(self._idle) >= self._most_idle:
+        if not sent or response.will_close or len(self._idle) >= self._most_idle:
             connection.close()
         else:
             self._idle.append(connection)
         return answer
+
+    @staticmethod
+    def _send(connection: HTTPConnection, request: Request) -> bool:
+        """Whether all of it could be sent: a server that refuses may answer before it has read everything."""
+        try:
+            connection.request(request.method, request.url, request.body, dict(request.headers))
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+        return True
 
     def close(self) -> None:
         """Closes idle connections; exchanges under way go on."""
@@ -98,6 +111,7 @@ class Connections:
             sock.close()
             raise
         connection = HTTPConnection(self._host, self._port)
+        connection.default_port = self._default_port  # not that of the class: TLS is ours
         connection.sock = sock
         return connection
 

@@ -117,7 +117,7 @@ class Transport:
                     self._on_warning(text)
             if code >= _FIRST_ERROR:
                 raise error_of(code, answer.data, where=where, retry_after=answer.headers.get("retry-after"))
-        except (urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
+        except (urllib3.exceptions.HTTPError, HTTPException, OSError, UnicodeError) as error:
             code = 0
             message = f"no answer from the API server: {error}"
             raise Unreachable(message, reason=type(error).__name__, where=where) from error

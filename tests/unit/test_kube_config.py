@@ -100,6 +100,12 @@ def test_a_proxy_is_used_where_the_cluster_names_one(tmp_path: Path, monkeypatch
     assert load_config(file).proxy is None
 
 
+def test_a_server_without_a_scheme_is_refused(tmp_path: Path) -> None:
+    """As kubectl would guess, and we do not."""
+    with pytest.raises(ConfigurationError, match="should begin with https://"):
+        load_config(kubeconfig(tmp_path, {"token": "secret"}, server="127.0.0.1:6443"))
+
+
 def test_defaults_are_harmless() -> None:
     """A plain address without anything else."""
     config = Config(server="http://127.0.0.1:1")

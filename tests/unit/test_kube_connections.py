@@ -1,13 +1,17 @@
 """Connections are kept, ended ones are not used, and nothing waits longer than it may."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+from certs.authority import Authority
+from muster.api.core import CONFIG_MAPS
 from muster.kube.config import Config
 from muster.kube.connections import Answer, Connections, Request
 from muster.kube.errors import Unreachable
@@ -22,9 +26,13 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.seen: list[int] = []
+        self.paths: list[str] = []
         self.arrived = threading.Semaphore(0)
         self.ended = threading.Semaphore(0)
         self.release = threading.Event()
+
+    def handle_error(self, *_: object) -> None:
+        """Clients that go away are what these tests are about."""
 
     def shutdown_request(self, request: object) -> None:
         """A connection is over."""
@@ -41,7 +49,12 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Any request."""
         self.server.seen.append(self.client_address[1])
+        self.server.paths.append(self.path)
         self.server.arrived.release()
+        if self.path == "/early":
+            self.send_error(413)
+            self.close_connection = True
+            return
         body = self.rfile.read(int(self.headers["content-length"]))
         if self.path == "/wait":
             self.server.release.wait(10)
@@ -127,3 +140,38 @@ def test_what_is_told_where_nobody_listens() -> None:
     with pytest.raises(Unreachable, match="no answer from the API server") as caught:
         transport.exchange("GET", "/version", verb="get", resource="raw", timeout_s=1.0)
     assert "GET /version" in str(caught.value)
+
+
+def test_a_refusal_before_all_is_read(server: Server) -> None:
+    """The answer counts, not that the rest could not be sent."""
+    found = connections(server)
+    assert send(found, "/early", body=b"x" * 6_000_000).status == 413
+    assert not found._idle
+
+
+@pytest.mark.parametrize(
+    ("name", "path"), [("a b", "a%20b"), ("jöb", "j%C3%B6b"), ("a/b?c", "a%2Fb%3Fc"), ("a-1", "a-1")]
+)
+def test_odd_names_are_asked_for(server: Server, name: str, path: str) -> None:
+    """They come from users, in Commands for example; the API server says that there is no such object."""
+    transport = Transport(Config(f"http://127.0.0.1:{server.server_port}"), user_agent="test", pool_size=1)
+    url = CONFIG_MAPS.path("n", name)
+    transport.exchange("POST", url, verb="get", resource="raw", body=b"", timeout_s=5.0)
+    assert server.paths == [f"/api/v1/namespaces/n/configmaps/{path}"]
+
+
+def test_the_name_in_a_certificate(tmp_path: Path) -> None:
+    """The server's name counts, or the one that the configuration gives in its place."""
+    authority = Authority.create("test")
+    authority.issue("server", dns_names=["kube.test"], server=True).save(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    trusting = ssl.create_default_context(cadata=authority.cert_pem.decode())
+    with Server() as made:
+        made.socket = context.wrap_socket(made.socket, server_side=True)
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        url = f"https://127.0.0.1:{made.server_port}"
+        assert send(Connections(Config(url, tls=trusting, server_name="kube.test"), [], 1)).data == b"hello"
+        with pytest.raises(ssl.SSLCertVerificationError):
+            send(Connections(Config(url, tls=trusting), [], 1))
+        made.shutdown()
