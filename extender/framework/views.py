@@ -48,9 +48,10 @@ def view_of(
     priority: int,
     arrival: int,
 ) -> GangView:
-    """A gang with its seats; members that do not say which seat is theirs are given one."""
+    """A gang with its seats; members that do not say which seat is theirs are given one, and keep it."""
     pod_sets = _job_sets(group, job, templates) if job else {}
-    for pod in sorted(pods, key=lambda pod: (pod.created, pod.name)):
+    # Those that have a seat first: a member that joins later may be an older pod.
+    for pod in sorted(pods, key=lambda pod: (pod.member is None, pod.created, pod.name)):
         _seat_pod(pod_sets, pod)
     for pod_set in pod_sets.values():
         existing = next(iter(pod_set.waiting.values()), None)
