@@ -8,18 +8,20 @@ from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound
 
 
-def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> None:
-    """Deletes the object with this UID; one that is gone already is fine, and another of its name is left alone.
+def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
+    """Deletes the object with this UID; False if it was gone already, or another one has its name.
 
     A conflict alone does not say which: the object is read to find out, and the error raised if it still stands.
     """
     try:
         client.delete(resource, meta.name, meta.namespace or None, uid=meta.uid)
     except NotFound:
-        return
+        return False
     except Conflict:
         if exists(client, resource, meta):
             raise
+        return False
+    return True
 
 
 def exists(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:

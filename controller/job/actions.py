@@ -22,7 +22,8 @@ from controller.job.timers import Timer, from_note, still_true, to_note
 from controller.metrics import ACTIONS
 from muster.api.batch import Job, JobStatus
 from muster.api.compat import RESUME_COUNTS, compat
-from muster.api.core import Pod
+from muster.api.core import PODS, Pod
+from muster.kube.errors import NotFound
 
 
 class Actions:
@@ -39,9 +40,18 @@ class Actions:
         """Takes over the timers of an earlier process; what happened to the Job's pods while nobody watched."""
         if job.metadata.uid in self._timers:
             return []
+        unseen = [request for request in unseen_evictions(job, picture.pods) if self._is_gone(job, request.pod)]
         noted = from_note(job.status.controlled_resources.get(statuses.TIMERS_NOTE, ""))
         self._timers[job.metadata.uid] = {timer.key: timer for timer in noted}
-        return unseen_evictions(job, picture.pods)
+        return unseen
+
+    def _is_gone(self, job: Job, pod: str) -> bool:
+        """Whether there is no such pod; the cache may only be late."""
+        try:
+            self._context.client.get(PODS, pod, job.metadata.namespace)
+        except NotFound:
+            return True
+        return False
 
     def noted(self, job: Job, status: JobStatus) -> JobStatus:
         """The status with a note of the timers."""
@@ -55,6 +65,17 @@ class Actions:
         if found.delay_s > 0:
             return self._arm(job, request, found)
         return self._carry_out(job, found.action, request, picture)
+
+    def restart_more(self, job: Job, picture: Picture) -> Job:
+        """The Job with a note of all that this pass wants to restart besides; one write, however many they are."""
+        if not picture.targets or job.status.state.phase != "Restarting":
+            return job
+        status = job.status
+        for target in picture.targets.values():
+            status = statuses.restarting(status, target)
+        job = self._write(job, status, picture, Effect.KILL_TARGET)
+        picture.targets.clear()
+        return job
 
     def expire(self, job: Job, picture: Picture) -> Job:
         """The Job after the timers that are due; those that have lost their point are dropped."""
@@ -95,17 +116,21 @@ class Actions:
         if request.group_uid and (picture.group is None or picture.group.metadata.uid != request.group_uid):
             return SYNC
         found = match(job, request)
-        ours = self._context.ledger.was_deleted(request.pod_uid)
-        if ours and (request.event == event.POD_EVICTED or found.action in TARGETED):
+        if self._dealt_with(job, request, found.action):
             return SYNC
-        cell = step(job.status.state.phase, found.action)
-        if cell.effect is Effect.KILL_SOFT and not cell.enter:
-            return SYNC  # the Job stops, or has stopped, and nothing will change that
         if found.action in TARGETED and not request.task:
             why = f"event {request.event} names no task, so {found.action} is not carried out; RestartJob would be"
             self._context.recorder.event(job, "Warning", "ExecuteAction", why)
             return SYNC
         return found
+
+    def _dealt_with(self, job: Job, request: Request, action: str) -> bool:
+        """Whether a pod tells what a restart of ours has covered, or the Job stops whatever happens."""
+        deletion = self._context.ledger.deletion(request.pod_uid)
+        if deletion and (action in TARGETED or (deletion.ours and request.event == event.POD_EVICTED)):
+            return True
+        cell = step(job.status.state.phase, action)
+        return cell.effect is Effect.KILL_SOFT and not cell.enter
 
     def _arm(self, job: Job, request: Request, found: Match) -> Job:
         """Starts a timer, unless there is one, or what happened is being dealt with by a restart."""
@@ -122,21 +147,31 @@ class Actions:
         if action == Action.RESUME_JOB and cell.enter and RESUME_COUNTS in compat(job.metadata):
             cell = cell._replace(retry=True)
         target = target_of(action, request)
-        status = self._entered(job.status, cell, action, request, target)
-        after = structs.replace(job, status=status)
-        if request.command_uid:
-            status = statuses.commanded(status, request.command_uid)
-        if not statuses.only_counters(job.status, status):
-            doomed = victims(after, picture.pods, cell.effect, target) if cell.effect is not Effect.SYNC else []
-            counts = count(_without(picture.pods, doomed))
-            counts.terminating += len(doomed)
-            status = statuses.counted(status, counts, job.spec.min_available)
-            job = self._context.writer.write(job, statuses.finished_with_duration(job, status))
+        if cell.effect is Effect.KILL_TARGET and not cell.enter:
+            picture.targets[request] = target
+        else:
+            status = self._entered(job.status, cell, action, request, target)
+            if request.command_uid:
+                status = statuses.commanded(status, request.command_uid)
+            job = self._write(job, status, picture, cell.effect)
+            if cell.effect is not Effect.SYNC:
+                picture.targets.clear()  # the phase that is entered covers them
         if cell.effect is not Effect.SYNC:
             self._drop_timers(job.metadata.uid, target, request)
         ACTIONS.labels(action if action in Action._value2member_map_ else "unknown").inc()
-        self._event(job, f"Start to execute action {action} ")
+        if cell.enter or cell.effect is not Effect.KILL_SOFT:  # else a Command to a Job that stops already
+            self._event(job, f"Start to execute action {action} ")
         return job
+
+    def _write(self, job: Job, status: JobStatus, picture: Picture, effect: Effect) -> Job:
+        """The Job with this status, written with counters as they are once `effect` has begun."""
+        if statuses.only_counters(job.status, status):
+            return job
+        doomed = victims(structs.replace(job, status=status), picture.pods, effect, statuses.restart_targets(status))
+        counts = count(_without(picture.pods, doomed))
+        counts.terminating += len(doomed)
+        status = statuses.counted(status, counts, job.spec.min_available)
+        return self._context.writer.write(job, statuses.finished_with_duration(job, status))
 
     def _drop_timers(self, uid: str, target: Target, request: Request) -> None:
         """Timers about what the action deals with have lost their point."""

@@ -42,7 +42,7 @@ class Commands:
         self._actions = actions
 
     def handle(self, job: Job, request: Request, picture: Picture) -> Job:
-        """The Job after the Command."""
+        """The Job after the Command, which is to be deleted at the end of the pass."""
         event = self._context.recorder.event
         if request.job_uid and request.job_uid != job.metadata.uid:
             if self._uid(job.metadata.namespace, job.metadata.name) == request.job_uid:
@@ -55,7 +55,6 @@ class Commands:
         else:
             event(job, "Normal", "CommandIssued", f"Command {request.command} asks for {request.action}")
             job = self._actions.carry_out_command(job, request, picture)
-        self._delete(job.metadata.namespace, request)
         return job
 
     def without_job(self, key: str, requests: list[Request]) -> None:
@@ -64,9 +63,15 @@ class Commands:
         namespace, _, name = key.partition("/")
         if commands and self._uid(namespace, name):
             raise Retry(f"Job {key} is too new to be known here")
-        for request in commands:
-            self._delete(namespace, request)
+        self.delete(namespace, commands)
         requests.clear()
+
+    def delete(self, namespace: str, requests: list[Request]) -> None:
+        """Deletes the Commands behind these requests, which are taken from the list."""
+        while requests:
+            meta = ObjectMeta(name=requests[0].command, namespace=namespace, uid=requests[0].command_uid)
+            delete(self._context.client, COMMANDS, meta)
+            requests.pop(0)
 
     def _uid(self, namespace: str, name: str) -> str:
         """The UID of the Job of this name, as the API server says it; "" if there is none that stays."""
@@ -75,10 +80,3 @@ class Commands:
         except NotFound:
             return ""
         return "" if meta.deletion_timestamp else meta.uid
-
-    def _delete(self, namespace: str, request: Request) -> None:
-        delete(
-            self._context.client,
-            COMMANDS,
-            ObjectMeta(name=request.command, namespace=namespace, uid=request.command_uid),
-        )

@@ -6,9 +6,11 @@ from functools import cached_property
 
 from controller.job.effects import Effects
 from controller.job.groups import Groups
+from controller.job.kill import Target
 from controller.job.ledger import Ledger
 from controller.job.objects import Objects
 from controller.job.podgroup import group_key
+from controller.job.request import Request
 from controller.job.writer import StatusWriter
 from muster.api.batch import Job
 from muster.api.core import Pod
@@ -56,16 +58,17 @@ class Context:
 
 
 class Picture:
-    """A Job's pods and PodGroup as one pass sees them: read when first asked for, and the same from then on."""
+    """A Job's pods and PodGroup as one pass sees them, and what the pass wants to restart.
+
+    The pods are read before the news about them is taken: of a pod that is not there any more the news has come.
+    """
 
     def __init__(self, context: Context, job: Job) -> None:
         self._context = context
         self._job = job
-
-    @cached_property
-    def pods(self) -> list[Pod]:
-        """The Job's pods."""
-        return self._context.pods(self._job)
+        self.pods = context.pods(job)
+        self.targets: dict[Request, Target] = {}
+        """Parts that a Job which is restarting is to restart as well, and what asked for it; not written yet."""
 
     @cached_property
     def by_name(self) -> dict[str, Pod]:

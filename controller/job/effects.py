@@ -93,13 +93,13 @@ class Effects:
     def _delete(self, pod: Pod, *, why: str, mark: bool) -> str | None:
         meta = pod.metadata
         try:
-            if not mark or names.OUT_OF_SYNC in meta.annotations or self._mark(meta):
-                delete(self._client, PODS, meta)
+            there = not mark or names.OUT_OF_SYNC in meta.annotations or self._mark(meta)
+            ours = there and delete(self._client, PODS, meta)
         except APIError as error:
             return f"pod {meta.name} cannot be deleted: {error}"
         PODS_DELETED.labels(why).inc()
-        if not meta.deletion_timestamp:  # else somebody else deleted it first, and that is an eviction
-            self._ledger.deleted(meta.uid)
+        if not meta.deletion_timestamp:  # else somebody else has begun it, and that is an eviction
+            self._ledger.deleted(meta.uid, ours=ours)
         return None
 
     def _mark(self, meta: ObjectMeta) -> bool:

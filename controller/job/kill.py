@@ -3,7 +3,7 @@
 The target of a restart is kept in the Job's status until the restart is done, so that it is known after a crash.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from controller.job.counts import task_of
@@ -46,17 +46,17 @@ def target_of(action: str, request: Request) -> Target:
 
 def targeted(pods: Iterable[Pod], targets: Sequence[Target]) -> list[Pod]:
     """The targets' pods that are not being deleted yet; a partition or task that does not exist has none."""
-    return [pod for pod in _present(pods) if any(_hits(pod, target) for target in targets)]
+    wanted = set(targets)
+    return [pod for pod in _present(pods) if not wanted.isdisjoint(_covering(pod))]
 
 
-def _hits(pod: Pod, target: Target) -> bool:
-    if target.kind == "task":
-        return task_of(pod) == target.name
-    if target.kind == "partition":
-        return f"{task_of(pod)}/{pod.metadata.labels.get(PARTITION_ID, '')}" == target.name
-    if target.kind == "pod":
-        return target.name in {pod.metadata.uid, pod.metadata.name}
-    return True
+def _covering(pod: Pod) -> Iterator[Target]:
+    """Every target that the pod belongs to."""
+    task = task_of(pod)
+    yield Target("task", task)
+    yield Target("partition", f"{task}/{pod.metadata.labels.get(PARTITION_ID, '')}")
+    yield Target("pod", pod.metadata.uid)
+    yield Target("pod", pod.metadata.name)
 
 
 def covers(target: Target, request: Request) -> bool:
@@ -70,10 +70,12 @@ def covers(target: Target, request: Request) -> bool:
     return True
 
 
-def victims(job: Job, pods: Sequence[Pod], effect: Effect, target: Target) -> list[Pod]:
-    """The pods that `effect` deletes, given the Job as it is after it entered its phase."""
+def victims(job: Job, pods: Sequence[Pod], effect: Effect, targets: Sequence[Target] = ()) -> list[Pod]:
+    """The pods that `effect` deletes, given the Job as it is after it entered its phase, and what is restarted."""
+    if effect is Effect.SYNC:
+        return []
     if effect is Effect.KILL_TARGET:
-        return targeted(pods, [target])
+        return targeted(pods, targets)
     if effect is Effect.KILL_ALL:
         return outdated(job, pods, keep_finished=last_retry(job))
     return [pod for pod in _present(pods) if not pod.finished]

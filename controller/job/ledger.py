@@ -9,6 +9,7 @@ be taken for an eviction.
 import threading
 from collections.abc import Callable, Iterable
 from itertools import islice
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -24,6 +25,13 @@ REMEMBERED_S = 300.0
 _SWEPT_AT_ONCE = 2
 
 
+class Deletion(NamedTuple):
+    """Of an object that is on its way out; `ours` unless it had gone when we came."""
+
+    until: float
+    ours: bool
+
+
 class Ledger:
     """Objects created, deleted and written. Thread safe; `clock` is monotonic."""
 
@@ -32,7 +40,7 @@ class Ledger:
         self._lock = threading.Lock()
         self._pods: dict[str, dict[str, tuple[float, Pod]]] = {}
         self._groups: dict[str, tuple[float, PodGroup]] = {}
-        self._deleted: dict[str, float] = {}
+        self._deleted: dict[str, Deletion] = {}
         self._jobs: dict[str, Job] = {}
 
     def pod_created(self, owner_uid: str, pod: Pod) -> None:
@@ -45,19 +53,20 @@ class Ledger:
         with self._lock:
             self._groups[group.metadata.key] = (self._clock() + KEPT_S, group)
 
-    def deleted(self, uid: str) -> None:
-        """The deletion of the object with this UID was accepted."""
+    def deleted(self, uid: str, *, ours: bool = True) -> None:
+        """The deletion of the object with this UID was accepted, or, if it is not ours, it was gone already."""
         with self._lock:
             now = self._clock()
             self._deleted.pop(uid, None)
-            self._deleted[uid] = now + REMEMBERED_S
-            for old, until in list(islice(self._deleted.items(), _SWEPT_AT_ONCE)):  # in the order of their ends
-                if until <= now:
+            self._deleted[uid] = Deletion(now + REMEMBERED_S, ours)
+            for old, deletion in list(islice(self._deleted.items(), _SWEPT_AT_ONCE)):  # in the order of their ends
+                if deletion.until <= now:
                     del self._deleted[old]
 
-    def was_deleted(self, uid: str) -> bool:
-        """Whether we deleted the object with this UID, in the last minutes."""
-        return uid in self._deleted
+    def deletion(self, uid: str) -> Deletion | None:
+        """What we know of the deletion of the object with this UID, in the last minutes."""
+        found = self._deleted.get(uid)
+        return found if found and self._clock() < found.until else None
 
     def wrote(self, job: Job) -> None:
         """The API server answered a write with this Job."""

@@ -1,7 +1,6 @@
 """One pass over a Job: deal with what happened to it, then do the work of the phase that it is in."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 from msgspec import structs
 
@@ -15,17 +14,17 @@ from controller.job.kill import UNFINISHED, WHOLE, half_deleted, last_retry, out
 from controller.job.ledger import KEPT_S
 from controller.job.machine import STOPPED_PHASES, Effect, settle
 from controller.job.podgroup import group_key
+from controller.job.request import Request
 from controller.job.seating import Seating
 from controller.job.sync import decide
 from controller.job.trouble import RECOVERABLE, Trouble, summary
-from controller.job.volumes import claim_names
-from controller.plugins.base import PluginError
-from controller.plugins.registry import plugins_for
 from controller.worker import Retry
 from muster.api import names
 from muster.api.batch import Job, JobStatus
 from muster.api.core import Pod
 from muster.api.meta import parse_time
+from muster.kube.errors import APIError
+from muster.runtime.job_volumes import claim_names
 
 _HALF_DELETED_S = 5.0
 _SYNCED = frozenset({"", "Pending", "Running"})
@@ -46,23 +45,29 @@ class Reconciler:
         for gone in self._inbox.take_gone(key):
             self._context.forget(gone)
             self._actions.forget(gone)
-        requests = self._inbox.take(key)
+        job = self._context.job(key)
+        picture = Picture(self._context, job) if job and not job.metadata.deletion_timestamp else None
+        requests, done = self._inbox.take(key), list[Request]()
         try:
-            job = self._context.job(key)
-            if job is None or job.metadata.deletion_timestamp:
+            if job is None or picture is None:
                 self._commands.without_job(key, requests)
                 return
-            picture = Picture(self._context, job)
             requests[:0] = self._actions.first_sight(job, picture)
             job = self._entered(job)
             while requests:
                 request = requests[0]
                 handle = self._commands.handle if request.command else self._actions.handle
                 job = handle(job, request, picture)
+                done += [request] if request.command else []
                 requests.pop(0)
-            self._work(self._actions.expire(job, picture), picture.pods)
+            job = self._actions.restart_more(self._actions.expire(job, picture), picture)
+            try:
+                self._work(job, picture.pods)
+            finally:
+                self._commands.delete(job.metadata.namespace, done)
         finally:
-            self._inbox.put_back(key, requests)
+            unwritten = picture.targets if picture else ()
+            self._inbox.put_back(key, [*unwritten, *done, *requests])
 
     def _entered(self, job: Job) -> Job:
         """A Job without a phase becomes Pending before anything else happens to it."""
@@ -100,13 +105,13 @@ class Reconciler:
         troubles = [*found.troubles, *self._delete(job, decision.delete, "Surplus", mark=True)]
         if found.group:
             troubles += self._seating.create(job, found.group, decision.create, found.plugins)
-        now = self._context.pods(job) if decision.create or decision.delete else pods
+        after = self._context.pods(job) if decision.create or decision.delete else pods
         status, waiting = job.status, None
         if not found.troubles:
             status = statuses.with_resources(status, job.spec.plugins, claim_names(job))
         if found.group and job.status.state.phase == "Pending":
-            waiting = statuses.waiting(found.group, now)
-        self._conclude(job, status, now, troubles, waiting)
+            waiting = statuses.waiting(found.group, after)
+        self._conclude(job, status, after, troubles, waiting=waiting, surplus=decision.delete)
 
     def _restart(self, job: Job, pods: Sequence[Pod]) -> None:
         targets = statuses.restart_targets(job.status)
@@ -118,23 +123,32 @@ class Reconciler:
             doomed = targeted(pods, targets)
         troubles = self._delete(job, doomed, "Restart", mark=not whole)
         if whole and not troubles:
-            self._context.groups.delete(job)
+            troubles += self._delete_group(job)
             self._context.objects.forget(job)  # they stay; what somebody else deleted is made again
         self._conclude(job, job.status, self._context.pods(job) if doomed else pods, troubles)
 
     def _stop(self, job: Job, pods: Sequence[Pod]) -> None:
-        doomed = victims(job, pods, Effect.KILL_SOFT, statuses.NO_TARGET)
+        doomed = victims(job, pods, Effect.KILL_SOFT)
         troubles = self._delete(job, doomed, job.status.state.phase, mark=False)
-        now = self._context.pods(job) if doomed else pods
+        after = self._context.pods(job) if doomed else pods
         status = job.status
         if not troubles:
-            self._context.groups.delete(job)
-            still = any(pod.metadata.deletion_timestamp for pod in now)
+            troubles += self._delete_group(job)
+            still = any(pod.metadata.deletion_timestamp for pod in after)
             if statuses.has_plugins(status) and status.state.phase in STOPPED_PHASES and not still:
-                with suppress(PluginError):  # a plugin was uninstalled meanwhile; its objects go with the Job
-                    self._context.objects.delete(job, plugins_for(job.spec.plugins))
-                status = statuses.with_resources(status, (), claim_names(job))
-        self._conclude(job, status, now, troubles)
+                kept = self._seating.clear(job)
+                troubles += kept
+                status = status if kept else statuses.with_resources(status, (), claim_names(job))
+        self._conclude(job, status, after, troubles)
+
+    def _delete_group(self, job: Job) -> list[Trouble]:
+        try:
+            self._context.groups.delete(job)
+        except APIError as error:
+            trouble = Trouble("PodGroupError", f"the PodGroup cannot be deleted: {error}")
+            self._context.recorder.event(job, "Warning", trouble.reason, trouble.message)
+            return [trouble]
+        return []
 
     def _delete(self, job: Job, pods: Sequence[Pod], why: str, *, mark: bool) -> list[Trouble]:
         failures = self._context.effects.delete_pods(job, pods, why=why, mark=mark) if pods else []
@@ -146,19 +160,26 @@ class Reconciler:
         status: JobStatus,
         pods: Sequence[Pod],
         troubles: Sequence[Trouble],
+        *,
         waiting: tuple[str, str] | None = None,
+        surplus: Sequence[Pod] = (),
     ) -> None:
         """Counts, settles the phase and writes; raises Retry when something is left to be done.
 
-        A phase whose work is to delete pods stays as long as that fails; the others follow from what there is.
+        A phase whose work is to delete pods stays as long as that fails. The others follow from the pods that the Job
+        wants: those that are too much may still be there, and decide nothing.
         """
         now_s = self._context.now_s()
         counts, phase = count(pods), job.status.state.phase
         held = bool(troubles) and phase not in _SYNCED
-        outcome = None if held else settle(job.spec, phase, counts, job.status.retry_count)
+        uids = {pod.metadata.uid for pod in surplus}
+        wanted = count(pod for pod in pods if pod.metadata.uid not in uids) if uids else counts
+        outcome = None if held else settle(job.spec, phase, wanted, job.status.retry_count)
         if outcome:
             status = statuses.moved(status, outcome.phase, outcome.reason, outcome.message, now_s)
             status = statuses.finished_with_duration(job, status)
+        elif phase in STOPPED_PHASES:
+            pass  # the reason for which it ended stays; events tell the rest
         elif troubles:
             status = statuses.explained(status, *summary(troubles))
         elif waiting:

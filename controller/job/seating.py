@@ -69,6 +69,16 @@ class Seating:
             return [self._told(job, Trouble("FailedCreate", why))]
         return [Trouble("FailedCreate", why) for why in self._context.effects.create_pods(job, manifests)]
 
+    def clear(self, job: Job) -> list[Trouble]:
+        """Deletes the objects of plugins."""
+        try:
+            self._context.objects.delete(job, plugins_for(job.spec.plugins))
+        except PluginError:
+            pass  # a plugin was uninstalled meanwhile; its objects go with the Job
+        except APIError as error:
+            return [self._told(job, Trouble("PluginError", f"objects of plugins cannot be deleted: {error}"))]
+        return []
+
     @staticmethod
     def _shaped(job: Job, seat: Seat, plugins: Sequence[Plugin]) -> Manifest:
         manifest = pod(job, seat)

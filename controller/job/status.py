@@ -12,6 +12,8 @@ from msgspec import structs, to_builtins
 from controller.job.counts import Counts
 from controller.job.kill import UNFINISHED, WHOLE, Target
 from controller.job.machine import STOPPED_PHASES
+from controller.job.request import POD_EVICTED
+from controller.job.timers import from_note
 from muster.api.batch import Job, JobCondition, JobState, JobStatus, Phase, TaskState
 from muster.api.core import Pod
 from muster.api.gang import gated, later_tasks
@@ -165,13 +167,19 @@ def unschedulable(group: PodGroup) -> str | None:
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
     """Whether the two differ in nothing but counters, words and timers, which may be written a little later.
 
-    Timers follow from what happened, which is asked for again when a process starts, until the counters show it.
+    Most timers follow from what pods and gangs still are when another process takes over. An evicted pod is gone, and
+    its seat may be taken again: its timer is written at once.
     """
-    return _weighty(old) == _weighty(new)
+    return _weighty(old) == _weighty(new) and _evictions(new) <= _evictions(old)
 
 
 def _weighty(status: JobStatus) -> tuple[object, ...]:
     return status.state.phase, status.version, status.retry_count, _noted(status, TIMERS_NOTE, "")
+
+
+def _evictions(status: JobStatus) -> set[object]:
+    timers = from_note(status.controlled_resources.get(TIMERS_NOTE, ""))
+    return {timer.key for timer in timers if timer.request.event == POD_EVICTED}
 
 
 def difference(old: Any, new: Any) -> dict[str, Any]:

@@ -10,9 +10,7 @@ from muster.api.batch import Job, TaskSpec
 from muster.api.core import SERVICES
 from muster.runtime.job_hosts import task_hosts
 from muster.runtime.job_plugins import flags
-
-PORTS = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientPort"}
-"""Name of a port → the flag that sets it."""
+from muster.runtime.job_ports import RAY_PORTS
 
 
 class Ray:
@@ -30,7 +28,7 @@ class Ray:
         }
         ports = [
             {"name": name, "port": self._flags[flag], "targetPort": self._flags[flag], "protocol": "TCP"}
-            for name, flag in PORTS.items()
+            for name, flag in RAY_PORTS.items()
         ]
         metadata = {"name": f"{job.metadata.name}-head-svc"}
         return [Owned(SERVICES, {"metadata": metadata, "spec": {"selector": selector, "ports": ports}})]
@@ -40,7 +38,7 @@ class Ray:
         head, role = self._head(job), seat.task.name
         for container in containers(manifest, init=False):
             if (role, container.get("name")) == (self._flags["head"], self._flags["headContainer"]):
-                for name, flag in PORTS.items():
+                for name, flag in RAY_PORTS.items():
                     add_port(container, name, self._flags[flag])
                 container["command"] = ["sh", "-c", self._start_head()]
             elif (role, container.get("name")) == (self._flags["worker"], self._flags["workerContainer"]):

@@ -8,7 +8,9 @@ import msgspec
 from extender.framework.podclass import ClassTable, PodClass
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
-from muster.api.core import PodSpec
+from muster.api.core import Container, ContainerPort, PodSpec
+from muster.runtime.job_ports import plugin_ports
+from muster.runtime.job_volumes import claim_names
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ class Templates:
         return changed
 
     def _template(self, job: Job, task: TaskSpec) -> Template:
-        spec = msgspec.convert(task.template.get("spec") or {}, PodSpec)
+        spec = _as_made(msgspec.convert(task.template.get("spec") or {}, PodSpec), job, task)
         namespace = job.metadata.namespace
         labels = {
             **((task.template.get("metadata") or {}).get("labels") or {}),
@@ -63,3 +65,14 @@ class Templates:
             names.QUEUE_NAME: job.spec.queue or names.DEFAULT_QUEUE,
         }
         return Template(task, namespace, labels, self._classes.of_spec(spec, namespace=namespace, labels=labels))
+
+
+def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:
+    """The pod as the controller will make it, as far as it matters where it runs: ports of the node, and claims."""
+    opened = plugin_ports(job, task.name) if spec.host_network else []
+    ports = [ContainerPort(container_port=port) for port in opened]
+    volumes = [{"persistentVolumeClaim": {"claimName": name}} for name in claim_names(job)]
+    if not ports and not volumes:
+        return spec
+    containers = [*spec.containers, Container(ports=ports)] if ports else spec.containers
+    return msgspec.structs.replace(spec, containers=containers, volumes=[*spec.volumes, *volumes])

@@ -6,9 +6,14 @@ from typing import Any, Self
 from muster.api.base import Resource
 from muster.api.batch import JOBS, Job, JobStatus
 from muster.api.core import EVENTS, PODS, Pod
+from muster.api.storage import CLAIMS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
+
+VOLUMES: Resource[dict[str, Any]] = Resource(
+    "", "v1", "persistentvolumes", "PersistentVolume", dict[str, Any], namespaced=False
+)
 
 
 def task(name: str, replicas: int, *, run_s: float | None = None, exit_code: int = 0, **more: Any) -> dict[str, Any]:
@@ -97,8 +102,8 @@ class Story:
         return self.client.get(JOBS, name, self.namespace)
 
     def phase(self, name: str) -> str:
-        """Its phase."""
-        return self.job(name).status.state.phase
+        """Its phase, as the watch told last: so it goes with `phases`."""
+        return next(iter(reversed(self.phases(name))), "")
 
     def gone(self, resource: Resource[Any], name: str) -> bool:
         """Whether there is no such object."""
@@ -142,3 +147,17 @@ class Story:
                 uids.append(pod.metadata.uid)
             if pod.spec.node_name:
                 self.ran.setdefault(pod.metadata.name, set()).add(pod.metadata.uid)
+
+
+def make_claim(story: Story, name: str) -> None:
+    """A claim, and the one volume that fits it, named as the namespace."""
+    size = {"storage": "1Gi"}
+    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": story.namespace}
+    volume = {
+        "capacity": size,
+        "hostPath": {"path": "/nowhere"},
+        "claimRef": {"namespace": story.namespace, "name": name},
+    }
+    story.client.create(VOLUMES, {"metadata": {"name": story.namespace}, "spec": {**common, **volume}})
+    claim = {"metadata": {"name": name}, "spec": {**common, "resources": {"requests": size}}}
+    story.client.create(CLAIMS, claim, story.namespace)

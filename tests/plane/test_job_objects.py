@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from jobs import Story, command, job, policy, task
+from jobs import VOLUMES, Story, command, job, make_claim, policy, task
 
 from muster.api import names
-from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.bus import COMMANDS
 from muster.api.compat import TTL_SPARES_ABORTED
@@ -18,9 +17,6 @@ from muster.api.storage import CLAIMS
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
-VOLUMES: Resource[dict[str, Any]] = Resource(
-    "", "v1", "persistentvolumes", "PersistentVolume", dict[str, Any], namespaced=False
-)
 
 
 def test_a_name_that_is_taken_is_said(story: Story, namespace: str, wait_for: WaitFor) -> None:
@@ -72,20 +68,6 @@ def test_a_job_waits_for_a_claim_that_does_not_exist(story: Story, namespace: st
     wait_for(lambda: story.phase("j") == "Running", 60)
     assert story.phases("j") == ["", "Pending", "Running"]
     story.client.delete(VOLUMES, namespace)
-
-
-def make_claim(story: Story, name: str) -> None:
-    """A claim, and the one volume that fits it, named as the namespace."""
-    size = {"storage": "1Gi"}
-    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": story.namespace}
-    volume = {
-        "capacity": size,
-        "hostPath": {"path": "/nowhere"},
-        "claimRef": {"namespace": story.namespace, "name": name},
-    }
-    story.client.create(VOLUMES, {"metadata": {"name": story.namespace}, "spec": {**common, **volume}})
-    claim = {"metadata": {"name": name}, "spec": {**common, "resources": {"requests": size}}}
-    story.client.create(CLAIMS, claim, story.namespace)
 
 
 def test_a_deleted_job_takes_everything_along(story: Story, namespace: str, wait_for: WaitFor) -> None:

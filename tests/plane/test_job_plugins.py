@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from jobs import Story, command, job, policy, task
+from jobs import VOLUMES, Story, command, job, make_claim, policy, task
 
 from muster.api.base import Resource
 from muster.api.batch import JOBS
@@ -128,15 +128,15 @@ def test_what_the_template_has_already_stays(story: Story, namespace: str, wait_
     spec["volumes"] = [{"name": "j-svc", "emptyDir": {}}, {"name": "scratch", "emptyDir": {}}]
     spec["containers"][0]["volumeMounts"] = [{"name": "scratch", "mountPath": "/data"}]
     spec["initContainers"] = [{"name": "wait-for-master", "image": "none"}]
-    volumes = [{"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}]
-    claim = volumes[0]["volumeClaim"]
-    claim |= {"resources": {"requests": {"storage": "1Gi"}}}  # type: ignore[operator]  # a mapping
+    make_claim(story, "data")
+    volumes = [{"mountPath": "/data", "volumeClaimName": "data"}]
     plugins = {"pytorch": ["--wait-master-enabled=true"]}
     story.create(job("j", namespace, task("master", 1), worker, plugins=plugins, volumes=volumes))
-    wait_for(lambda: len(story.alive()) == 2, what="both pods to be created")
+    wait_for(lambda: story.phase("j") == "Running")
     pod = story.client.get(RAW_PODS, "j-worker-0", namespace)["spec"]
     mounts = {each["mountPath"]: each["name"] for each in pod["containers"][0]["volumeMounts"]}
     assert mounts["/data"] == "scratch"
+    story.client.delete(VOLUMES, namespace)
 
 
 def test_unknown_flags_are_warnings(plane: Plane, story: Story, namespace: str) -> None:

@@ -63,6 +63,11 @@ class History:
             self.wrong.append(f"{key}: restarted {status.retry_count} times, maxRetry is {max_retry(new.spec)}")
         if before.state.phase in FINISHED and status.state.phase != before.state.phase:
             self.wrong.append(f"{key}: went from {before.state.phase} to {status.state.phase}")
+        if before.state.phase == "Running" and status.state.phase in FINISHED and not _enough_succeeded(new):
+            wanted = {seat.name for seat in seats(new)}
+            alive = [name for name in self.pods_alive(new.metadata.uid) if name in wanted]
+            if alive:
+                self.wrong.append(f"{key}: {status.state.phase} ({status.state.message}), and {alive} live")
 
     def _pod(self, pod: Pod) -> None:
         owner = pod.metadata.controller
@@ -74,9 +79,17 @@ class History:
         if mine and command.metadata.uid not in self.noted:
             self.wrong.append(f"Command {command.action} to {command.target.name} was lost")
 
+    def pods_alive(self, job_uid: str) -> list[str]:
+        """Replaced by the run: names of a Job's pods that have not ended and are not on their way out."""
+        raise NotImplementedError
+
     def jobs_alive(self, uid: str) -> bool:
         """Replaced by the run: whether the Job is there and not on its way out."""
         raise NotImplementedError
+
+
+def _enough_succeeded(job: Job) -> bool:
+    return job.spec.min_success is not None and job.status.succeeded >= job.spec.min_success
 
 
 def run(seed: int) -> str:
@@ -90,7 +103,12 @@ def run(seed: int) -> str:
     def alive(uid: str) -> bool:
         return any(job.metadata.uid == uid and not job.metadata.deletion_timestamp for job in cluster.api.all(JOBS))
 
+    def pods_alive(job_uid: str) -> list[str]:
+        pods = [pod for pod in cluster.api.all(PODS) if pod.metadata.controller.uid == job_uid]
+        return [pod.metadata.name for pod in pods if not (pod.finished or pod.metadata.deletion_timestamp)]
+
     history.jobs_alive = alive  # type: ignore[method-assign]  # the run knows the Jobs
+    history.pods_alive = pods_alive  # type: ignore[method-assign]
     cluster.users.submit()
     for _ in range(chance.randint(30, 200)):
         cluster.step()

@@ -9,6 +9,7 @@ from simulated_jobs import add, fail, job, order, pods, submit, task, trickle, t
 from controller.job import seating
 from controller.plugins.base import PluginError
 from muster.api.batch import JOBS
+from muster.api.bus import COMMANDS
 from muster.api.core import PODS, SERVICES
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.errors import Forbidden
@@ -211,6 +212,9 @@ def test_a_plugin_that_fails_at_a_pod_is_told(cluster: Cluster, monkeypatch: pyt
     turn(cluster, 2, pause_s=1)
     assert job(cluster, "j").status.state.reason == "PluginError"
     assert ("PluginError", "spec.plugins[x]: boom") in events
+    told_so_far = len(events)
+    turn(cluster, 5, pause_s=31)
+    assert len(events) == told_so_far
 
 
 def test_a_plugin_that_was_uninstalled_does_not_keep_the_job_running(
@@ -251,6 +255,10 @@ def test_commands_are_carried_out_in_the_order_in_which_they_were_given(cluster:
     order(cluster, "AbortJob", made, "z-suspend")
     cluster.now_s += 60
     order(cluster, "ResumeJob", made, "a-resume")
+    commands = cluster.api.kind(COMMANDS)
+    by_name = sorted(commands.items())
+    commands.clear()
+    commands.update(by_name)
     cluster.restart()
     assert cluster.settle()
     assert brief(cluster) == ("Running", 0)
@@ -335,3 +343,129 @@ def test_a_pod_of_an_earlier_version_is_replaced(cluster: Cluster) -> None:
     assert cluster.settle()
     assert {pod.metadata.annotations["volcano.sh/job-version"] for pod in pods(cluster)} == {"1"}
     assert brief(cluster) == ("Running", 1)
+
+
+@pytest.mark.parametrize("verb", ["merge_patch", "delete"])
+def test_pods_that_are_too_many_decide_nothing(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    """Of four pods two have ended, and just these are scaled away, which fails: the others run on."""
+    submit(cluster, "j", 4, minAvailable=1)
+    for name in ("j-w-2", "j-w-3"):
+        refuse(cluster, monkeypatch, verb, name)
+        cluster._phase(cluster.api.find(PODS, name, "n"), "Succeeded", exit_code=0)
+    turn(cluster)
+    cluster.api.change(JOBS, "j", {"spec": {"tasks": [task("w", 2)]}}, "n")
+    turn(cluster, 3, pause_s=31)
+    status = job(cluster, "j").status
+    assert (status.state.phase, status.running, status.succeeded) == ("Running", 2, 2)
+    assert status.state.reason == "FailedDelete"
+
+
+def test_an_eviction_just_before_our_own_deletion_is_not_lost(cluster: Cluster) -> None:
+    """The restart finds the pod gone: somebody evicted it, and a policy is about that."""
+    policies = [{"events": ["PodFailed"], "action": "RestartTask"}, {"events": ["PodEvicted"], "action": "AbortJob"}]
+    submit(cluster, "j", 3, *policies, minAvailable=1)
+    fail(cluster, "j-w-0")
+    cluster.deliver(everything=True)
+    cluster.api.remove(PODS, cluster.api.find(PODS, "j-w-1", "n"), at_once=True)
+    cluster.work(5)
+    assert cluster.settle()
+    assert brief(cluster) == ("Aborted", 1)
+
+
+def test_a_timer_of_an_evicted_pod_is_noted_at_once(cluster: Cluster) -> None:
+    """Its seat may be taken again before another process looks."""
+    submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "TerminateJob", "timeout": "60s"}, minAvailable=1)
+    cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
+    turn(cluster)
+    assert len(pods(cluster)) == 3
+    cluster.restart()
+    cluster.now_s += 61
+    turn(cluster, 2)
+    assert job(cluster, "j").status.state.phase == "Terminating"
+
+
+def test_counters_of_a_restart_of_two_tasks(cluster: Cluster) -> None:
+    """What is published while pods go is what will be."""
+    policy = {"events": ["PodFailed"], "action": "RestartTask"}
+    add(cluster, "j", task("w", 3), task("v", 3), policies=[policy])
+    assert cluster.settle()
+    fail(cluster, "j-w-0", "j-v-0")
+    seen: list[tuple[int, int, int]] = []
+    change = cluster.api._seen
+
+    def watched(res: Any, old: Any, new: Any) -> None:
+        change(res, old, new)
+        if res is JOBS and new:
+            seen.append((new.status.running, new.status.failed, new.status.terminating))
+
+    cluster.api._seen = watched
+    turn(cluster)
+    assert seen[1] == (0, 0, 6), "the second write knows both tasks"
+    assert len(seen) <= 3
+
+
+def test_many_pods_that_are_restarted_are_noted_in_one_write(cluster: Cluster) -> None:
+    """Each pod for itself, all in one pass."""
+    submit(cluster, "j", 50, {"events": ["PodFailed"], "action": "RestartPod"}, minAvailable=1)
+    fail(cluster, *(f"j-w-{index}" for index in range(50)))
+    writes = len(cluster.api.changes(JOBS))
+    turn(cluster)
+    assert len(cluster.api.changes(JOBS)) - writes <= 3
+    assert cluster.settle()
+    assert brief(cluster) == ("Running", 1)
+
+
+def test_a_group_that_cannot_be_deleted_is_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pods are counted all the same, and the Command is gone."""
+    made = submit(cluster, "j", 2)
+    events = told(cluster)
+    (group,) = cluster.api.all(POD_GROUPS)
+    refuse(cluster, monkeypatch, "delete", group.metadata.name)
+    order(cluster, "AbortJob", made)
+    turn(cluster, 2, pause_s=1)
+    cluster.run_pods(everything=True)
+    turn(cluster, 3, pause_s=31)
+    status = job(cluster, "j").status
+    assert (status.state.phase, status.state.reason, status.terminating) == ("Aborting", "PodGroupError", 0)
+    assert any(reason == "PodGroupError" for reason, _ in events)
+    assert not cluster.api.all(COMMANDS)
+
+
+def test_a_command_that_cannot_be_deleted_does_not_stop_the_job(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is carried out once, and deleted when that is possible."""
+    made = submit(cluster, "j", 2)
+    order(cluster, "RestartJob", made, "again")
+    with monkeypatch.context() as patched:
+        refuse(cluster, patched, "delete", "again")
+        turn(cluster, 2, pause_s=1)
+        cluster.run_pods(everything=True)
+        turn(cluster, 2, pause_s=31)
+        assert brief(cluster) == ("Pending", 1)
+    assert cluster.settle()
+    assert brief(cluster) == ("Running", 1)
+    assert not cluster.api.all(COMMANDS)
+
+
+def test_a_cache_that_is_late_is_no_eviction(cluster: Cluster) -> None:
+    """A standby takes over whose watch of pods is behind: the pods are asked for before anything is done."""
+    submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "AbortJob"})
+    fresh = cluster._new_controller
+    late = cluster.api.kind(PODS)
+    hidden = dict(late)
+    late.clear()
+    cluster.controller = fresh()
+    late.update(hidden)
+    turn(cluster, 2)
+    assert brief(cluster) in {("Running", 0), ("Pending", 0)}
+    assert {pod.metadata.uid for pod in pods(cluster)} == {pod.metadata.uid for pod in hidden.values()}
+
+
+def test_the_reason_for_which_a_job_ended_stays(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod that cannot be deleted afterwards is told in an event."""
+    submit(cluster, "j", 3, minSuccess=1)
+    refuse(cluster, monkeypatch, "delete", "j-w-2")
+    cluster._phase(cluster.api.find(PODS, "j-w-0", "n"), "Succeeded", exit_code=0)
+    turn(cluster, 4, pause_s=31)
+    assert job(cluster, "j").status.state.reason == "MinSuccessReached"

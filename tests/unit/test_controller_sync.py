@@ -105,14 +105,14 @@ def test_victims() -> None:
     """Soft kills spare finished pods, targeted ones the others, whole ones those of the new version."""
     pods = [pod("j-w-0"), pod("j-w-1", "Failed"), pod("j-v-0", partition="1"), pod("j-v-1", version=1), pod("j-v-2", going=True)]  # fmt: skip  # noqa: E501 - one row
     of = job(version=1, retry_count=1)
-    assert names(victims(of, pods, Effect.KILL_SOFT, Target())) == ["j-w-0", "j-v-0", "j-v-1"]
-    assert names(victims(of, pods, Effect.KILL_ALL, Target())) == ["j-w-0", "j-w-1", "j-v-0"]
-    assert names(victims(job(version=1, retry_count=3), pods, Effect.KILL_ALL, Target())) == ["j-w-0", "j-v-0"]
-    assert names(victims(of, pods, Effect.KILL_TARGET, Target("task", "v"))) == ["j-v-0", "j-v-1"]
-    assert names(victims(of, pods, Effect.KILL_TARGET, Target("partition", "v/1"))) == ["j-v-0"]
+    assert names(victims(of, pods, Effect.KILL_SOFT)) == ["j-w-0", "j-v-0", "j-v-1"]
+    assert names(victims(of, pods, Effect.KILL_ALL)) == ["j-w-0", "j-w-1", "j-v-0"]
+    assert names(victims(job(version=1, retry_count=3), pods, Effect.KILL_ALL)) == ["j-w-0", "j-v-0"]
+    assert names(victims(of, pods, Effect.KILL_TARGET, [Target("task", "v")])) == ["j-v-0", "j-v-1"]
+    assert names(victims(of, pods, Effect.KILL_TARGET, [Target("partition", "v/1")])) == ["j-v-0"]
     whole = pod("j-x-0", partition="")
-    assert names(victims(of, [*pods, whole], Effect.KILL_TARGET, Target("partition", "x/"))) == ["j-x-0"]
-    assert names(victims(of, pods, Effect.KILL_TARGET, Target("pod", "j-w-1"))) == ["j-w-1"]
+    assert names(victims(of, [*pods, whole], Effect.KILL_TARGET, [Target("partition", "x/")])) == ["j-x-0"]
+    assert names(victims(of, pods, Effect.KILL_TARGET, [Target("pod", "j-w-1")])) == ["j-w-1"]
     assert names(outdated(of, pods, keep_finished=True)) == ["j-w-0", "j-v-0"]
 
 
