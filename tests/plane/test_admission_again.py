@@ -66,13 +66,13 @@ def test_the_same_manifest_again(kubectl: Any, namespace: str, verb: tuple[str, 
 
 @pytest.mark.parametrize("verb", [("apply",), ("apply", "--server-side"), ("replace",)], ids=" ".join)
 def test_other_replicas(kubectl: Any, namespace: str, verb: tuple[str, ...]) -> None:
-    """The task's minimum, which the manifest does not give, follows its replicas, up and down."""
+    """The minimums, which the manifest does not give, follow the replicas: up, down, and through nothing."""
     send(kubectl, namespace, manifest(), *(("create",) if verb == ("replace",) else verb))
-    for replicas in (4, 1):
+    for replicas in (4, 0, 12, 1):
         send(kubectl, namespace, manifest(replicas=replicas), *verb)
         spec = stored(kubectl, namespace)
         assert (spec["tasks"][0]["replicas"], spec["tasks"][0]["minAvailable"]) == (replicas, replicas)
-    assert spec["minAvailable"] == 2
+        assert spec["minAvailable"] == replicas + 1
 
 
 @pytest.mark.parametrize("verb", [("apply",), ("apply", "--server-side")], ids=" ".join)
@@ -81,6 +81,15 @@ def test_a_minimum_of_the_users(kubectl: Any, namespace: str, verb: tuple[str, .
     send(kubectl, namespace, manifest(minAvailable=3), *verb)
     said = send(kubectl, namespace, manifest(minAvailable=3, replicas=1), *verb, check=False)
     assert "spec.minAvailable: Invalid value: 3" in said
+    send(kubectl, namespace, manifest(minAvailable=3, replicas=4), *verb)
+    assert stored(kubectl, namespace)["minAvailable"] == 3
+
+
+@pytest.mark.parametrize("verb", [("apply",), ("apply", "--server-side")], ids=" ".join)
+def test_a_minimum_that_is_said_later(kubectl: Any, namespace: str, verb: tuple[str, ...]) -> None:
+    """It is the user's from then on, also if admission had written the same."""
+    send(kubectl, namespace, manifest(), *verb)
+    send(kubectl, namespace, manifest(minAvailable=3), *verb)
     send(kubectl, namespace, manifest(minAvailable=3, replicas=4), *verb)
     assert stored(kubectl, namespace)["minAvailable"] == 3
 

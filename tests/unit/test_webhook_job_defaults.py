@@ -124,9 +124,9 @@ def test_an_update_that_leaves_nothing_out_is_not_touched() -> None:
 
 
 def test_what_the_old_job_lacks_is_not_added() -> None:
-    """A Job made before something became a default stays without it; a change of another field is no occasion."""
+    """A Job made before something became a default stays without it; only the minimum is too much to be without."""
     old = vcjob(task(replicas=3))
-    assert applied(vcjob(task(replicas=4)), old, marks=True)["spec"] == vcjob(task(replicas=4))["spec"]
+    assert applied(vcjob(task(replicas=4)), old, marks=True)["spec"] == vcjob(task(replicas=4), minAvailable=4)["spec"]
 
 
 def test_minimums_follow_the_replicas_that_are_applied() -> None:
@@ -140,11 +140,11 @@ def test_minimums_follow_the_replicas_that_are_applied() -> None:
 
 @pytest.mark.parametrize(
     ("replicas", "given", "minimum"),
-    [(7, 5, 5), (1, 5, 3), (1, 4, 4), (7, 0, 0), (1, 1, 1)],
-    ids=["kept", "could not be met", "explicit and too much", "explicit zero", "explicit"],
+    [(7, 5, 9), (1, 5, 3), (1, 4, 4), (7, 0, 0), (1, 1, 1), (0, 5, 2)],
+    ids=["up", "down", "explicit and too much", "explicit zero", "explicit", "none left"],
 )
 def test_the_minimum_of_an_update(replicas: int, given: int, minimum: int) -> None:
-    """It stays as it comes; only one that a client kept goes down with the tasks."""
+    """It stays as it comes; only one that a client kept follows the tasks."""
     new = copy.deepcopy(MANIFEST)
     new["spec"]["tasks"][1]["replicas"] = replicas
     assert applied(new, defaulted(MANIFEST), minAvailable=given)["spec"]["minAvailable"] == minimum
@@ -159,11 +159,40 @@ def test_a_minimum_that_somebody_set_stays() -> None:
         assert applied(new, defaulted(MANIFEST), minAvailable=5)["spec"]["minAvailable"] == minimum
 
 
-def test_a_minimum_that_tasks_state_is_theirs() -> None:
-    """Nobody who writes all minimums gets others: too large a sum is refused, not made smaller."""
-    old = vcjob(task(replicas=3, minAvailable=3), minAvailable=3)
-    new = vcjob(task(replicas=2, minAvailable=2), minAvailable=3)
-    assert applied(new, old)["spec"]["minAvailable"] == 3
+@pytest.mark.parametrize("last", ['{"spec": {"minAvailable": 5}}', '{"spec": {}}', "{", ""])
+def test_a_minimum_that_a_manifest_says_stays(last: str) -> None:
+    """Also where it is what admission had filled in: then only kubectl knows that it was said."""
+    new = copy.deepcopy(MANIFEST)
+    new["spec"]["tasks"][1]["replicas"] = 7
+    new["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": last}
+    expected = 5 if "minAvailable" in last else 9
+    assert applied(new, defaulted(MANIFEST), minAvailable=5)["spec"]["minAvailable"] == expected
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["apply", "replace"])
+@pytest.mark.parametrize("stated", [True, False])
+def test_through_zero(*, keeps: bool, stated: bool) -> None:
+    """A gang that is scaled to nothing and back starts as a whole, whoever states the minimums of its tasks."""
+    job = None
+    for replicas in (3, 0, 12, 1, 5):
+        counts = {"replicas": replicas, **({"minAvailable": replicas} if stated else {})}
+        new = vcjob({**task(), **counts})
+        if job is None:
+            job = defaulted(new)
+        else:
+            job = applied(new, job, **({"minAvailable": job["spec"]["minAvailable"]} if keeps else {}))
+        assert (job["spec"]["tasks"][0]["minAvailable"], job["spec"]["minAvailable"]) == (replicas, replicas)
+
+
+def test_a_job_of_no_pods_says_so() -> None:
+    """Its minimum is written down, too."""
+    assert defaulted(vcjob(task(replicas=0)))["spec"]["minAvailable"] == 0
+
+
+def test_a_minimum_below_the_sum_is_no_sum() -> None:
+    """It was somebody's choice, even if nobody knows whose."""
+    old = vcjob(task(replicas=5, minAvailable=5), minAvailable=3)
+    assert applied(vcjob(task(replicas=8)), old, minAvailable=3)["spec"]["minAvailable"] == 3
 
 
 def test_templates_that_did_not_change_are_left_alone() -> None:

@@ -6,9 +6,12 @@ from typing import Any
 from webhook.patch import UNSAID, Part, Patch, Why, find
 from webhook.validate.canonical import canonical
 
+_ALWAYS = ("spec", "minAvailable")
+"""A Job without it would be a gang that may start in part."""
+
 
 class Again(Patch):
-    """Operations on the new form of a Volcano Job, as far as the `old` one has what they set.
+    """Operations on the new form of a Volcano Job, as far as the `old` one has what they set; its minimum always.
 
     So a Job that was made before something became a default stays without it. A task's template that means what the
     old one means is left alone: creation would add other things to it today.
@@ -32,7 +35,7 @@ class Again(Patch):
     def _fills_in(self, path: tuple[Part, ...]) -> bool:
         if path[:2] == ("spec", "tasks") and path[3:4] == ("template",) and self._template_settled(path[2]):
             return False
-        return find(self._old, path) is not None
+        return path == _ALWAYS or find(self._old, path) is not None
 
     def _template_settled(self, task: Part) -> bool:
         index = int(task)

@@ -22,6 +22,7 @@ from webhook.validate.canonical import same
 DEFAULT_MAX_RETRY = 3
 _DEFAULT = Why("left out", "default")
 _IMPLIED = Why("another plugin cannot do without", "spec.plugins")
+_LAST_APPLIED = ("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
 NEEDS_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
 
 
@@ -126,32 +127,45 @@ def defaulted(job: Job, document: dict[str, Any], old: dict[str, Any] | None = N
     for index, task in enumerate(spec.tasks):
         _default_task(patch, index, task)
     total = _minimum_of_all(job)
-    left_out = not spec.min_available if old is None else _leaves_minimum(job, document, old)
-    if left_out and total:
+    if _leaves_minimum(document, old, total):
         patch.set("spec", "minAvailable", value=total, why=Why("the sum over the tasks", "default"))
     for plugin, arguments in _implied_plugins(spec.plugins).items():
         patch.set("spec", "plugins", plugin, value=arguments, why=_IMPLIED)
     return patch
 
 
-def _leaves_minimum(job: Job, document: dict[str, Any], old: dict[str, Any]) -> bool:
-    """Whether an update leaves the Job's minimum to us. Any that it gives is kept, also 0, with one exception.
+def _leaves_minimum(document: dict[str, Any], old: dict[str, Any] | None, total: int) -> bool:
+    """Whether the Job's minimum is ours to write. One that an update gives is kept, also 0, with one exception.
 
-    `kubectl apply` keeps a minimum that its manifest does not have. When that is ours, and the tasks, whose minimums
-    are left out too, have become so few that it could not be met any more, it follows them.
+    `kubectl apply` keeps a minimum that its manifest does not have. One that was the sum over the tasks, and that no
+    client has set, stays the sum over the tasks: a gang that grows starts as a whole, and one that shrinks can start.
     """
     given = find(document, ("spec", "minAvailable"))
-    if given is None:
-        return True
-    left_out = any(task.min_available is None for task in job.spec.tasks)
+    if given is None or given == total:
+        return given is None
+    if old is None:
+        return not given
     kept = given == find(old, ("spec", "minAvailable")) and not _says_minimum(document)
-    return left_out and kept and given > sum(task.replicas for task in job.spec.tasks)
+    return kept and given == _minimum_of_all(_read(old))
 
 
 def _says_minimum(document: dict[str, Any]) -> bool:
-    """Whether some client has set the minimum: the API server notes that, and leaves out what admission fills in."""
+    """Whether some client has set the minimum.
+
+    The API server notes who sets a field, not who says again what admission has filled in: kubectl notes that.
+    """
     managers = find(document, ("metadata", "managedFields")) or []
-    return any(find(each, ("fieldsV1", "f:spec", "f:minAvailable")) is not None for each in managers)
+    if any(find(each, ("fieldsV1", "f:spec", "f:minAvailable")) is not None for each in managers):
+        return True
+    return find(_last_applied(document), ("spec", "minAvailable")) is not None
+
+
+def _last_applied(document: dict[str, Any]) -> Any:
+    """The manifest that `kubectl apply` has sent; None without one that can be read."""
+    try:
+        return msgspec.json.decode(find(document, _LAST_APPLIED) or "null")
+    except (TypeError, msgspec.DecodeError):
+        return None
 
 
 def _minimum_of_all(job: Job) -> int:
