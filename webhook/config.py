@@ -11,15 +11,17 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from muster.api import names
 from muster.api.core import Affinity, Toleration
 from muster.runtime.fields import FieldError
+from webhook.grouprules import affinity_errors, label_errors, scheduler_errors, toleration_errors
 from webhook.strict import mistakes
 
 GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
 """On a pod: the group that it belongs to, where the configuration does not say how its pods are known."""
+UNTOUCHED_NAMESPACES: Final = ("kube-system", "kube-node-lease", names.SYSTEM_NAMESPACE)
+"""Nothing in them is sent to the webhook."""
 _KEYS: Final = ("namespace", "annotation")
-_OPERATORS: Final = ("Equal", "Exists")
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _LIST: Final = "resourceGroups"
 
 
@@ -83,9 +85,9 @@ def load(path: Path) -> AdmissionConfig:
 def parse(text: str) -> AdmissionConfig:
     """Read the YAML; empty means no groups. Raises one ValueError with everything that is wrong, and where."""
     try:
-        document = _without_nulls(yaml.safe_load(text) or {})
-    except yaml.YAMLError as error:
-        raise ValueError(f"admission configuration: it is not YAML: {_on_one_line(error)}") from error
+        document = _read(text)
+    except ValueError as error:
+        raise ValueError(f"admission configuration: {error}") from error
     if not isinstance(document, dict):
         raise ValueError(  # noqa: TRY004 - the caller wrote nothing of this type, the file's author did
             f"admission configuration: there should be a mapping with the list {_LIST}"
@@ -107,8 +109,14 @@ def parse(text: str) -> AdmissionConfig:
     return AdmissionConfig(tuple(groups))
 
 
-def _on_one_line(error: yaml.YAMLError) -> str:
-    return " ".join(str(error).split())
+def _read(text: str) -> Any:
+    """What the YAML says, empty as a mapping; ValueError that says on one line why it cannot be read."""
+    try:
+        return _without_nulls(yaml.safe_load(text) or {})
+    except (yaml.YAMLError, ValueError) as error:  # a date that does not exist is no YAMLError
+        raise ValueError(f"it is not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError:
+        raise ValueError("it cannot be read, because an alias holds itself, or it is nested too deeply") from None
 
 
 def _without_nulls(node: Any) -> Any:
@@ -121,7 +129,8 @@ def _without_nulls(node: Any) -> Any:
 def _sound(written: Mapping[Any, Any], wrong: Sequence[FieldError], path: str) -> dict[Any, Any]:
     """The fields of a group in which nothing is wrong so far."""
     bad = {re.split(r"[.\[]", mistake.path.removeprefix(f"{path}."))[0] for mistake in wrong}
-    return {name: value for name, value in written.items() if str(name) not in bad}
+    known = {field.encode_name for field in msgspec.structs.fields(_Group)}
+    return {name: value for name, value in written.items() if name in known - bad}
 
 
 def _name_errors(group: Mapping[Any, Any], path: str, seen: dict[str, int], index: int) -> Iterator[FieldError]:
@@ -134,21 +143,6 @@ def _name_errors(group: Mapping[Any, Any], path: str, seen: dict[str, int], inde
     elif first != index:
         message = f"{_LIST}[{first}] has this name already; give each group a name of its own"
         yield FieldError(f"{path}.resourceGroup", message, name, reason="Duplicate")
-
-
-def _toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError]:
-    """What the API server would say to each pod of the group."""
-    operator, effect = explicit(toleration).operator, toleration.effect
-    if operator not in _OPERATORS:
-        yield FieldError(f"{path}.operator", f"should be one of {', '.join(_OPERATORS)}", operator)
-    if effect and effect not in _EFFECTS:
-        yield FieldError(f"{path}.effect", f"should be one of {', '.join(_EFFECTS)}, or left out for all", effect)
-    if not toleration.key and operator != "Exists":
-        yield FieldError(f"{path}.key", "only with operator Exists may it be left out", reason="Required")
-    if toleration.value and operator == "Exists":
-        yield FieldError(f"{path}.value", "goes with operator Equal; Exists looks at the key only", toleration.value)
-    if toleration.toleration_seconds is not None and effect != "NoExecute":
-        yield FieldError(f"{path}.tolerationSeconds", "goes with effect NoExecute", toleration.toleration_seconds)
 
 
 def _resolved(group: _Group, path: str, errors: list[FieldError]) -> ResourceGroup:
@@ -164,9 +158,12 @@ def _resolved(group: _Group, path: str, errors: list[FieldError]) -> ResourceGro
             errors.append(FieldError(f"{path}.object.key", f"should be one of {', '.join(_KEYS)}", known.key))
         if not values:
             errors.append(FieldError(f"{path}.object.value", "name at least one, else no pod belongs to the group", []))
+        errors += _namespace_errors(namespaces, f"{path}.object.value")
     affinity = _affinity(group.affinity, f"{path}.affinity", errors)
     for index, toleration in enumerate(group.tolerations):
-        errors += _toleration_errors(toleration, f"{path}.tolerations[{index}]")
+        errors += toleration_errors(toleration, f"{path}.tolerations[{index}]")
+    errors += label_errors(group.labels, f"{path}.labels")
+    errors += scheduler_errors(group.scheduler_name, f"{path}.schedulerName")
     if not (errors or affinity or group.scheduler_name or group.tolerations or group.labels):
         message = "the group changes nothing; give it schedulerName, tolerations, labels or affinity"
         errors.append(FieldError(path, message, name))
@@ -181,6 +178,13 @@ def _resolved(group: _Group, path: str, errors: list[FieldError]) -> ResourceGro
     )
 
 
+def _namespace_errors(namespaces: Sequence[str], path: str) -> Iterator[FieldError]:
+    for index, namespace in enumerate(namespaces):
+        if namespace in UNTOUCHED_NAMESPACES:
+            message = f"pods of {', '.join(UNTOUCHED_NAMESPACES)} are never changed, so that the cluster can start"
+            yield FieldError(f"{path}[{index}]", message, namespace)
+
+
 def explicit(toleration: Toleration) -> Toleration:
     """The toleration with its operator written out, so that equal ones compare equal."""
     return msgspec.structs.replace(toleration, operator=toleration.operator or "Equal")
@@ -191,7 +195,7 @@ def _pairs(values: Sequence[str], path: str, errors: list[FieldError]) -> Iterat
     for index, text in enumerate(values):
         try:
             pair = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - it makes nothing but texts, lists and mappings
-        except yaml.YAMLError:
+        except (yaml.YAMLError, RecursionError):
             pair = None
         [key, value] = next(iter(pair.items())) if isinstance(pair, dict) and len(pair) == 1 else ("", None)
         if isinstance(key, str) and key and isinstance(value, str):
@@ -205,11 +209,14 @@ def _affinity(written: Any, path: str, errors: list[FieldError]) -> dict[str, An
     found = written or {}
     if isinstance(written, str):
         try:
-            found = _without_nulls(yaml.safe_load(written) or {})
-        except yaml.YAMLError as error:
-            message = f"should be an affinity as a mapping, or one as JSON or YAML: {_on_one_line(error)}"
+            found = _read(written)
+        except ValueError as error:
+            message = f"should be an affinity as a mapping, or one as JSON or YAML; {error}"
             errors.append(FieldError(path, message, written))
             return {}
     wrong = mistakes(found, Affinity, path)
     errors += wrong
-    return {} if wrong else found
+    if wrong:
+        return {}
+    errors += affinity_errors(msgspec.convert(found, Affinity), path)
+    return dict(found)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from muster.api import names
 from muster.api.trainer import WEBHOOK_VALIDATION
 from webhook.cel import OF_A_JOB, annotated, in_a_group
-from webhook.config import ResourceGroup
+from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.mutate.asks import TIED_OWNERS
 from webhook.mutate.workload import JOB, OTHERS
 from webhook.validate.disruption import MAX_UNAVAILABLE, MIN_AVAILABLE
@@ -17,7 +17,6 @@ TIMEOUT_S = 10
 # A webhook's name is all that its user reads of us while it does not answer, so it says what to do.
 _HINT = "start-the-muster-webhook"
 _POD_HINT = "start-the-muster-webhook-or-label-the-pod-managed-false"
-UNTOUCHED_NAMESPACES = ("kube-system", "kube-node-lease", names.SYSTEM_NAMESPACE)
 
 _VOLCANO_BATCH = ("batch.volcano.sh", "v1alpha1")
 _VOLCANO_SCHEDULING = ("scheduling.volcano.sh", "v1beta1")

@@ -55,4 +55,7 @@ def _of_fields(value: dict[Any, Any], shape: inspect.StructType, path: str) -> I
 
 
 def _below(path: str, name: Any) -> str:
+    """The path of a field; a name with a dot in it is no two."""
+    if "." in str(name):
+        return f"{path}[{name}]"
     return f"{path}.{name}" if path else str(name)

@@ -22,10 +22,10 @@ from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.train_job import compile_train_job
 from webhook.app import routes
-from webhook.config import ResourceGroup
+from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.lookup import Lookups
 from webhook.patch import Operation, Why
-from webhook.registration import UNTOUCHED_NAMESPACES, routes_of
+from webhook.registration import routes_of
 from webhook.review import MalformedError
 
 Path = tuple[str | int, ...]

@@ -27,8 +27,8 @@ from muster.cli import nearby
 from muster.cli.documents import documents
 from muster.runtime import registry
 from webhook.app import routes
-from webhook.config import ResourceGroup
-from webhook.registration import UNTOUCHED_NAMESPACES, routes_of
+from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
+from webhook.registration import routes_of
 from webhook.review import Handler, MalformedError
 
 Item = tuple[Resource[Any], Object]

@@ -27,7 +27,7 @@ resourceGroups:
   object:
     key: annotation
     value: ["team: blue", "cheap: true"]
-  affinity: '{"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}'
+  affinity: '{"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}'
 - resourceGroup: gpu
   object:
   schedulerName: volcano
@@ -39,6 +39,23 @@ resourceGroups:
 def group(**fields: object) -> JSON:
     """A group that is right, but for these fields; with None they are left out."""
     return {"resourceGroup": "a", "labels": {"x": "y"}, **fields}
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def by_nodes(**expression: object) -> JSON:
+    """A group with this expression about labels of nodes."""
+    terms = [{"matchExpressions": [{"key": "x", **expression}]}]
+    return group(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}})
+
+
+def by_pods(**expression: object) -> JSON:
+    """A group with this expression about labels of pods."""
+    selector = {"matchExpressions": [{"key": "x", **expression}]}
+    term = {"topologyKey": "zone", "labelSelector": selector}
+    return group(affinity={"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}})
 
 
 def told(*groups: JSON, **more: object) -> list[str]:
@@ -62,7 +79,9 @@ def test_everything_that_a_group_can_say() -> None:
         labels={"nodetype": "management"},
     )
     assert cpu.annotations == (("team", "blue"), ("cheap", "true"))
-    assert cpu.affinity["nodeAffinity"] == {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}
+    assert cpu.affinity["nodeAffinity"] == {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}
+    }
     assert gpu.annotations == (("volcano.sh/resource-group", "gpu"),)
     assert gpu.affinity == {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
 
@@ -102,9 +121,40 @@ def test_no_groups(text: str) -> None:
         (group(tolerations=[{"key": "a", "tolerationSeconds": 3}]), "goes with effect NoExecute"),
         (group(tolerations=[{"key": "a", "tolerationSeconds": True}]), "should be a whole number"),
         (group(affinity=3), "[0].affinity: Invalid value: 3: should be a mapping"),
-        (group(affinity="{"), "should be an affinity as a mapping, or one as JSON or YAML: while parsing"),
+        (
+            group(affinity="{"),
+            "should be an affinity as a mapping, or one as JSON or YAML; it is not YAML: while parsing",
+        ),
         (group(affinity="nodeAffinity: 3"), "[0].affinity.nodeAffinity: Invalid value: 3: should be a mapping"),
         (group(affinity={"node": {}}), "there are nodeAffinity, podAffinity, podAntiAffinity"),
+        (group(**{"a.b": 3}), '[0][a.b]: Unsupported value: "a.b": there is no such field'),
+        (group(affinity={"a.b": {}}), '[0].affinity[a.b]: Unsupported value: "a.b": there is no such field'),
+        (group(affinity="&a {nodeAffinity: *a}"), "[0].affinity: Invalid value: "),
+        (group(affinity="2026-02-30"), "it is not YAML: day is out of range for month"),
+        (group(labels={"a b": ""}), '[0].labels[a b]: Invalid value: "a b": should be a key: at most 63 characters'),
+        (group(labels={"A/b": ""}), '[0].labels[A/b]: Invalid value: "A/b": should be a key'),
+        (group(labels={"/b": ""}), '[0].labels[/b]: Invalid value: "/b": should be a key'),
+        (group(labels={"x" * 64: ""}), "should be a key"),
+        (group(labels={"x": "-a"}), '[0].labels[x]: Invalid value: "-a": should be empty, or at most 63 characters'),
+        (group(labels={"x": "y" * 64}), "should be empty, or at most 63 characters"),
+        (group(schedulerName="My Scheduler"), '[0].schedulerName: Invalid value: "My Scheduler": should be the name'),
+        (
+            group(object={"key": "namespace", "value": ["a", "kube-system"]}),
+            '[0].object.value[1]: Invalid value: "kube',
+        ),
+        (group(tolerations=[{"key": "a b"}]), '[0].tolerations[0].key: Invalid value: "a b": should be a key'),
+        (group(tolerations=[{"key": "a", "value": "b c"}]), "[0].tolerations[0].value: Invalid value"),
+        (by_nodes(operator="Is", values=["a"]), '.operator: Invalid value: "Is": should be one of In, NotIn, Exists, '),
+        (by_nodes(operator="in", values=["a"]), "DoesNotExist, Gt, Lt"),
+        (by_nodes(operator="In"), ".values: Required value: operator In needs at least one"),
+        (by_nodes(operator="NotIn", values=["a b"]), '.values[0]: Invalid value: "a b": should be empty, or'),
+        (by_nodes(operator="Exists", values=["a"]), '.values: Invalid value: ["a"]: operator Exists looks at the key'),
+        (by_nodes(operator="Gt", values=["a"]), '.values: Invalid value: ["a"]: operator Gt compares with one whole'),
+        (by_nodes(key="", operator="Exists"), '[0].matchExpressions[0].key: Invalid value: "": should be a key'),
+        (group(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}), ".nodeSelectorTerms: Required value"),
+        (group(affinity={"nodeAffinity": {PREFERRED: [{"weight": 0, "preference": {}}]}}), "should be from 1 to 100"),
+        (group(affinity={"podAffinity": {REQUIRED: [{"topologyKey": ""}]}}), "[0].topologyKey: Invalid value"),
+        (by_pods(operator="Gt", values=["1"]), '"Gt": should be one of In, NotIn, Exists, DoesNotExist'),
     ],
 )
 def test_a_mistake(wrong: JSON, sentence: str) -> None:
@@ -140,10 +190,39 @@ def test_all_mistakes_are_told_together() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["resourceGroups: [", "- a", "7"])
+@pytest.mark.parametrize(
+    "right",
+    [
+        group(labels={"x": "", "example.com/A_b.c": "A_b.c", "y" * 63: "z" * 63}),
+        group(schedulerName="a-b.c", tolerations=[{"operator": "Exists"}, {"key": "example.com/a", "value": "B_1"}]),
+        by_nodes(operator="In", values=["a", ""]),
+        by_nodes(operator="DoesNotExist"),
+        by_nodes(operator="Lt", values=["-5"]),
+        by_pods(key="example.com/x", operator="NotIn", values=["a"]),
+        group(affinity={"nodeAffinity": {PREFERRED: [{"weight": 100, "preference": {}}]}}),
+    ],
+)
+def test_what_the_api_server_takes(right: JSON) -> None:
+    """It is no mistake."""
+    assert len(parse(yaml.safe_dump({"resourceGroups": [right]})).resource_groups) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "resourceGroups: [",
+        "- a",
+        "7",
+        "a: 2026-02-30",
+        "a: &a [*a]",
+        "resourceGroups: &a [{resourceGroup: *a}]",
+        "[" * 2000,
+    ],
+)
 def test_what_is_no_configuration_at_all(text: str) -> None:
     """The sentence stands on one line, as it goes into a log."""
-    with pytest.raises(ValueError, match=r"admission configuration: (it is not YAML|there should be a map)") as error:
+    sentences = r"admission configuration: (it is not YAML|there should be a map|it cannot be read, because an alias)"
+    with pytest.raises(ValueError, match=sentences) as error:
         parse(text)
     assert "\n" not in str(error.value)
 

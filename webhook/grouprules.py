@@ -1,0 +1,144 @@
+"""What the API server would refuse in each pod of a resource group, so that it is told when the group is read. Pure.
+
+It is right about everything else; these are the values that it can be expected to be wrong about: names, operators,
+and what belongs together.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from muster.api.core import Affinity, NodeSelectorTerm, PodAffinity, Toleration
+from muster.api.meta import LabelSelector, LabelSelectorRequirement
+from muster.runtime.fields import FieldError
+from webhook.validate.job_names import LONGEST_LABEL, is_subdomain
+
+_TOLERATED: Final = ("Equal", "Exists")
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_LISTS: Final = ("In", "NotIn")
+_BARE: Final = ("Exists", "DoesNotExist")
+_COMPARISONS: Final = ("Gt", "Lt")
+_OF_LABELS: Final = (*_LISTS, *_BARE)
+_OF_NODES: Final = (*_OF_LABELS, *_COMPARISONS)
+_WEIGHTS: Final = range(1, 101)
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_SYNTAX = "of letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def label_errors(labels: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """Labels of nodes, or of pods."""
+    for key, value in labels.items():
+        yield from _key_errors(key, f"{path}[{key}]")
+        yield from _value_errors(value, f"{path}[{key}]")
+
+
+def toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError]:
+    """A toleration; left out, the operator is Equal."""
+    operator, effect = toleration.operator or "Equal", toleration.effect
+    if operator not in _TOLERATED:
+        yield FieldError(f"{path}.operator", f"should be one of {', '.join(_TOLERATED)}", operator)
+    if effect and effect not in _EFFECTS:
+        yield FieldError(f"{path}.effect", f"should be one of {', '.join(_EFFECTS)}, or left out for all", effect)
+    if toleration.key:
+        yield from _key_errors(toleration.key, f"{path}.key")
+    elif operator != "Exists":
+        yield FieldError(f"{path}.key", "only with operator Exists may it be left out", reason="Required")
+    if operator == "Exists" and toleration.value:
+        yield FieldError(f"{path}.value", "goes with operator Equal; Exists looks at the key only", toleration.value)
+    elif operator == "Equal":
+        yield from _value_errors(toleration.value, f"{path}.value")
+    if toleration.toleration_seconds is not None and effect != "NoExecute":
+        yield FieldError(f"{path}.tolerationSeconds", "goes with effect NoExecute", toleration.toleration_seconds)
+
+
+def scheduler_errors(name: str, path: str) -> Iterator[FieldError]:
+    """The name of a scheduler; one that is left out is none."""
+    if name and not is_subdomain(name):
+        message = (
+            "should be the name of a scheduler: a-z, 0-9, '-' and '.', beginning and ending with a letter or digit"
+        )
+        yield FieldError(path, message, name)
+
+
+def affinity_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:
+    """All three kinds of affinity."""
+    nodes = affinity.node_affinity
+    if nodes:
+        below = f"{path}.nodeAffinity"
+        if nodes.required:
+            terms = f"{below}.{_REQUIRED}.nodeSelectorTerms"
+            if not nodes.required.node_selector_terms:
+                yield FieldError(terms, "give at least one, as no node matches none", reason="Required")
+            for index, term in enumerate(nodes.required.node_selector_terms):
+                yield from _node_term_errors(term, f"{terms}[{index}]")
+        for index, choice in enumerate(nodes.preferred):
+            yield from _weight_errors(choice.weight, f"{below}.{_PREFERRED}[{index}].weight")
+            yield from _node_term_errors(choice.preference, f"{below}.{_PREFERRED}[{index}].preference")
+    for name, pods in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
+        if pods:
+            yield from _pod_affinity_errors(pods, f"{path}.{name}")
+
+
+def _node_term_errors(term: NodeSelectorTerm, path: str) -> Iterator[FieldError]:
+    for index, expression in enumerate(term.match_expressions):
+        yield from _expression_errors(expression, f"{path}.matchExpressions[{index}]", _OF_NODES)
+    for index, expression in enumerate(term.match_fields):
+        yield from _expression_errors(expression, f"{path}.matchFields[{index}]", _LISTS)
+
+
+def _pod_affinity_errors(affinity: PodAffinity, path: str) -> Iterator[FieldError]:
+    terms = [(f"{path}.{_REQUIRED}[{index}]", term) for index, term in enumerate(affinity.required)]
+    for index, choice in enumerate(affinity.preferred):
+        below = f"{path}.{_PREFERRED}[{index}]"
+        yield from _weight_errors(choice.weight, f"{below}.weight")
+        terms.append((f"{below}.podAffinityTerm", choice.pod_affinity_term))
+    for below, term in terms:
+        yield from _key_errors(term.topology_key, f"{below}.topologyKey")
+        for name, selector in (("labelSelector", term.label_selector), ("namespaceSelector", term.namespace_selector)):
+            if selector:
+                yield from _selector_errors(selector, f"{below}.{name}")
+
+
+def _selector_errors(selector: LabelSelector, path: str) -> Iterator[FieldError]:
+    yield from label_errors(selector.match_labels, f"{path}.matchLabels")
+    for index, expression in enumerate(selector.match_expressions):
+        yield from _expression_errors(expression, f"{path}.matchExpressions[{index}]", _OF_LABELS)
+
+
+def _expression_errors(
+    expression: LabelSelectorRequirement, path: str, operators: Sequence[str]
+) -> Iterator[FieldError]:
+    """The key of an expression, its operator, and whether that has the values that it compares with."""
+    operator, values = expression.operator, expression.values
+    yield from _key_errors(expression.key, f"{path}.key")
+    if operator not in operators:
+        yield FieldError(f"{path}.operator", f"should be one of {', '.join(operators)}", operator)
+    elif operator in _LISTS and not values:
+        yield FieldError(f"{path}.values", f"operator {operator} needs at least one", reason="Required")
+    elif operator in _BARE and values:
+        yield FieldError(f"{path}.values", f"operator {operator} looks at the key only", values)
+    elif operator in _COMPARISONS and (len(values) != 1 or not _INTEGER.fullmatch(values[0])):
+        yield FieldError(f"{path}.values", f"operator {operator} compares with one whole number", values)
+    if operator in _LISTS:
+        for index, value in enumerate(values):
+            yield from _value_errors(value, f"{path}.values[{index}]")
+
+
+def _weight_errors(weight: int, path: str) -> Iterator[FieldError]:
+    if weight not in _WEIGHTS:
+        yield FieldError(path, f"should be from {_WEIGHTS[0]} to {_WEIGHTS[-1]}", weight)
+
+
+def _key_errors(key: str, path: str) -> Iterator[FieldError]:
+    prefix, slash, name = key.rpartition("/")
+    if len(name) > LONGEST_LABEL or not _NAME.fullmatch(name) or (slash and not is_subdomain(prefix)):
+        message = f"should be a key: at most {LONGEST_LABEL} characters {_SYNTAX}, perhaps behind a domain and '/'"
+        yield FieldError(path, message, key)
+
+
+def _value_errors(value: str, path: str) -> Iterator[FieldError]:
+    if value and (len(value) > LONGEST_LABEL or not _NAME.fullmatch(value)):
+        yield FieldError(path, f"should be empty, or at most {LONGEST_LABEL} characters {_SYNTAX}", value)
