@@ -425,10 +425,10 @@ CHANGES: dict[str, tuple[JSON, JSON, list[str]]] = {
         vcjob(task(maxRetry=3, topologyPolicy=""), policies=[policy(event="PodFailed", timeout="1h0m0s")]),
         [],
     ),
-    "claim name filled in": (
+    "claim name where one was made up": (
         vcjob(volumes=[{"mountPath": "/a", "volumeClaim": {}}]),
         vcjob(volumes=[{"mountPath": "/a", "volumeClaim": {}, "volumeClaimName": "train-pvc-1"}]),
-        [],
+        ["spec.volumes[0].volumeClaimName"],
     ),
     "claim name changed": (
         vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "x"}]),

@@ -23,7 +23,6 @@ def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Fie
         message = f"job updates may not add or remove tasks: there were {len(tasks_before)}"
         yield FieldError("spec.tasks", message, len(tasks_after))
         before["tasks"] = after["tasks"] = []
-    _forget_names_of_new_claims(before.get("volumes", []), after.get("volumes", []))
     for path in _differences(before, after, "spec"):
         yield FieldError(path, _MESSAGE, reason="Forbidden")
 
@@ -37,13 +36,6 @@ def _fixed(job: Mapping[str, Any]) -> dict[str, Any]:
         for name in MUTABLE_IN_TASK:
             task.pop(name, None)
     return spec
-
-
-def _forget_names_of_new_claims(old: list[Any], new: list[Any]) -> None:
-    """The name of a claim may be filled in where there was none: it was made up since."""
-    for was, is_ in zip(old, new, strict=False):
-        if "volumeClaimName" not in was:
-            is_.pop("volumeClaimName", None)
 
 
 def _differences(old: Any, new: Any, path: str, name: str = "spec") -> Iterator[str]:
