@@ -111,7 +111,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from leaves(each, (*path, key))
 
 
-FREE = (("tasks", 0, "replicas"), ("tasks", 1, "replicas"), ("volumes", 0, "volumeClaimName"))
+FREE = (("tasks", 0, "replicas"), ("tasks", 1, "replicas"))
 FIXED = [path for path in leaves(JOB["spec"]) if path not in FREE]
 CHANGED = {bool: True, int: 7, float: 7, str: "1234567s", list: ["added"], dict: {"matchLabels": {"added": "1"}}}
 
@@ -165,6 +165,7 @@ def test_a_change_is_one_in_all_words(path: tuple[Any, ...], data: Any) -> None:
         ({"labels": {"timeout": "60s"}}, {"labels": {"timeout": "1m"}}),
         ({"args": [""]}, {"args": []}),
         ({"timeout": "1h"}, {"timeout": "1h0m1s"}),
+        ({"timeout": "0s"}, {}),
         ({"limits": {"memory": "9Pi"}}, {"limits": {"memory": "10Pi"}}),
         ({"limits": {"cpu": "1"}}, {"limits": {"cpu": "1001m"}}),
         ({"divisor": "1"}, {}),

@@ -28,9 +28,11 @@ _MEAN_SOMETHING_ZERO = frozenset(
         # Not false unless somebody says so, or false against what the pod says:
         "allowPrivilegeEscalation", "automountServiceAccountToken", "enableServiceLinks", "hostProcess", "hostUsers",
         "runAsNonRoot",
-        # 0 is a user, a group, a mode, a device, a tier, a priority, an exit code, or at once:
+        # 0 is a user, a group, a mode, a device, a tier, a priority, an exit code, or at once (`timeout`: then, too,
+        # an event that counts only where one is set counts):
         "runAsUser", "runAsGroup", "fsGroup", "defaultMode", "mode", "lun", "highestTierAllowed", "priority",
         "exitCode", "tolerationSeconds", "terminationGracePeriodSeconds", "ttlSecondsAfterFinished", "minAvailable",
+        "timeout",
         # "" is no class rather than the default one, and no host name:
         "storageClassName", "volumeAttributesClassName", "hostnameOverride",
     }
