@@ -246,10 +246,16 @@ class TestQueueOfTheNamespace:
 
     @pytest.mark.parametrize(
         ("before", "queue", "expected"),
-        [("a", "default", "a"), ("default", "default", "default"), ("b", "default", "default"), ("a", "b", "b")],
+        [
+            ("a", "default", "a"),
+            ("default", "default", "default"),
+            ("b", "default", "b"),
+            ("b", "", "b"),
+            ("a", "b", "b"),
+        ],
     )
     def test_update(self, before: str, queue: str, expected: str) -> None:
-        """A manifest without a queue can be applied again; a Job changes its queue neither by itself nor unnoticed."""
+        """A manifest without a queue can be applied again, whatever the namespace names by now; the Job stays there."""
         old = defaulted(vcjob(queue=before))
         assert self.settled(vcjob(task(replicas=5), queue=queue), old)["spec"]["queue"] == expected
 
@@ -258,3 +264,4 @@ class TestQueueOfTheNamespace:
         with pytest.raises(Unreachable):
             reviewer(DownWorld())(request(vcjob()))
         assert not reviewer(DownWorld())(request(vcjob(queue="b"))).errors
+        assert not reviewer(DownWorld())(request(vcjob(task(replicas=5)), "UPDATE", defaulted(vcjob()))).errors

@@ -19,17 +19,15 @@ def named_by(namespace: str, namespaces: Namespaces) -> str:
 def take_queue(job: Job, old: Mapping[str, Any] | None, namespace: str, namespaces: Namespaces, patch: Patch) -> None:
     """A Job in no queue, or in the default one, takes that of its namespace, where its user sees it.
 
-    The schema writes `default` where nothing is said, so the two cannot be told apart. An update keeps the queue that
-    creation took from there, and takes no other: a Job stays in its queue. APIError where the namespace cannot be
-    read: the user submits the Job again, which is better than a Job that waits in another queue than it should.
+    The schema writes `default` where nothing is said, so the two cannot be told apart. An update without a queue keeps
+    the one that the Job has, whatever the namespace names by now: a Job stays in its queue. APIError where the
+    namespace of a new Job cannot be read: the user submits it again, which is better than a Job that waits in another
+    queue than it should.
     """
     if not _unnamed(job.spec.queue):
         return
-    before = find(old, ("spec", "queue"))
-    if old is not None and _unnamed(before):
-        return
-    queue = named_by(namespace, namespaces)
-    if queue and before in {None, queue}:
+    queue = named_by(namespace, namespaces) if old is None else find(old, ("spec", "queue"))
+    if not _unnamed(queue):
         patch.set("spec", "queue", value=queue, why=WHY)
 
 
