@@ -95,6 +95,26 @@ def test_a_manifest_can_be_applied_again(groups: Sequence[ResourceGroup], *, mar
     assert specs(again) == specs(old)
 
 
+@pytest.mark.parametrize("then", [True, False], ids=["marked", "not marked"])
+@pytest.mark.parametrize("now", [True, False], ids=["marks", "no marks"])
+@pytest.mark.parametrize("groups", [GROUPS, ()], ids=["a group", "none"])
+def test_what_was_configured_later(groups: Sequence[ResourceGroup], *, then: bool, now: bool) -> None:
+    """A Job that was created before there were groups, or with markers or without, can be applied again."""
+    manifest = copy.deepcopy(MANIFEST)
+    manifest["spec"]["tasks"][1]["template"]["spec"]["hostNetwork"] = True
+    old = created(manifest, (), marks=then)
+    assert updated(manifest, old, groups, marks=now) == old
+
+
+def test_a_job_without_a_note_gets_no_group() -> None:
+    """It was created before that was configured, so nothing but what is really changed is refused."""
+    old = created(MANIFEST, ())
+    new = copy.deepcopy(MANIFEST)
+    new["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["image"] = "other"
+    [error] = check_update(old, updated(new, old))
+    assert error.path == "spec.tasks[0].template.spec.containers[0].image"
+
+
 def test_the_note_stays_when_only_it_is_lost() -> None:
     """A client that writes the spec back without the annotation does not make the next `kubectl apply` fail."""
     old = created(MANIFEST)

@@ -40,8 +40,7 @@ class Again(Patch):
     def _template_settled(self, task: Part) -> bool:
         index = int(task)
         if index not in self._settled:
-            before, after = (
-                canonical(find(each, ("spec", "tasks", index, "template"))) for each in (self._old, self._document)
-            )
-            self._settled[index] = before == after
+            path = ("spec", "tasks", index, "template")
+            before, after = find(self._old, path), find(self._document, path)
+            self._settled[index] = before == after or canonical(before) == canonical(after)
         return self._settled[index]

@@ -12,9 +12,10 @@ from muster.api.core import PodSpec
 from webhook.config import ResourceGroup
 from webhook.lookup import Namespaces
 from webhook.mutate.again import Again
-from webhook.mutate.jobgroups import assign_groups, group_of_template, remember, restore
+from webhook.mutate.jobgroups import assign_groups, group_of_template
 from webhook.mutate.mark import mark
 from webhook.mutate.namespacequeue import take_queue
+from webhook.mutate.templaterecord import keep_record, remember, restore
 from webhook.patch import Operation, Patch, Why, find
 from webhook.review import Handler, MalformedError, Verdict, generic
 from webhook.validate.canonical import same
@@ -73,16 +74,17 @@ def _completed(
     """Everything that is written into a Job; `old` is what an update replaces."""
     if old is not None and same(old, document):
         patch = Patch(document)
-        restore(job, document, old, patch)
+        keep_record(document, old, patch)
         return patch
     patch = defaulted(job, document, old)
-    changed = assign_groups(job, groups, namespace, patch)
+    assign_groups(job, groups, namespace, patch, old)
     if marks:
         _mark(job, groups, namespace, patch)
     if old is None:
-        remember(document, changed, patch)
+        remember(job, document, patch)
     else:
-        restore(job, document, old, patch)
+        keep_record(document, old, patch)
+        restore(job, old, patch)
     return patch
 
 
