@@ -120,6 +120,7 @@ def test_what_a_client_with_types_writes_back(kubectl: Any, namespace: str) -> N
     send(kubectl, namespace, manifest(), "create")
     job = kubectl.json("get", "vcjob", "train", f"--namespace={namespace}")
     written = copy.deepcopy(job)
+    del written["metadata"]["resourceVersion"]  # the controller writes a status meanwhile
     spec = written["spec"]
     container = spec["tasks"][0]["template"]["spec"]["containers"][0]
     container["resources"]["limits"] = {"cpu": "1", "nvidia.com/gpu": "1"}
