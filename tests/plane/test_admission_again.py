@@ -131,3 +131,14 @@ def test_what_a_client_with_types_writes_back(kubectl: Any, namespace: str) -> N
     spec["minAvailable"] = 2
     send(kubectl, namespace, written, "replace", "--validate=false")
     assert stored(kubectl, namespace)["minAvailable"] == 2
+
+
+def test_from_apply_to_server_side(kubectl: Any, namespace: str) -> None:
+    """The list of tasks, which admission fills in, is taken over once by force; then it is the new manager's."""
+    send(kubectl, namespace, manifest(), "apply")
+    once = stored(kubectl, namespace)
+    said = send(kubectl, namespace, manifest(), "apply", "--server-side", check=False)
+    assert ".spec.tasks" in said
+    send(kubectl, namespace, manifest(), "apply", "--server-side", "--force-conflicts")
+    send(kubectl, namespace, manifest(), "apply", "--server-side")
+    assert stored(kubectl, namespace) == once
