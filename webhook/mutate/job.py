@@ -156,8 +156,10 @@ def _says_minimum(document: dict[str, Any]) -> bool:
 
     The API server notes who sets a field, not who says again what admission has filled in: kubectl notes that.
     """
-    managers = find(document, ("metadata", "managedFields")) or []
-    if any(find(each, ("fieldsV1", "f:spec", "f:minAvailable")) is not None for each in managers):
+    managers = find(document, ("metadata", "managedFields"))
+    if isinstance(managers, list) and any(
+        find(each, ("fieldsV1", "f:spec", "f:minAvailable")) is not None for each in managers
+    ):
         return True
     return find(_last_applied(document), ("spec", "minAvailable")) is not None
 
