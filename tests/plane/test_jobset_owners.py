@@ -40,7 +40,7 @@ def _jobsets(plane: Plane, wait_for: WaitFor) -> Iterator[None]:
     client.create(CRDS, {"metadata": {"name": name, "annotations": notes}, "spec": spec})
 
     def established() -> bool:
-        conditions = client.get(CRDS, name).get("status", {}).get("conditions", [])
+        conditions = (client.get(CRDS, name).get("status") or {}).get("conditions") or []  # null at first
         return any((each["type"], each["status"]) == ("Established", "True") for each in conditions)
 
     wait_for(established)
