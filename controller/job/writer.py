@@ -11,10 +11,12 @@ from controller.metrics import STATUS_WRITES
 from muster.api.batch import JOBS, Job, JobStatus
 from muster.kube.client import Client
 
-REST_S = 0.3
+REST_S = 0.5
 """Counters that have not changed for so long are written,"""
 REST_PER_POD_S = 0.01
 """and for so much longer with each pod: those of many pods change all the time."""
+WORDS_S = 5.0
+"""Other words for the same reason rest longer: why a gang waits is told anew whenever another one moves."""
 LONGEST_S = 10.0
 """Counters that never rest are written so often."""
 
@@ -50,7 +52,8 @@ class StatusWriter:
             self._held.pop(meta.uid, None)
             return job
         mere = only_counters(job.status, status)
-        wait_s = self._hold(meta.uid, status) if mere else 0.0
+        rest_s = WORDS_S if _only_words(job.status, status) else _rest_s(status)
+        wait_s = self._hold(meta.uid, status, rest_s) if mere else 0.0
         if wait_s > 0:
             self._again(meta.key, wait_s)
             return structs.replace(job, status=status)
@@ -65,14 +68,18 @@ class StatusWriter:
         """The Job is gone."""
         self._held.pop(job.metadata.uid, None)
 
-    def _hold(self, uid: str, status: JobStatus) -> float:
+    def _hold(self, uid: str, status: JobStatus, rest_s: float) -> float:
         """How much longer these counters have to wait."""
         now_s = self._clock()
         held = self._held.get(uid, Held(now_s, now_s, status))
         if held.status != status:
             held = Held(held.first_s, now_s, status)
         self._held[uid] = held
-        return min(held.latest_s + _rest_s(status), held.first_s + LONGEST_S) - now_s
+        return min(held.latest_s + rest_s, held.first_s + LONGEST_S) - now_s
+
+
+def _only_words(old: JobStatus, new: JobStatus) -> bool:
+    return old.state.reason == new.state.reason and structs.replace(new, state=old.state) == old
 
 
 def _rest_s(status: JobStatus) -> float:

@@ -270,11 +270,11 @@ def test_nothing_is_kept_of_a_job_that_goes_during_a_pass(cluster: Cluster, monk
     context = cluster.controller._reconciler._context
     hold = context.writer._hold
 
-    def held(uid: str, status: Any) -> float:
+    def held(uid: str, status: Any, rest_s: float) -> float:
         cluster.api.remove(JOBS, job(cluster, "j"), at_once=True)
         cluster.deliver(everything=True)
         monkeypatch.setattr(context.writer, "_hold", hold)
-        return hold(uid, status)
+        return hold(uid, status, rest_s)
 
     fail(cluster, "j-w-0")
     cluster.deliver(everything=True)

@@ -3,13 +3,14 @@
 import random
 
 import pytest
+from msgspec import structs
 from simulated_api import Api
 from simulated_faults import Faults
 
 from controller.job.counts import Counts
 from controller.job.ledger import Ledger
 from controller.job.status import counted, explained, moved
-from controller.job.writer import LONGEST_S, REST_S, StatusWriter
+from controller.job.writer import LONGEST_S, REST_S, WORDS_S, StatusWriter
 from muster.api.batch import JOBS, Job
 from muster.kube.errors import Conflict
 
@@ -60,7 +61,7 @@ def test_many_pods_take_longer_to_rest() -> None:
     world = World()
     job = world.job()
     world.writer.write(job, counted(job.status, Counts(running=300), 300))
-    assert world.again == [3.3]
+    assert world.again == [3.5]
 
 
 def test_what_never_rests_is_written_now_and_then() -> None:
@@ -101,3 +102,14 @@ def test_a_job_that_has_changed_is_a_conflict() -> None:
     world.writer.write(old, moved(old.status, "Pending", "Because", "a", world.now_s))
     with pytest.raises(Conflict):
         world.writer.write(old, moved(old.status, "Running", "Because", "b", world.now_s))
+
+
+def test_other_words_for_the_same_reason_rest_longer() -> None:
+    """A new reason does not: it is news."""
+    world = World()
+    job = world.job()
+    waits = explained(job.status, "Unschedulable", "room for 2 more pods is needed")
+    world.writer.write(job, waits)
+    still = structs.replace(job, status=waits)
+    world.writer.write(still, explained(waits, "Unschedulable", "room for 1 more pod is needed"))
+    assert world.again == [pytest.approx(REST_S), pytest.approx(WORDS_S)]
