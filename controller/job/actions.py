@@ -4,7 +4,6 @@ The phase that an action enters is written first, with the version that makes th
 is restarted. Pods are deleted after that, by the work that the phase asks for, in the same pass or in a later one.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from msgspec import structs
@@ -12,7 +11,7 @@ from msgspec import structs
 from controller.job import request as event
 from controller.job import status as statuses
 from controller.job.context import Context, Picture
-from controller.job.counts import count
+from controller.job.counts import count, without
 from controller.job.events import task_outcome, unseen_evictions
 from controller.job.kill import Target, covers, target_of, victims
 from controller.job.machine import TARGETED, Action, Effect, Step, step
@@ -22,7 +21,7 @@ from controller.job.timers import Timer, from_note, still_true, to_note
 from controller.metrics import ACTIONS
 from muster.api.batch import Job, JobStatus
 from muster.api.compat import RESUME_COUNTS, compat
-from muster.api.core import PODS, Pod
+from muster.api.core import PODS
 from muster.kube.errors import NotFound
 
 
@@ -168,7 +167,7 @@ class Actions:
         if statuses.only_counters(job.status, status):
             return job
         doomed = victims(structs.replace(job, status=status), picture.pods, effect, statuses.restart_targets(status))
-        counts = count(_without(picture.pods, doomed))
+        counts = count(without(picture.pods, doomed))
         counts.terminating += len(doomed)
         status = statuses.counted(status, counts, job.spec.min_available)
         return self._context.writer.write(job, statuses.finished_with_duration(job, status))
@@ -196,11 +195,6 @@ class Actions:
 
     def _event(self, job: Job, message: str) -> None:
         self._context.recorder.event(job, "Normal", "ExecuteAction", message)
-
-
-def _without(pods: Iterable[Pod], doomed: Iterable[Pod]) -> list[Pod]:
-    uids = {pod.metadata.uid for pod in doomed}
-    return [pod for pod in pods if pod.metadata.uid not in uids]
 
 
 def _why(request: Request) -> str:

@@ -10,7 +10,7 @@ from controller.job.context import Context, Picture
 from controller.job.machine import TARGETED, Action
 from controller.job.request import COMMAND_ISSUED, Request
 from controller.worker import Retry
-from muster.api.batch import JOBS, Job
+from muster.api.batch import JOBS, Job, is_job
 from muster.api.bus import COMMANDS, Command
 from muster.api.meta import ObjectMeta
 from muster.kube.errors import NotFound
@@ -21,7 +21,7 @@ KNOWN = tuple(action for action in Action if action not in TARGETED)
 def request_of(command: Command) -> tuple[str, Request] | None:
     """The key of the Job that a Command is for and the request to it; None if it is not for a Job."""
     target, meta = command.target, command.metadata
-    if target is None or target.kind != JOBS.kind or not target.api_version.startswith(f"{JOBS.group}/"):
+    if target is None or not is_job(target):
         return None
     request = Request(
         event=COMMAND_ISSUED,

@@ -22,6 +22,12 @@ class Counts:
     tasks: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
+def without(pods: Iterable[Pod], others: Iterable[Pod]) -> list[Pod]:
+    """These pods but for the others."""
+    uids = {pod.metadata.uid for pod in others}
+    return [pod for pod in pods if pod.metadata.uid not in uids]
+
+
 def count(pods: Iterable[Pod]) -> Counts:
     """Counts these pods, in total and per task."""
     result = Counts()

@@ -14,7 +14,7 @@ from controller.job import request as event
 from controller.job.counts import task_of
 from controller.job.request import Request
 from muster.api import names
-from muster.api.batch import JOBS, Job, TaskSpec, TaskState
+from muster.api.batch import Job, TaskSpec, TaskState, is_job
 from muster.api.core import ContainerStatus, Pod
 from muster.api.meta import ObjectMeta, parse_time
 from muster.api.scheduling import PodGroup
@@ -34,7 +34,7 @@ class JobRef(NamedTuple):
 def job_of(meta: ObjectMeta) -> JobRef | None:
     """The Volcano Job that controls the object, or None."""
     owner = meta.controller
-    if not owner or owner.kind != JOBS.kind or not owner.api_version.startswith(f"{JOBS.group}/"):
+    if owner is None or not is_job(owner):
         return None
     return JobRef(f"{meta.namespace}/{owner.name}", owner.uid)
 

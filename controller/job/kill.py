@@ -3,7 +3,7 @@
 The target of a restart is kept in the Job's status until the restart is done, so that it is known after a crash.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from controller.job.counts import task_of
@@ -47,27 +47,23 @@ def target_of(action: str, request: Request) -> Target:
 def targeted(pods: Iterable[Pod], targets: Sequence[Target]) -> list[Pod]:
     """The targets' pods that are not being deleted yet; a partition or task that does not exist has none."""
     wanted = set(targets)
-    return [pod for pod in _present(pods) if not wanted.isdisjoint(_covering(pod))]
+    return [pod for pod in _present(pods) if not wanted.isdisjoint(_parts_of(pod))]
 
 
-def _covering(pod: Pod) -> Iterator[Target]:
-    """Every target that the pod belongs to."""
-    task = task_of(pod)
-    yield Target("task", task)
-    yield Target("partition", f"{task}/{pod.metadata.labels.get(PARTITION_ID, '')}")
-    yield Target("pod", pod.metadata.uid)
-    yield Target("pod", pod.metadata.name)
+def _parts_of(pod: Pod) -> Iterable[Target]:
+    meta = pod.metadata
+    return _parts(task_of(pod), meta.labels.get(PARTITION_ID, ""), meta.uid, meta.name)
+
+
+def _parts(task: str, partition: str, *pod: str) -> Iterable[Target]:
+    """Every part of a Job that a pod, known by UID and name, belongs to."""
+    return Target("task", task), Target("partition", f"{task}/{partition}"), *(Target("pod", name) for name in pod)
 
 
 def covers(target: Target, request: Request) -> bool:
     """Whether a restart of the target deals with what this request tells."""
-    if target.kind == "task":
-        return request.task == target.name
-    if target.kind == "partition":
-        return f"{request.task}/{request.partition}" == target.name
-    if target.kind == "pod":
-        return target.name in {request.pod_uid, request.pod}
-    return True
+    whole = target.kind in {WHOLE, UNFINISHED}
+    return whole or target in _parts(request.task, request.partition, request.pod_uid, request.pod)
 
 
 def victims(job: Job, pods: Sequence[Pod], effect: Effect, targets: Sequence[Target] = ()) -> list[Pod]:

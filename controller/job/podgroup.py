@@ -14,7 +14,7 @@ from muster.api.batch import JOBS, Job, PartitionPolicy, TaskSpec
 from muster.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 
-_OF_THE_MANIFEST = frozenset({"kubectl.kubernetes.io/last-applied-configuration", names.GROUPED_TEMPLATES})
+_OF_THE_MANIFEST = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES})
 """Annotations that are about the Job's manifest; the others are its PodGroup's, too."""
 _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
 

@@ -8,7 +8,7 @@ from controller.job import status as statuses
 from controller.job.actions import Actions
 from controller.job.commands import Commands
 from controller.job.context import Context, Picture
-from controller.job.counts import count
+from controller.job.counts import count, without
 from controller.job.inbox import Inbox
 from controller.job.kill import UNFINISHED, WHOLE, half_deleted, last_retry, outdated, targeted, victims
 from controller.job.ledger import KEPT_S
@@ -23,7 +23,6 @@ from muster.api import names
 from muster.api.batch import Job, JobStatus
 from muster.api.core import Pod
 from muster.api.meta import parse_time
-from muster.kube.errors import APIError
 from muster.runtime.job_volumes import claim_names
 
 _HALF_DELETED_S = 5.0
@@ -123,7 +122,7 @@ class Reconciler:
             doomed = targeted(pods, targets)
         troubles = self._delete(job, doomed, "Restart", mark=not whole)
         if whole and not troubles:
-            troubles += self._delete_group(job)
+            troubles += self._seating.delete_group(job)
             self._context.objects.forget(job)  # they stay; what somebody else deleted is made again
         self._conclude(job, job.status, self._context.pods(job) if doomed else pods, troubles)
 
@@ -133,22 +132,13 @@ class Reconciler:
         after = self._context.pods(job) if doomed else pods
         status = job.status
         if not troubles:
-            troubles += self._delete_group(job)
+            troubles += self._seating.delete_group(job)
             still = any(pod.metadata.deletion_timestamp for pod in after)
             if statuses.has_plugins(status) and status.state.phase in STOPPED_PHASES and not still:
-                kept = self._seating.clear(job)
+                kept = self._seating.delete_objects(job)
                 troubles += kept
                 status = status if kept else statuses.with_resources(status, (), claim_names(job))
         self._conclude(job, status, after, troubles)
-
-    def _delete_group(self, job: Job) -> list[Trouble]:
-        try:
-            self._context.groups.delete(job)
-        except APIError as error:
-            trouble = Trouble("PodGroupError", f"the PodGroup cannot be deleted: {error}")
-            self._context.recorder.event(job, "Warning", trouble.reason, trouble.message)
-            return [trouble]
-        return []
 
     def _delete(self, job: Job, pods: Sequence[Pod], why: str, *, mark: bool) -> list[Trouble]:
         failures = self._context.effects.delete_pods(job, pods, why=why, mark=mark) if pods else []
@@ -172,8 +162,7 @@ class Reconciler:
         now_s = self._context.now_s()
         counts, phase = count(pods), job.status.state.phase
         held = bool(troubles) and phase not in _SYNCED
-        uids = {pod.metadata.uid for pod in surplus}
-        wanted = count(pod for pod in pods if pod.metadata.uid not in uids) if uids else counts
+        wanted = count(without(pods, surplus)) if surplus else counts
         outcome = None if held else settle(job.spec, phase, wanted, job.status.retry_count)
         if outcome:
             status = statuses.moved(status, outcome.phase, outcome.reason, outcome.message, now_s)

@@ -32,7 +32,7 @@ class Prepared(NamedTuple):
 
 
 class Seating:
-    """Makes pods. Every trouble is told in an event of the Job, and given back."""
+    """Makes pods, and takes away what they needed. Every trouble is told in an event of the Job, and given back."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -69,7 +69,15 @@ class Seating:
             return [self._told(job, Trouble("FailedCreate", why))]
         return [Trouble("FailedCreate", why) for why in self._context.effects.create_pods(job, manifests)]
 
-    def clear(self, job: Job) -> list[Trouble]:
+    def delete_group(self, job: Job) -> list[Trouble]:
+        """Deletes the PodGroup."""
+        try:
+            self._context.groups.delete(job)
+        except APIError as error:
+            return [self._told(job, Trouble("PodGroupError", f"the PodGroup cannot be deleted: {error}"))]
+        return []
+
+    def delete_objects(self, job: Job) -> list[Trouble]:
         """Deletes the objects of plugins."""
         try:
             self._context.objects.delete(job, plugins_for(job.spec.plugins))

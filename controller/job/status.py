@@ -26,7 +26,6 @@ TIMERS_NOTE = "muster.dev/timers"
 PLUGIN_NOTE = "plugin-"
 CLAIM_NOTE = "volume-pvc-"
 
-NO_TARGET = Target()
 _COMMANDS_NOTED = 8
 _SECOND_MS = 1000
 

@@ -54,6 +54,8 @@ def _words(timer: Timer) -> tuple[float, dict[str, object]]:
 
 def from_note(note: str) -> list[Timer]:
     """The inverse of `to_note`; what cannot be read (somebody edited it) is no timer."""
+    if not note:
+        return []
     try:
         return [Timer(due_s, request) for due_s, request in msgspec.json.decode(note, type=list[tuple[float, Request]])]
     except msgspec.DecodeError:

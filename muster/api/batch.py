@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
-from muster.api.meta import Duration, Object, Time
+from muster.api.meta import Duration, Object, OwnerReference, Time
 from muster.api.scheduling import NetworkTopology, NonNegative
 
 Phase = Literal[
@@ -214,3 +214,8 @@ class Job(Object):
 
 
 JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job", Job)
+
+
+def is_job(reference: OwnerReference | None) -> bool:
+    """Whether this is a reference to a Volcano Job, of whatever version."""
+    return bool(reference and reference.kind == JOBS.kind and reference.api_version.startswith(f"{JOBS.group}/"))

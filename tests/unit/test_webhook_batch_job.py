@@ -7,7 +7,7 @@ import pytest
 from webhook_world import JSON, QueueWorld, apply, container, indexed_job, request
 
 from muster.runtime import registry
-from webhook.mutate.workload import copy_labels
+from webhook.mutate.workload import labelled
 from webhook.validate.batch_job import reviewer
 
 TORCH = {"muster.dev/framework": "torch"}
@@ -24,16 +24,16 @@ def test_labels_are_copied(template: JSON) -> None:
     """Queue and framework go to the template, whatever is there; nothing else does."""
     labels = {"muster.dev/queue": "default", "muster.dev/framework": "torch", "team": "a"}
     job: JSON = {"metadata": {"labels": labels}, "spec": {"template": template}}
-    after = apply(job, copy_labels(job))["spec"]["template"]["metadata"]["labels"]
+    after = apply(job, labelled(job).operations)["spec"]["template"]["metadata"]["labels"]
     assert {**after, "app": "x"} == {"muster.dev/queue": "default", "muster.dev/framework": "torch", "app": "x"}
-    assert not copy_labels(apply(job, copy_labels(job)))
+    assert not labelled(apply(job, labelled(job).operations)).operations
 
 
 def test_label_of_the_template_wins() -> None:
     """A queue that stands in the template stays."""
     labels = {"labels": {"muster.dev/queue": "a"}}
     job = {"metadata": {"labels": {"muster.dev/queue": "b"}}, "spec": {"template": {"metadata": labels}}}
-    assert not copy_labels(job)
+    assert not labelled(job).operations
 
 
 def annotated(**annotations: Any) -> JSON:

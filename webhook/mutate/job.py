@@ -15,15 +15,15 @@ from webhook.mutate.again import Again
 from webhook.mutate.jobgroups import assign_groups, group_of_template
 from webhook.mutate.mark import mark
 from webhook.mutate.namespacequeue import take_queue
-from webhook.mutate.templaterecord import keep_record, remember, restore
-from webhook.patch import Operation, Patch, Why, find
+from webhook.mutate.templaterecord import keep_record, name_of, remember, restore
+from webhook.patch import Patch, Why, find
 from webhook.review import Handler, MalformedError, Verdict, generic
 from webhook.validate.canonical import same
 
 DEFAULT_MAX_RETRY = 3
 _DEFAULT = Why("left out", "default")
 _IMPLIED = Why("another plugin cannot do without", "spec.plugins")
-_LAST_APPLIED = ("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+_LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 NEEDS_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
 
 
@@ -111,11 +111,6 @@ def _with_names(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "spec": {**spec, "tasks": named}}
 
 
-def defaults(job: Job, document: dict[str, Any]) -> list[Operation]:
-    """Operations that write down what is missing; none when nothing is."""
-    return defaulted(job, document).operations
-
-
 def defaulted(job: Job, document: dict[str, Any], old: dict[str, Any] | None = None) -> Patch:
     """What is missing, written down; without operations when nothing is. `old` is what an update replaces."""
     patch = Patch(document) if old is None else Again(document, old)
@@ -189,7 +184,7 @@ def minimum(task: TaskSpec) -> int:
 def _default_task(patch: Patch, index: int, task: TaskSpec) -> None:
     path = ("spec", "tasks", index)
     if not task.name:
-        patch.set(*path, "name", value=f"default{index}", why=_DEFAULT)
+        patch.set(*path, "name", value=name_of(index, task), why=_DEFAULT)
     if task.min_available is None:
         patch.set(*path, "minAvailable", value=minimum(task), why=Why("all of its pods, or its partitions", "default"))
     if not task.max_retry:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from muster.api.batch import JOBS
+from muster.api.batch import is_job
 from muster.api.core import Toleration
 from muster.api.meta import ObjectMeta
 from webhook.config import ResourceGroup, explicit
@@ -23,9 +23,7 @@ def group_of(groups: Sequence[ResourceGroup], namespace: str, annotations: Mappi
 
 def group_of_pod(groups: Sequence[ResourceGroup], namespace: str, meta: ObjectMeta) -> ResourceGroup | None:
     """The group of a pod; None if its template was given one already."""
-    owner = meta.controller
-    of_job = owner is not None and owner.kind == JOBS.kind and owner.api_version.startswith(f"{JOBS.group}/")
-    return None if of_job else group_of(groups, namespace, meta.annotations)
+    return None if is_job(meta.controller) else group_of(groups, namespace, meta.annotations)
 
 
 def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch, *place: Part) -> None:

@@ -10,7 +10,7 @@ from muster.api.admission import AdmissionRequest
 from muster.api.meta import ObjectMeta
 from webhook.lookup import Namespaces
 from webhook.mutate import asks
-from webhook.patch import Operation, Part, Patch, Why
+from webhook.patch import Part, Patch, Why
 from webhook.review import Handler, Verdict, generic
 
 JSON = Mapping[str, Any]
@@ -64,11 +64,6 @@ def reviewer(namespaces: Namespaces) -> Handler:
         return Verdict(patch=patch.operations, reasons=patch.reasons)
 
     return review
-
-
-def copy_labels(workload: JSON, path: Path = JOB.path, inherited: Mapping[str, str] | None = None) -> list[Operation]:
-    """The operations of `labelled`."""
-    return labelled(workload, path, inherited).operations
 
 
 def labelled(workload: JSON, path: Path = JOB.path, inherited: Mapping[str, str] | None = None) -> Patch:

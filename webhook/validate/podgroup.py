@@ -11,7 +11,7 @@ from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
-from muster.api.batch import JOBS
+from muster.api.batch import is_job
 from muster.api.meta import OwnerReference
 from muster.api.scheduling import PodGroup
 from muster.resources.quantity import parse
@@ -53,7 +53,7 @@ def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
 
 
 def _queue_errors(name: str, owner: OwnerReference | None, queues: Queues) -> list[FieldError]:
-    if owner and owner.kind == JOBS.kind and owner.api_version.startswith(f"{JOBS.group}/"):
+    if is_job(owner):
         return unknown_queue("spec.queue", name, queues)
     if owner and _is_closing_leaf(name, queues):
         return []
