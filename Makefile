@@ -32,10 +32,10 @@ lint: setup ## style, types and import layers
 	$(BIN)/lint-imports
 
 generate: setup ## CRDs and other generated files
-	$(BIN)/python -m muster.cli.generate
+	$(BIN)/python -m musterctl.generate
 
 check-generated: setup ## fails when a generated file is not up to date
-	$(BIN)/python -m muster.cli.generate --check
+	$(BIN)/python -m musterctl.generate --check
 
 bench: setup ## measurements; prints figures and ratios, asserts nothing
 	$(BIN)/python -m tests.bench

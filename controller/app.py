@@ -8,20 +8,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
+from controller.gangs.rendezvous import Rendezvous
 from controller.gc import GarbageCollector
 from controller.job.commands import request_of
 from controller.job.context import OWNER_INDEX, Context
 from controller.job.effects import AT_ONCE, Effects
-from controller.job.events import group_changed, job_changed, job_of, pod_changed, pod_matters
+from controller.job.expectations import Ledger
 from controller.job.groups import Groups
-from controller.job.inbox import Inbox
-from controller.job.ledger import Ledger
 from controller.job.objects import Objects
+from controller.job.pending_events import Inbox
 from controller.job.reconcile import Reconciler
+from controller.job.rules.events import group_changed, job_changed, job_of, pod_changed, pod_matters
 from controller.job.writer import StatusWriter
-from controller.podgroups import GROUP_INDEX, PodGroups, group_keys
-from controller.queue import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
-from controller.rendezvous import Rendezvous
+from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
 from controller.shards import Shards
 from muster.api.batch import JOBS, Job
 from muster.api.bus import COMMANDS, Command

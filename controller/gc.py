@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import structlog
 
-from controller.job.machine import STOPPED_PHASES
+from controller.job.rules.machine import STOPPED_PHASES
 from controller.worker import Worker
 from muster.api.batch import JOBS, Job
 from muster.api.compat import TTL_SPARES_ABORTED, compat

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from extender.framework.feed import FEED, Fed
-from extender.framework.state import State
+from extender.state.feed import FEED, Fed
+from extender.state.state import State
 from muster.api.core import PODS, Pod, PodSpec, PodStatus
 from muster.api.meta import ObjectMeta
 from muster.kube.client import Client

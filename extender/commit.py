@@ -12,12 +12,12 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from extender.actions.settle import AVOID_S
+from extender.actions.progress import AVOID_S
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.framework import decisions
-from extender.framework.gangs import GangView
 from extender.framework.session import Session
+from extender.state.gangs import GangView
 from extender.statuses import WRITES, StatusWriter
 from muster.api import names
 from muster.api.core import PODS

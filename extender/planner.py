@@ -7,15 +7,15 @@ from collections.abc import Callable
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
-from extender.actions.settle import AVOID_S, Settle
+from extender.actions.progress import AVOID_S, Settle
 from extender.cluster import Cluster
 from extender.commit import Committer
 from extender.framework.decisions import Unschedulable
-from extender.framework.gangs import avoided_nodes
 from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Plugin, run
 from extender.framework.session import Session
 from extender.framework.snapshot import Snapshot, take
+from extender.state.gangs import avoided_nodes
 from muster.api.gang import Member
 
 log = structlog.get_logger()

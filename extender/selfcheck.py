@@ -7,7 +7,7 @@ import structlog
 from prometheus_client import Counter
 
 from extender.cluster import Cluster
-from extender.framework.selfcheck import differences, picture, rebuilt
+from extender.state.digest import differences, picture, rebuilt
 
 log = structlog.get_logger()
 DIFFERENCES = Counter(

@@ -9,9 +9,9 @@ from prometheus_client import Counter
 
 from extender.cluster import Cluster
 from extender.framework import decisions
-from extender.framework.gangs import GangView
 from extender.framework.groupstatus import wanted_status
 from extender.framework.session import Session
+from extender.state.gangs import GangView
 from muster.api.scheduling import POD_GROUPS, PodGroupStatus
 from muster.kube.client import Client
 from muster.kube.errors import APIError

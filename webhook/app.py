@@ -14,8 +14,8 @@ import flask
 from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.framework import Framework
 from webhook import review
-from webhook.answers import Answer, Route
 from webhook.config import ResourceGroup
+from webhook.dispatch import Answer, Route
 from webhook.lookup import Lookups
 from webhook.mutate import job as mutate_job
 from webhook.mutate import pod as mutate_pod
@@ -26,11 +26,11 @@ from webhook.mutate import workload as mutate_workload
 from webhook.review import Handler
 from webhook.validate import batch_job as validate_batch_job
 from webhook.validate import disruption as validate_disruption
-from webhook.validate import job as validate_job
 from webhook.validate import podgroup as validate_podgroup
-from webhook.validate import queue as validate_queue
 from webhook.validate import trainingruntime as validate_runtime
 from webhook.validate import trainjob as validate_trainjob
+from webhook.validate.queues import queue as validate_queue
+from webhook.validate.volcano_job import job as validate_job
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication

@@ -15,7 +15,7 @@ from muster.api import names
 from muster.api.core import Affinity, Toleration
 from muster.runtime.fields import FieldError
 from webhook.grouprules import affinity_errors, label_errors, scheduler_errors, toleration_errors
-from webhook.strict import mistakes
+from webhook.unknown_fields import mistakes
 
 GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
 """On a pod: the group that it belongs to, where the configuration does not say how its pods are known."""

@@ -24,7 +24,7 @@ from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from webhook import deadline
-from webhook.trial import DryRuns, Trials
+from webhook.dryrun import DryRuns, Trials
 
 T = TypeVar("T", bound=Object)
 Runtime = TrainingRuntime | ClusterTrainingRuntime

@@ -8,7 +8,7 @@ from muster.api import names
 from muster.api.trainer import WEBHOOK_VALIDATION
 from webhook.cel import OF_A_JOB, annotated, in_a_group
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
-from webhook.mutate.asks import TIED_OWNERS
+from webhook.mutate.optin import TIED_OWNERS
 from webhook.mutate.workload import JOB, OTHERS
 from webhook.validate.disruption import MAX_UNAVAILABLE, MIN_AVAILABLE
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from controller.job import request as event
-from controller.job import status as statuses
 from controller.job.context import Context, Picture
-from controller.job.counts import count, without
-from controller.job.events import task_outcome, unseen_evictions
-from controller.job.kill import Target, covers, target_of, victims
-from controller.job.machine import TARGETED, Action, Effect, Step, step
-from controller.job.policies import SYNC, Match, match
-from controller.job.request import Request
-from controller.job.timers import Timer, from_note, still_true, to_note
+from controller.job.rules import request as event
+from controller.job.rules import status as statuses
+from controller.job.rules.counts import count, without
+from controller.job.rules.events import task_outcome, unseen_evictions
+from controller.job.rules.kill import Target, covers, target_of, victims
+from controller.job.rules.machine import TARGETED, Action, Effect, Step, step
+from controller.job.rules.policies import SYNC, Match, match
+from controller.job.rules.request import Request
+from controller.job.rules.timers import Timer, from_note, still_true, to_note
 from controller.metrics import ACTIONS
 from muster.api.batch import Job, JobStatus
 from muster.api.compat import RESUME_COUNTS, compat

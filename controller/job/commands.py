@@ -7,8 +7,8 @@ write that enters the phase, so it is not carried out a second time when this pr
 from controller.deletion import delete
 from controller.job.actions import Actions
 from controller.job.context import Context, Picture
-from controller.job.machine import TARGETED, Action
-from controller.job.request import COMMAND_ISSUED, Request
+from controller.job.rules.machine import TARGETED, Action
+from controller.job.rules.request import COMMAND_ISSUED, Request
 from controller.worker import Retry
 from muster.api.batch import JOBS, Job, is_job
 from muster.api.bus import COMMANDS, Command

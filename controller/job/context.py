@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from controller.job.effects import Effects
+from controller.job.expectations import Ledger
 from controller.job.groups import Groups
-from controller.job.kill import Target
-from controller.job.ledger import Ledger
 from controller.job.objects import Objects
-from controller.job.podgroup import group_key
-from controller.job.request import Request
+from controller.job.rules.kill import Target
+from controller.job.rules.podgroup import group_key
+from controller.job.rules.request import Request
 from controller.job.writer import StatusWriter
 from muster.api.batch import Job
 from muster.api.core import Pod

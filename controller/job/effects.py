@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from controller.deletion import delete, exists
-from controller.job.ledger import Ledger
-from controller.job.pods import Manifest
+from controller.job.expectations import Ledger
+from controller.job.rules.pods import Manifest
 from controller.metrics import POD_FAILURES, PODS_CREATED, PODS_DELETED
 from muster.api import names
 from muster.api.batch import Job

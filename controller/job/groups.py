@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from controller.deletion import delete
-from controller.job.ledger import Ledger
-from controller.job.podgroup import group_key, pod_group, update
-from controller.job.pods import usable
-from controller.job.sync import not_counted_yet
+from controller.job.expectations import Ledger
+from controller.job.rules.podgroup import group_key, pod_group, update
+from controller.job.rules.pods import usable
+from controller.job.rules.sync import not_counted_yet
 from controller.worker import Retry
 from muster.api.batch import Job
 from muster.api.core import Pod, PriorityClass

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import to_builtins
 
 from controller.deletion import delete
-from controller.job.podgroup import owner_of
-from controller.job.volumes import claims
+from controller.job.rules.podgroup import owner_of
+from controller.job.rules.volumes import claims
 from controller.plugins.base import Owned, Plugin
 from muster.api.base import Resource
 from muster.api.batch import Job

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from controller.job import status as statuses
 from controller.job.actions import Actions
 from controller.job.commands import Commands
+from controller.job.conditions import RECOVERABLE, Trouble, summary
 from controller.job.context import Context, Picture
-from controller.job.counts import count, without
-from controller.job.inbox import Inbox
-from controller.job.kill import UNFINISHED, WHOLE, half_deleted, last_retry, outdated, targeted, victims
-from controller.job.ledger import KEPT_S
-from controller.job.machine import STOPPED_PHASES, Effect, settle
-from controller.job.podgroup import group_key
-from controller.job.request import Request
-from controller.job.seating import Seating
-from controller.job.sync import decide
-from controller.job.trouble import RECOVERABLE, Trouble, summary
+from controller.job.expectations import KEPT_S
+from controller.job.pending_events import Inbox
+from controller.job.provision import Seating
+from controller.job.rules import status as statuses
+from controller.job.rules.counts import count, without
+from controller.job.rules.kill import UNFINISHED, WHOLE, half_deleted, last_retry, outdated, targeted, victims
+from controller.job.rules.machine import STOPPED_PHASES, Effect, settle
+from controller.job.rules.podgroup import group_key
+from controller.job.rules.request import Request
+from controller.job.rules.sync import decide
 from controller.worker import Retry
 from muster.api import names
 from muster.api.batch import Job, JobStatus

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from controller.job.ledger import Ledger
-from controller.job.status import difference, only_counters
+from controller.job.expectations import Ledger
+from controller.job.rules.status import difference, only_counters
 from controller.metrics import STATUS_WRITES
 from muster.api.batch import JOBS, Job, JobStatus
 from muster.kube.client import Client

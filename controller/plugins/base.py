@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from controller.job.pods import Manifest
-from controller.job.sync import Seat
+from controller.job.rules.pods import Manifest
+from controller.job.rules.sync import Seat
 from muster.api.base import Resource
 from muster.api.batch import Job
 from muster.runtime.job_plugins import Default, parse

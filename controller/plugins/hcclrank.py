@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from controller.job.pods import Manifest
-from controller.job.sync import Seat
+from controller.job.rules.pods import Manifest
+from controller.job.rules.sync import Seat
 from controller.plugins.base import Owned, containers
 from muster.api.batch import Job
 from muster.runtime.job_plugins import flags

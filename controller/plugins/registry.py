@@ -11,8 +11,8 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
-from controller.job.pods import Manifest
-from controller.job.sync import Seat
+from controller.job.rules.pods import Manifest
+from controller.job.rules.sync import Seat
 from controller.plugins.base import Owned, Plugin, PluginError
 from controller.plugins.env import Env
 from controller.plugins.hcclrank import HCCLRank

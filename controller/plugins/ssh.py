@@ -9,8 +9,8 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 
 from certs.ssh import KeyPair, key_pair, pair_of
-from controller.job.pods import Manifest
-from controller.job.sync import Seat
+from controller.job.rules.pods import Manifest
+from controller.job.rules.sync import Seat
 from controller.plugins.base import Owned, PluginError, add_volume
 from muster.api.batch import Job
 from muster.api.core import SECRETS

@@ -10,8 +10,8 @@ environments is left out.
 
 from collections.abc import Sequence
 
-from controller.job.pods import Manifest
-from controller.job.sync import Seat
+from controller.job.rules.pods import Manifest
+from controller.job.rules.sync import Seat
 from controller.plugins.base import Owned, add_env, add_volume, containers, fits_env
 from muster.api import names
 from muster.api.batch import Job, TaskSpec

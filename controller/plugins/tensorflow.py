@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from controller.job.pods import Manifest
-from controller.job.sync import Seat
+from controller.job.rules.pods import Manifest
+from controller.job.rules.sync import Seat
 from controller.plugins.base import Owned, PluginError, add_env, containers, fits_env
 from muster.api.batch import Job
 from muster.runtime.job_env import TF_CONFIG, tensorflow, tensorflow_cluster

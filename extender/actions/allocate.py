@@ -8,10 +8,10 @@ import numpy as np
 from extender.actions.fill import fill
 from extender.framework import decisions
 from extender.framework.counting import shortage
-from extender.framework.gangs import GangView, PodSetView
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage
 from extender.framework.statement import Operation, Statement
+from extender.state.gangs import GangView, PodSetView
 from muster.api.placement import PodSetPlacement, runs_of
 
 IN_FLIGHT_LIMIT = 256

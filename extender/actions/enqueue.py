@@ -7,9 +7,9 @@ from msgspec import structs
 
 from extender.framework import decisions
 from extender.framework.counting import shortage
-from extender.framework.gangs import GangView, PodSetView
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage
+from extender.state.gangs import GangView, PodSetView
 from muster.api.names import ROOT_QUEUE
 
 

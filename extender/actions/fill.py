@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.framework.gangs import GangView, PodSetView
-from extender.framework.nodes import Amounts
-from extender.framework.podclass import PodClass
 from extender.framework.session import Session
 from extender.framework.statement import Statement
+from extender.state.gangs import GangView, PodSetView
+from extender.state.nodes import Amounts
+from extender.state.podclass import PodClass
 
 ATTEMPTS = 64
 """How many beginnings are tried for pods that depend on each other."""

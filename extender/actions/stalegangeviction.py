@@ -5,8 +5,8 @@ failure ends a job is its owner's decision), and members that finished protect t
 """
 
 from extender.framework import decisions
-from extender.framework.gangs import GangView
 from extender.framework.session import Session
+from extender.state.gangs import GangView
 
 
 class StaleGangEviction:

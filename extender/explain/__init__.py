@@ -2,5 +2,5 @@
 
 It runs the planner's own cycle over a picture of the cluster (read live, or from a file of `muster snapshot`) and
 reads the answer off the decisions, so that it cannot say anything else than the planner. It promises no I/O, no clock
-and no writes. It must not import muster.kube, muster.cli, or the parts of the extender that serve or write.
+and no writes. It must not import muster.kube, musterctl.commands, or the parts of the extender that serve or write.
 """

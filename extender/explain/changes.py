@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from extender.explain.picture import Picture
+from extender.explain.clusterdump import Picture
 from extender.explain.report import UnknownNameError
 from muster.api.base import Resource
 from muster.api.batch import JOBS

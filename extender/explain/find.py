@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from extender.explain.gang import GangExplainer
 from extender.explain.pod import explain_pod
 from extender.explain.report import GangReport, PodReport, QueueReport, UnknownNameError
-from extender.explain.scene import Scene
+from extender.explain.whatif import Scene
 from muster.api.batch import FINISHED, JOBS, Job
 from muster.api.core import PODS
 from muster.api.meta import Object, ObjectMeta

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from extender.actions.allocate import wants_nodes
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
-from extender.explain.scene import Scene
 from extender.explain.seats import gang_words, pod_set_report, progress, where
+from extender.explain.whatif import Scene
 from extender.framework import decisions
-from extender.framework.gangs import GangView
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage
+from extender.state.gangs import GangView
 from muster.api.meta import parse_time
 from muster.api.placement import AvoidedNode
 

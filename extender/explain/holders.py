@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.explain.scene import Scene
 from extender.explain.seats import gang_words
-from extender.framework.gangs import GangView, seats_of
-from extender.framework.nodes import Amounts
-from extender.framework.podclass import PodClass
+from extender.explain.whatif import Scene
 from extender.framework.session import Session
+from extender.state.gangs import GangView, seats_of
+from extender.state.nodes import Amounts
+from extender.state.podclass import PodClass
 from muster.api.core import PODS, Pod
 from muster.api.meta import ObjectMeta
 

@@ -2,10 +2,10 @@
 
 from extender.explain.gang import GangExplainer
 from extender.explain.report import PodCause, PodReport
-from extender.explain.scene import Scene
+from extender.explain.whatif import Scene
 from extender.framework.counting import shortage
-from extender.framework.gangs import GangView, PodRecord, PodSetView
 from extender.framework.shortage import Shortage
+from extender.state.gangs import GangView, PodRecord, PodSetView
 from muster.api.core import Pod, PodCondition
 from muster.api.names import GATES, SCHEDULERS
 from muster.api.placement import node_of

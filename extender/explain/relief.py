@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from extender.explain.changes import copies, uncordoned
 from extender.explain.holders import Holder, holders
 from extender.explain.report import GangReport, Relief
-from extender.explain.scene import Scene
+from extender.explain.whatif import Scene
 from extender.framework import decisions
-from extender.framework.gangs import GangView
-from extender.framework.podclass import PodClass
 from extender.framework.session import Session
 from extender.framework.shortage import CORDONED, Shortage
+from extender.state.gangs import GangView
+from extender.state.podclass import PodClass
 from muster.api.core import Node
 
 MOST_SINGLES = 3

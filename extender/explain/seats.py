@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from extender.explain.report import PodSetReport
-from extender.explain.scene import Scene
-from extender.framework.gangs import GangView, PodRecord, PodSetView
+from extender.explain.whatif import Scene
+from extender.state.gangs import GangView, PodRecord, PodSetView
 from muster.api.placement import NodeRun, Placement, PodSetPlacement, nodes_of, runs_of
 from muster.resources.vector import PODS, to_quantities
 from muster.resources.words import vector_words

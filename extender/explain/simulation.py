@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from extender.explain.gang import GangExplainer
 from extender.explain.report import GangReport
-from extender.explain.scene import Scene, waits
 from extender.explain.seats import gang_words, where
+from extender.explain.whatif import Scene, waits
 from extender.framework import decisions
-from extender.framework.gangs import GangView
+from extender.state.gangs import GangView
 from muster.api.placement import PodSetPlacement, nodes_of
 
 

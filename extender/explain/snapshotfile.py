@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from extender.explain.picture import Picture, kind_name
+from extender.explain.clusterdump import Picture, kind_name
 from extender.explain.scrub import scrubbed
-from extender.framework.feed import FEED
+from extender.state.feed import FEED
 from muster.api.meta import format_time, parse_time
 
 FORMAT = "muster-snapshot/v1"

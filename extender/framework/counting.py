@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from extender.framework.gangs import GangView, PodSetView
 from extender.framework.hooks import Codes, scarcity
-from extender.framework.nodes import Amounts
-from extender.framework.podclass import PodClass
 from extender.framework.session import Session
 from extender.framework.shortage import Cause, Level, NearestMiss, Shortage, Wanted
+from extender.state.gangs import GangView, PodSetView
+from extender.state.nodes import Amounts
+from extender.state.podclass import PodClass
 from muster.resources.vector import PODS
 
 EXAMPLES = 3

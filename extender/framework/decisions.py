@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from extender.framework.gangs import GangView, PodRecord
 from extender.framework.shortage import Shortage
+from extender.state.gangs import GangView, PodRecord
 from muster.api.placement import PlacementPhase, PodSetPlacement
 
 

@@ -3,7 +3,7 @@
 from uuid import NAMESPACE_URL, uuid5
 
 from extender.framework.decisions import Unschedulable
-from extender.framework.gangs import GangView
+from extender.state.gangs import GangView
 from muster.api.meta import format_time
 from muster.api.scheduling import ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
 

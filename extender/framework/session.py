@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from extender.framework.decisions import Decision
-from extender.framework.gangs import GangView, PodSetView
 from extender.framework.hooks import AGGREGATES, HOOKS, Causes, Codes, Hook, Rule, scarcity
-from extender.framework.nodes import Amounts
-from extender.framework.podclass import PodClass
 from extender.framework.snapshot import Snapshot
+from extender.state.gangs import GangView, PodSetView
+from extender.state.nodes import Amounts
+from extender.state.podclass import PodClass
 from muster.api.gang import Member
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from extender.framework.census import Counts
-from extender.framework.gangs import GangView
-from extender.framework.nodes import Amounts, NodeTable
-from extender.framework.podclass import PodClass
-from extender.framework.queries import Mark
-from extender.framework.state import State
-from extender.framework.volumes import Volumes
+from extender.state.gangs import GangView
+from extender.state.nodes import Amounts, NodeTable
+from extender.state.podclass import PodClass
+from extender.state.podcounts import Counts
+from extender.state.queries import Mark
+from extender.state.state import State
+from extender.state.volumes import Volumes
 from muster.api.core import Node
 from muster.api.scheduling import Queue
 

@@ -8,10 +8,10 @@ leaves bit-identical arrays. Only `commit` lets a decision out of the session. A
 from dataclasses import dataclass
 from typing import Literal
 
-from extender.framework.gangs import GangView
-from extender.framework.nodes import Amounts
-from extender.framework.podclass import PodClass
 from extender.framework.session import Session
+from extender.state.gangs import GangView
+from extender.state.nodes import Amounts
+from extender.state.podclass import PodClass
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.framework.podclass import PodClass
 from extender.framework.snapshot import Snapshot
+from extender.state.podclass import PodClass
 from muster.api.core import Node
 
 Answers = NDArray[np.int16]

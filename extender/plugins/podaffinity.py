@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.framework.podclass import PodClass
 from extender.framework.registry import refuse_arguments
 from extender.framework.session import Session
 from extender.plugins.pernode import Domains
 from extender.plugins.scoring import KUBERNETES
+from extender.state.podclass import PodClass
 
 
 class PodAffinity:

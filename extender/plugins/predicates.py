@@ -2,7 +2,7 @@
 
 Resources are not in here: the session counts them. What the node alone decides (cordon, taints, selectors, node
 affinity) and what the pod's volumes decide is kept per pod class and made anew only for nodes that changed; what the
-pods that are there decide is `extender.plugins.crowd`.
+pods that are there decide is `extender.plugins.interpodaffinity`.
 """
 
 from collections.abc import Mapping
@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from extender.framework.hooks import Causes, Codes
-from extender.framework.neighbours import Spread
-from extender.framework.podclass import PodClass
 from extender.framework.registry import refuse_arguments
 from extender.framework.session import Session
 from extender.framework.snapshot import Snapshot
-from extender.plugins.crowd import Crowd, Mask
+from extender.plugins.interpodaffinity import Crowd, Mask
 from extender.plugins.nodeselector import matches
 from extender.plugins.pernode import Domains, PerNode
 from extender.plugins.volumes import volume_refusal
+from extender.state.neighbours import Spread
+from extender.state.podclass import PodClass
 from muster.api.core import Node, Taint, Toleration
 
 CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

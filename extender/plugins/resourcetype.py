@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.framework.podclass import PodClass
 from extender.framework.registry import refuse_arguments
 from extender.framework.session import Session
 from extender.plugins.scoring import GPU, RESOURCE_TYPE
+from extender.state.podclass import PodClass
 
 
 class ResourceType:

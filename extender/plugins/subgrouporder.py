@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from extender.framework.gangs import PodSetView
 from extender.framework.registry import refuse_arguments
 from extender.framework.session import Session
+from extender.state.gangs import PodSetView
 
 
 class SubGroupOrder:

@@ -5,9 +5,9 @@ An unbound claim whose storage class waits for the first consumer refuses no nod
 
 from collections.abc import Mapping
 
-from extender.framework.podclass import ClaimUse, PodClass
-from extender.framework.volumes import Volumes
 from extender.plugins.nodeselector import matches_labels
+from extender.state.podclass import ClaimUse, PodClass
+from extender.state.volumes import Volumes
 from muster.api.core import Node
 from muster.api.storage import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, PersistentVolume, PersistentVolumeClaim
 

@@ -9,8 +9,8 @@ from prometheus_client import Counter, Histogram
 from extender import messages
 from extender.barrier import Barrier, Outcome
 from extender.cluster import Cluster
-from extender.framework.gangs import ACTIVE, PodRecord
 from extender.framework.session import Session
+from extender.state.gangs import ACTIVE, PodRecord
 from extender.verbs.binder import Binder
 from extender.verbs.filter import Verdict, unavailable
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult

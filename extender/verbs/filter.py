@@ -9,7 +9,7 @@ from prometheus_client import Counter
 
 from extender import messages
 from extender.cluster import Cluster
-from extender.framework.gangs import ACTIVE
+from extender.state.gangs import ACTIVE
 from muster.api.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.gang import epoch_of, gang_of, member_of
 from muster.api.names import NODE

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.framework.nodes import NodeTable
+from extender.state.nodes import NodeTable
 
 Scores = NDArray[np.float64]
 Ranks = NDArray[np.int64]

@@ -1,7 +1,7 @@
 """The API server's own schemas of Job and pod templates and their parts, made fit for a CRD.
 
 core.json holds what Muster needs of `GET /openapi/v3/apis/batch/v1`, one definition a line, with the references kept;
-`python -m muster.cli.generate --openapi-from …` renews it. A test compares it with the API server that the tests run.
+`python -m musterctl.generate --openapi-from …` renews it. A test compares it with the API server that the tests run.
 """
 
 import json

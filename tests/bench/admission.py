@@ -15,7 +15,7 @@ from typing import Any
 from muster.api.core import PODS
 from muster.api.scheduling import QUEUES
 from muster.kube.client import Client
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 from tests.bench.timing import Result
 
 PARTS = ("etcd", "kube-apiserver", "webhook")

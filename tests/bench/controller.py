@@ -17,7 +17,7 @@ from muster.api.batch import JOBS
 from muster.api.core import PODS, Pod
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 from tests.bench.throughput import cpu_s, manifest
 
 SCALE = float(os.environ.get("MUSTER_BENCH_SCALE", "1"))

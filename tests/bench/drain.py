@@ -20,7 +20,7 @@ from muster.api.meta import format_time
 from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 from tests.bench.throughput import NODE_COUNT, Bindings, cpu_s, make_nodes
 
 PARTS = ("etcd", "kube-apiserver", "kube-scheduler", "extender", "muster-scheduler")

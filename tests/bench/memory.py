@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from extender.cluster import name_only
-from extender.framework.state import State
+from extender.state.state import State
 from muster.api.core import Node, Pod
 from muster.kube.store import Store
 

@@ -13,7 +13,7 @@ from typing import Any
 from muster.api.base import Resource
 from muster.api.core import PODS
 from muster.kube.client import Client
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 from tests.bench.throughput import NODE_COUNT, Bindings, make_nodes
 
 GANGS, MEMBERS = 30, 100

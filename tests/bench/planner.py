@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World
 
 from extender.actions.allocate import Allocate
 from extender.actions.enqueue import Enqueue
-from extender.actions.settle import Settle
+from extender.actions.progress import Settle
 from tests.bench.timing import Result, cpu_ms
 
 NODES = 5000

@@ -161,7 +161,7 @@ def served() -> Iterator[Served]:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        builders = str(Path(__file__).parents[1] / "unit")
+        builders = str(Path(__file__).parents[1] / "unit" / "worlds")
         command = [sys.executable, "-c", PROGRAM, str(port), str(cert), str(key), builders]
         process: subprocess.Popen[Any] = subprocess.Popen(command, cwd=Path(__file__).parents[2])
         context = ssl.create_default_context(cadata=authority.cert_pem.decode())

@@ -13,7 +13,7 @@ from muster.api.batch import JOBS
 from muster.api.core import NODES, PODS, Pod
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 PARTS = ("etcd", "kube-apiserver", "webhook", "extender", "muster-scheduler", "controller")
 NODE_COUNT = int(os.environ.get("MUSTER_BENCH_NODES", "5000"))

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 import pytest
 from jobs import Story
 
-from muster.local.parts import PARTS
-from muster.local.plane import Plane
-from muster.local.state import Options
+from musterctl.plane.components import PARTS
+from musterctl.plane.plane import Plane
+from musterctl.plane.state import Options
 
 T = TypeVar("T")
 _PLANES = pytest.StashKey[list[Plane]]()

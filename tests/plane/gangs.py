@@ -11,7 +11,7 @@ from muster.api.core import PODS, Pod
 from muster.api.gang import Member, gang_of, member_of
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 
 def job(

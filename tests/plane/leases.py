@@ -5,7 +5,7 @@ import contextlib
 from muster.api.core import LEASES
 from muster.api.names import SYSTEM_NAMESPACE
 from muster.kube.errors import NotFound
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 
 def start_at_once(plane: Plane, part: str, lease: str) -> None:

@@ -18,8 +18,8 @@ from typing import Any, Self
 
 import yaml
 
-from muster.local import binaries
-from muster.local.plane import Plane
+from musterctl.plane import binaries
+from musterctl.plane.plane import Plane
 
 TRIAL = "trial"
 ZONE, RACK, HOST = "topology.kubernetes.io/zone", "example.com/rack", "kubernetes.io/hostname"

@@ -11,7 +11,7 @@ from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.core import NAMESPACES, PODS
 from muster.kube.errors import Invalid
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 JSON = dict[str, Any]

@@ -12,7 +12,7 @@ from muster.api.batch import JOBS
 from muster.api.core import PODS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, NotFound, Unreachable
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

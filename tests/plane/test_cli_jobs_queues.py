@@ -13,11 +13,11 @@ from jobs import Story, job, task
 
 from muster.api.batch import JOBS
 from muster.api.scheduling import QUEUES
-from muster.cli.app import main
-from muster.cli.documents import documents
-from muster.cli.job import COLUMNS
-from muster.cli.listing import Listing
-from muster.local.plane import Plane
+from musterctl.app import main
+from musterctl.commands.job import COLUMNS
+from musterctl.manifests.documents import documents
+from musterctl.output.listing import Listing
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

@@ -15,7 +15,7 @@ import pytest
 
 from muster.api import names
 from muster.api.core import LEASES
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

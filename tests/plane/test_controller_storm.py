@@ -17,7 +17,7 @@ from muster.api import names
 from muster.api.batch import JOBS
 from muster.api.core import LEASES, PODS
 from muster.kube.errors import APIError
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 

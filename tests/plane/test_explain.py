@@ -12,14 +12,14 @@ import yaml
 from click.testing import CliRunner
 from gangs import job
 
-from extender.framework.feed import FEED
+from extender.state.feed import FEED
 from muster.api.batch import JOBS
 from muster.api.core import NAMESPACES, NODES, PODS
 from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS, QUEUES
-from muster.cli import main
 from muster.kube.client import Client
-from muster.local.plane import Plane
+from musterctl import main
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 Muster = Callable[..., str]

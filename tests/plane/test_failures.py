@@ -11,7 +11,7 @@ from muster.api.core import EVENTS, PODS
 from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 RECOVERY_S = 90.0

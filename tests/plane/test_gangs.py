@@ -13,7 +13,7 @@ from muster.api.core import PODS
 from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 BARRIER_S = 10.0

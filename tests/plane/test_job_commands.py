@@ -11,7 +11,7 @@ from muster.api import names
 from muster.api.bus import COMMANDS
 from muster.api.compat import RESUME_COUNTS
 from muster.api.scheduling import POD_GROUPS
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

@@ -10,7 +10,7 @@ from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.core import CONFIG_MAPS, PODS, SERVICES
 from muster.api.scheduling import POD_GROUPS
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

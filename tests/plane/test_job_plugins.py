@@ -12,7 +12,7 @@ from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.bus import COMMANDS
 from muster.api.core import PODS
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

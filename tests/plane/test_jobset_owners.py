@@ -11,7 +11,7 @@ from muster.api.base import Resource
 from muster.api.core import INDEXED_JOBS
 from muster.api.gang import gang_of
 from muster.api.scheduling import POD_GROUPS
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

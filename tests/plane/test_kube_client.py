@@ -25,7 +25,7 @@ from muster.kube.errors import (
     Unauthorized,
     Unreachable,
 )
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 

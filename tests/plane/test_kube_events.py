@@ -9,7 +9,7 @@ from muster.api.core import CONFIG_MAPS, EVENTS, NAMESPACES
 from muster.api.meta import parse_time
 from muster.kube.client import Client
 from muster.kube.events import Recorder
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 

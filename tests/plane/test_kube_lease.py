@@ -13,7 +13,7 @@ from muster.api.core import LEASES, Lease
 from muster.kube.client import Client
 from muster.kube.follower import LeaseFollower
 from muster.kube.lease import Elector
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 

@@ -22,7 +22,7 @@ from muster.kube.client import Client
 from muster.kube.config import load_config
 from muster.kube.errors import AlreadyExists, APIError
 from muster.kube.reflector import Reflector
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 

@@ -13,9 +13,9 @@ import yaml
 
 from muster.api.core import LEASES, NAMESPACES
 from muster.kube.errors import NotFound
-from muster.local.plane import Plane
-from muster.local.ports import free_ports
-from muster.local.state import folder_of
+from musterctl.plane.plane import Plane
+from musterctl.plane.ports import free_ports
+from musterctl.plane.state import folder_of
 
 pytestmark = pytest.mark.plane
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from muster.local.process import PLANE_VARIABLE
+from musterctl.plane.process import PLANE_VARIABLE
 
 pytestmark = pytest.mark.plane
 

@@ -11,8 +11,8 @@ from gangs import job
 from muster.api.batch import JOBS
 from muster.api.core import NODES, PODS
 from muster.api.placement import PLACEMENTS
-from muster.local.nodes import RACK
-from muster.local.plane import Plane
+from musterctl.plane.nodes import RACK
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 

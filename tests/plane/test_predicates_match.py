@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from predicates_world import TRIAL, Generator, Object, Oracle, judged, trial_scheduler
 
-from extender.framework.feed import FEED
 from extender.framework.session import Session
 from extender.framework.snapshot import take
-from extender.framework.state import State
 from extender.plugins.predicates import Predicates
+from extender.state.feed import FEED
+from extender.state.state import State
 from muster.api.base import Resource
 from muster.api.core import NAMESPACES, NODES, PODS, Pod
 from muster.api.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
 from muster.kube.client import Client
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

@@ -11,7 +11,7 @@ from muster.api.bus import COMMANDS
 from muster.api.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

@@ -21,8 +21,8 @@ from muster.api.base import Resource
 from muster.api.core import INDEXED_JOBS
 from muster.api.meta import Object
 from muster.kube.client import Client
-from muster.local.plane import Plane
 from muster.runtime import registry
+from musterctl.plane.plane import Plane
 from webhook.mutate.pod import mutate
 
 pytestmark = pytest.mark.plane

@@ -15,8 +15,8 @@ from muster.api.placement import PLACEMENTS, Placement
 from muster.api.scheduling import POD_GROUPS
 from muster.api.storage import CLAIMS, VOLUMES
 from muster.kube.client import Client
-from muster.local.nodes import nodes
-from muster.local.plane import Plane
+from musterctl.plane.nodes import nodes
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 RECOVERY_S = 90.0

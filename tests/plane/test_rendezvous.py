@@ -11,7 +11,7 @@ from muster.api.base import Resource
 from muster.api.core import INDEXED_JOBS, PODS, SECRETS, SERVICES
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from muster.cli.app import main
-from muster.local.plane import Plane
+from musterctl.app import main
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 

@@ -9,8 +9,8 @@ from gangs import metric
 from muster.api.batch import JOBS
 from muster.api.core import INDEXED_JOBS, PODS
 from muster.api.names import MARKERS
-from muster.local.parts import MUSTER_SCHEDULER, PARTS
-from muster.local.plane import Plane
+from musterctl.plane.components import MUSTER_SCHEDULER, PARTS
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 

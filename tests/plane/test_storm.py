@@ -18,8 +18,8 @@ from muster.api.placement import PLACEMENTS, nodes_of
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
-from muster.local.nodes import nodes
-from muster.local.plane import Plane
+from musterctl.plane.nodes import nodes
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 GPUS = 8

@@ -13,8 +13,8 @@ from muster.api.trainer import TRAIN_JOBS
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, Invalid
-from muster.local import install
-from muster.local.plane import Plane
+from musterctl.plane import install
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 

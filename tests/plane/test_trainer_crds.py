@@ -12,7 +12,7 @@ from muster.api.trainer import CONTROLLER, TRAIN_JOBS
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
-from muster.local.parts import API_SERVER, ETCD
+from musterctl.plane.components import API_SERVER, ETCD
 
 pytestmark = pytest.mark.plane
 

@@ -11,7 +11,7 @@ from jobs import Story
 
 from muster.api.batch import JOBS
 from muster.kube.errors import NotFound
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

@@ -10,7 +10,7 @@ from muster.api.core import INDEXED_JOBS, NAMESPACES, PODS
 from muster.api.trainer import TRAIN_JOBS
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from muster.local.parts import API_SERVER, ETCD
+from musterctl.plane.components import API_SERVER, ETCD
 
 pytestmark = pytest.mark.plane
 

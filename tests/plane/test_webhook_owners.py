@@ -9,7 +9,7 @@ import pytest
 from muster.api.core import INDEXED_JOBS, IndexedJob
 from muster.api.meta import OwnerReference
 from muster.kube.client import Client
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 from webhook.lookup import OwnerLookup
 
 pytestmark = pytest.mark.plane

@@ -16,7 +16,7 @@ from muster.api.core import INDEXED_JOBS, NAMESPACES, PODS, SERVICES
 from muster.api.gang import gated
 from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.kube.errors import Invalid
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

@@ -10,7 +10,7 @@ from muster.api.base import Resource
 from muster.api.core import INDEXED_JOBS, PODS
 from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
-from muster.local.plane import Plane
+from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 JSON = dict[str, Any]

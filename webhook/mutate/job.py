@@ -11,14 +11,14 @@ from muster.api.batch import Job, TaskSpec
 from muster.api.core import PodSpec
 from webhook.config import ResourceGroup
 from webhook.lookup import Namespaces
-from webhook.mutate.again import Again
 from webhook.mutate.jobgroups import assign_groups, group_of_template
 from webhook.mutate.mark import mark
 from webhook.mutate.namespacequeue import take_queue
-from webhook.mutate.templaterecord import keep_record, name_of, remember, restore
+from webhook.mutate.reapply import Again
+from webhook.mutate.template_digest import keep_record, name_of, remember, restore
 from webhook.patch import Patch, Why, find
 from webhook.review import Handler, MalformedError, Verdict, generic
-from webhook.validate.canonical import same
+from webhook.validate.volcano_job.canonical import same
 
 DEFAULT_MAX_RETRY = 3
 _DEFAULT = Why("left out", "default")

@@ -9,9 +9,9 @@ from muster.api.batch import Job
 from muster.api.core import PodSpec
 from muster.api.meta import TemplateMeta
 from webhook.config import ResourceGroup
-from webhook.mutate.asks import opted_out
+from webhook.mutate.optin import opted_out
 from webhook.mutate.resourcegroup import assign, group_of
-from webhook.mutate.templaterecord import name_of, recorded
+from webhook.mutate.template_digest import name_of, recorded
 from webhook.patch import Patch
 
 Groups = Sequence[ResourceGroup]

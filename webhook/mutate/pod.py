@@ -16,14 +16,14 @@ from muster.runtime.fields import FieldError
 from muster.runtime.framework import Framework
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, Namespaces
-from webhook.mutate import asks
+from webhook.mutate import optin
 from webhook.mutate.mark import mark
 from webhook.mutate.resourcegroup import assign, group_of_pod
+from webhook.mutate.scheduling import hold, scheduler_of, steer
 from webhook.mutate.shape import shape
-from webhook.mutate.steer import hold, scheduler_of, steer
 from webhook.patch import Patch
 from webhook.review import Handler, Verdict, generic
-from webhook.validate.queue_name import unknown_queue
+from webhook.validate.queues.name import unknown_queue
 
 
 def reviewer(
@@ -51,7 +51,7 @@ def mutate(
     `marks`: pods that Muster places get markers; `groups` are the resource groups that there are.
     """
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
-    if asks.opted_out(meta.labels):
+    if optin.opted_out(meta.labels):
         return Verdict()
     spec = msgspec.convert(pod.get("spec") or {}, PodSpec)  # always, so that nobody below stumbles over its shape
     patch = Patch(pod)
@@ -79,17 +79,17 @@ def mutate(
 
 def _asked(
     pod: dict[str, Any], meta: ObjectMeta, namespace: str, namespaces: Namespaces, group: ResourceGroup | None
-) -> asks.Asked | None:
+) -> optin.Asked | None:
     """Who asks for a queue: the pod, else its namespace, unless the pod's group has a scheduler of somebody else's."""
-    if asks.decided(meta.labels):
-        return asks.by_itself(meta.labels)
+    if optin.decided(meta.labels):
+        return optin.by_itself(meta.labels)
     spec = pod.get("spec") or {}
     if group and group.scheduler_name:
         if group.scheduler_name not in names.SCHEDULERS:
             return None
         spec = {**spec, "schedulerName": group.scheduler_name}
-    if not asks.takes_defaults(spec, meta):
+    if not optin.takes_defaults(spec, meta):
         return None
     # Unless the pod itself is a reason to send it to us, its namespace is, and its labels are known to hold a queue.
     for_itself = group is not None or names.FRAMEWORK in meta.labels or names.QUEUE_ALLOCATION_GATE in meta.annotations
-    return asks.by_namespace(namespace, namespaces.labels(namespace, with_queue=not for_itself))
+    return optin.by_namespace(namespace, namespaces.labels(namespace, with_queue=not for_itself))

@@ -9,7 +9,7 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.meta import ObjectMeta, format_time
 from webhook.lookup import Namespaces
-from webhook.mutate import asks
+from webhook.mutate import optin
 from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, Verdict, generic
 
@@ -57,8 +57,8 @@ def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
 def _inherit(job: JSON, namespace: str, namespaces: Namespaces, patch: Patch) -> None:
     """A TrainJob that says nothing itself takes the queue of its namespace."""
     meta = msgspec.convert(job.get("metadata") or {}, ObjectMeta)
-    if not asks.decided(meta.labels):
-        asked = asks.by_namespace(namespace, namespaces.labels(namespace, with_queue=False))
+    if not optin.decided(meta.labels):
+        asked = optin.by_namespace(namespace, namespaces.labels(namespace, with_queue=False))
         if asked:
             patch.set(
                 "metadata", "labels", names.QUEUE, value=asked.queue, why=Why("the queue of its namespace", asked.path)

@@ -9,7 +9,7 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.meta import ObjectMeta
 from webhook.lookup import Namespaces
-from webhook.mutate import asks
+from webhook.mutate import optin
 from webhook.patch import Part, Patch, Why
 from webhook.review import Handler, Verdict, generic
 
@@ -71,11 +71,11 @@ def labelled(workload: JSON, path: Path = JOB.path, inherited: Mapping[str, str]
     patch = Patch(workload)
     labels = _labels(workload)
     said = {key: labels[key] for key in (names.QUEUE, names.MANAGED) if key in labels}
-    asked = None if asks.decided(labels) else asks.by_namespace("", inherited or {})
+    asked = None if optin.decided(labels) else optin.by_namespace("", inherited or {})
     for place, template in _templates(workload, path):
         there = _labels(template)
-        wanted = {} if asks.decided(there) else dict(said)
-        if asked and not asks.decided(there) and _takes_defaults(template):
+        wanted = {} if optin.decided(there) else dict(said)
+        if asked and not optin.decided(there) and _takes_defaults(template):
             wanted[names.QUEUE] = asked.queue
         if names.FRAMEWORK in labels:
             wanted[names.FRAMEWORK] = labels[names.FRAMEWORK]
@@ -99,7 +99,7 @@ def _takes_defaults(template: JSON) -> bool:
         spec = msgspec.convert(template.get("spec") or {}, dict[str, Any])
     except msgspec.ValidationError:
         return False
-    return asks.takes_defaults(spec, meta)
+    return optin.takes_defaults(spec, meta)
 
 
 def _templates(

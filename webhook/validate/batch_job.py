@@ -14,7 +14,7 @@ from webhook.lookup import Queues
 from webhook.mutate.shape import unknown_framework
 from webhook.review import Handler, MalformedError, Verdict, decode
 from webhook.validate.frameworks import check_template
-from webhook.validate.queue_name import unusable_queue
+from webhook.validate.queues.name import unusable_queue
 
 _JOB = Decoder(IndexedJob)
 _TEMPLATE = "spec.template"

@@ -19,7 +19,7 @@ from muster.resources.vector import CPU
 from muster.runtime.fields import FieldError
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode
-from webhook.validate.queue_name import unknown_queue, unusable_queue
+from webhook.validate.queues.name import unknown_queue, unusable_queue
 from webhook.validate.topology import check_topology
 
 _POD_GROUP = Decoder(PodGroup)

@@ -24,7 +24,7 @@ from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import compile_train_job
 from webhook.lookup import Lookups, Runtime
 from webhook.review import Handler, Verdict, decode
-from webhook.validate.queue_name import unusable_queue
+from webhook.validate.queues.name import unusable_queue
 
 REFERENCE = "spec.runtimeRef"
 LONGEST_HOST_NAME = 63

@@ -1,0 +1,1 @@
+"""Gangs of pods that are not a Volcano Job's: `workloads` says which (pure), `podgroups` and `rendezvous` see to it."""

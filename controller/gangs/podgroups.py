@@ -1,0 +1,215 @@
+"""PodGroups for pods of Muster's schedulers that have none, one per owner; Services for batch Jobs of a framework.
+
+Owners are not watched: whatever changes a gang (scaling, an update of the template, the end) shows in the pods. When
+the pods change, the owner is read, and the PodGroup made, changed, completed or deleted.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from msgspec import structs
+
+from controller.deletion import delete
+from controller.gangs.workloads import (
+    OWNERS,
+    group_name,
+    group_to_make,
+    in_the_queue_of,
+    inherited,
+    is_over,
+    pod_group,
+    queue_of,
+    rendezvous_service,
+    shaped,
+    update,
+    wants_none,
+)
+from controller.job.rules.events import job_of
+from controller.worker import Worker
+from muster.api import names
+from muster.api.core import NAMESPACES, PODS, SERVICES, IndexedJob, Pod
+from muster.api.gang import gang_of
+from muster.api.meta import Object, ObjectMeta
+from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.kube.client import Client
+from muster.kube.errors import AlreadyExists, APIError, Forbidden, Invalid, NotFound
+from muster.kube.events import Recorder
+from muster.kube.store import Store
+
+GROUP_INDEX = "group"
+"""Index of the pod store: `namespace/name` of the PodGroup that has to be made for the pod."""
+
+AGAIN_S = 0.5
+"""Changes of a gang's pods are looked at together, as they come many at a time."""
+END_S = 5.0
+"""How often it is asked whether a Job whose pods have all finished has ended too."""
+
+REFUSED_S = 5.0
+"""How long a PodGroup that was refused waits until it is tried again."""
+
+_BEFORE_OUR_WORDS = "denied the request: "  # in front of it the API server names the webhook
+
+Fit = tuple[str, int, str]
+"""What a PodGroup fits: its UID, the number of its pods, and the newest of them."""
+
+
+def group_keys(pod: Pod) -> list[str]:
+    """The index function."""
+    name = group_to_make(pod)
+    return [f"{pod.metadata.namespace}/{name}"] if name else []
+
+
+class PodGroups:
+    """A worker over `namespace/name` of PodGroups."""
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: Recorder,
+        pods: Store[Pod],
+        groups: Store[PodGroup],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._pods = pods
+        self._groups = groups
+        self._fits: dict[str, Fit] = {}
+        self.worker = Worker("podgroup", self.process, queue="podgroup", clock=clock)
+
+    def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
+        """A pod has changed."""
+        pod = new or old
+        if pod is None or pod.spec.scheduler_name not in names.SCHEDULERS:
+            return
+        key = f"{pod.metadata.namespace}/{group_name(pod.metadata)}"
+        if new and group_to_make(new) and (key not in self._fits or gang_of(new.metadata) is None):
+            self.worker.queue.add(key)
+        elif old is None or new is None or old.finished != new.finished:
+            self.worker.queue.add_after(key, AGAIN_S)
+
+    def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        """A PodGroup has changed; one that is deleted under living pods is made again."""
+        if old and new is None:
+            key = old.metadata.key
+            self._fits.pop(key, None)
+            if self._pods.by_index(GROUP_INDEX, key):
+                self.worker.queue.add(key)
+        elif old and new and old.status.phase != new.status.phase != "Completed":
+            self.worker.queue.add_after(new.metadata.key, AGAIN_S)
+
+    def process(self, key: str) -> None:
+        """One pass over one group."""
+        pods = self._pods.by_index(GROUP_INDEX, key)
+        if pods:
+            self._ensure(key, pods)
+        else:
+            self._end(key)
+
+    def _ensure(self, key: str, pods: list[Pod]) -> None:
+        """Service, then PodGroup, then the pods that do not say yet that they belong to it."""
+        newest = max(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
+        group = self._groups.get(key)
+        fit = (group.metadata.uid if group else "", len(pods), newest.metadata.uid)
+        if self._fits.get(key) != fit:
+            owner = self._owner(newest.metadata)
+            if isinstance(owner, IndexedJob) and shaped(newest, owner):
+                self._serve(owner)
+            wanted = pod_group(newest, owner)
+            try:
+                group = group or self._create(wanted)
+            except (Invalid, Forbidden) as error:
+                self._refused(key, owner or structs.replace(newest, api_version="v1", kind="Pod"), error)
+                return
+            if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and self._stays(newest, owner):
+                wanted = in_the_queue_of(group, wanted)
+            patch = update(group, wanted)
+            if patch:
+                self._client.merge_patch(POD_GROUPS, group.metadata.name, patch, group.metadata.namespace)
+            self._fits[key] = (group.metadata.uid, *fit[1:])
+        for pod in pods:
+            if gang_of(pod.metadata) is None:
+                self._join(pod, key.partition("/")[2])
+
+    def _create(self, wanted: PodGroup) -> PodGroup:
+        try:
+            return self._client.create(POD_GROUPS, wanted)
+        except AlreadyExists:  # ours: the name holds the owner's UID
+            return self._client.get(POD_GROUPS, wanted.metadata.name, wanted.metadata.namespace)
+
+    def _stays(self, pod: Pod, owner: Object | None) -> bool:
+        """Whether a gang for which nobody names another queue than the default one stays where it is.
+
+        The default one does not count either where the namespace names one: admission has taken the group there.
+        """
+        if not queue_of(pod, owner):
+            return True
+        namespace = self._client.get(NAMESPACES, pod.metadata.namespace)
+        return names.VOLCANO_QUEUE in namespace.metadata.annotations
+
+    def _refused(self, key: str, owner: Object, error: APIError) -> None:
+        """Says so where the user looks, and tries again: a queue may be opened, a quota may become free."""
+        why = error.message.rpartition(_BEFORE_OUR_WORDS)[2]
+        message = (
+            f"PodGroup {key.partition('/')[2]} is refused: {why}. The pods are in no gang and no queue: those that are "
+            f"not gated run all the same, and count nowhere, until label {names.QUEUE} or annotation "
+            f"{names.VOLCANO_QUEUE} names another queue, or what is in the way has changed"
+        )
+        self._recorder.event(owner, "Warning", "PodGroupError", message)
+        self.worker.queue.add_after(key, REFUSED_S)
+
+    def _end(self, key: str) -> None:
+        """No pod lives: the gang may have completed, or its owner may want none for now. Else it waits for pods."""
+        group = self._groups.get(key)
+        self._fits.pop(key, None)
+        if group is None or group.metadata.deletion_timestamp or job_of(group.metadata):
+            return
+        owner = self._owner(group.metadata)
+        if owner is None:
+            return  # gone, and the group goes with it
+        if is_over(owner):
+            if group.status.phase != "Completed":
+                patch = {"metadata": {"uid": group.metadata.uid}, "status": {"phase": "Completed"}}
+                self._client.merge_patch(POD_GROUPS, group.metadata.name, patch, group.metadata.namespace)
+        elif wants_none(owner):
+            delete(self._client, POD_GROUPS, group.metadata)
+        elif isinstance(owner, IndexedJob):
+            self.worker.queue.add_after(key, END_S)
+
+    def _owner(self, meta: ObjectMeta) -> Object | None:
+        """The controller of an object, with what its own controller says; None where it is gone or says nothing."""
+        ref = meta.controller
+        resource = OWNERS.get((ref.api_version, ref.kind)) if ref else None
+        if ref is None or resource is None:
+            return None
+        try:
+            owner: Object = self._client.get(resource, ref.name, meta.namespace)
+        except NotFound:
+            return None
+        if owner.metadata.uid != ref.uid:
+            return None
+        return inherited(owner, self._owner(owner.metadata))
+
+    def _serve(self, job: IndexedJob) -> None:
+        manifest: dict[str, Any] = rendezvous_service(job)
+        try:
+            self._client.create(SERVICES, manifest)
+        except AlreadyExists:
+            found = self._client.get(SERVICES, job.metadata.name, job.metadata.namespace)
+            owner = found.metadata.controller
+            if owner is None or owner.uid != job.metadata.uid:
+                self._complain(job, f"Service {job.metadata.name} exists already and is not this Job's")
+        except Invalid as error:
+            self._complain(job, f"Service {job.metadata.name} is refused: {error}")
+
+    def _complain(self, job: IndexedJob, why: str) -> None:
+        message = f"{why}; the pods cannot find each other by name. Give the Job another name"
+        self._recorder.event(job, "Warning", "ServiceError", message)
+
+    def _join(self, pod: Pod, group: str) -> None:
+        patch = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: group}}}
+        with suppress(NotFound):
+            self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)

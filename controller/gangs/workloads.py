@@ -1,0 +1,211 @@
+"""The gang of pods that are not a Volcano Job's: of a batch Job, StatefulSet, ReplicaSet, DaemonSet, or bare. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import field, structs, to_builtins
+
+from controller.job.rules.events import job_of
+from controller.job.rules.status import difference
+from muster.api import names
+from muster.api.base import Resource, Wire
+from muster.api.core import INDEXED_JOBS, IndexedJob, Pod
+from muster.api.gang import gang_of, group_name_for_owner
+from muster.api.meta import Object, ObjectMeta, OwnerReference
+from muster.api.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
+from muster.resources.usage import pod_usage, quota
+
+
+class Replicas(Wire):
+    """How many pods an owner wants."""
+
+    replicas: int | None = None
+
+
+class Owner(Object):
+    """A ReplicaSet, StatefulSet or DaemonSet."""
+
+    spec: Replicas = field(default_factory=Replicas)
+
+
+OWNERS: Mapping[tuple[str, str], Resource[Any]] = {
+    ("batch/v1", "Job"): INDEXED_JOBS,
+    ("apps/v1", "ReplicaSet"): Resource("apps", "v1", "replicasets", "ReplicaSet", Owner),
+    ("apps/v1", "StatefulSet"): Resource("apps", "v1", "statefulsets", "StatefulSet", Owner),
+    ("apps/v1", "DaemonSet"): Resource("apps", "v1", "daemonsets", "DaemonSet", Owner),
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"): Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", Object),
+}
+"""Owners whose labels and annotations say something about the gang; of others the pods' own must do.
+
+A JobSet owns Jobs, which own the pods: each of its Jobs is a gang, and says what the JobSet says.
+"""
+
+JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
+_GROUP_ANNOTATIONS = (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
+_POD_KEYS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
+_DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
+_OWNER_PREFIX = "volcano.sh/"
+_TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
+_TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
+_OURS = ("minMember", "queue", "priorityClassName", "minResources", "networkTopology")
+
+
+def group_to_make(pod: Pod) -> str | None:
+    """The name of the PodGroup that we have to see to for this pod; None if it is none of ours."""
+    meta = pod.metadata
+    if pod.spec.scheduler_name not in names.SCHEDULERS or pod.finished or meta.deletion_timestamp or job_of(meta):
+        return None
+    name = group_name(meta)
+    return name if gang_of(meta) in {None, name} else None
+
+
+def group_name(meta: ObjectMeta) -> str:
+    """The name of the PodGroup of a pod that names none itself: all pods of one owner share it."""
+    return group_name_for_owner(meta.controller.uid if meta.controller else meta.uid)
+
+
+def inherited(owner: Object, above: Object | None) -> Object:
+    """The owner with the labels and annotations of its own owner, where it says nothing else itself."""
+    if above is None:
+        return owner
+    metadata = structs.replace(
+        owner.metadata,
+        labels={**above.metadata.labels, **owner.metadata.labels},
+        annotations={**above.metadata.annotations, **owner.metadata.annotations},
+    )
+    return structs.replace(owner, metadata=metadata)
+
+
+def wants_none(owner: Object) -> bool:
+    """Whether the owner is scaled to zero or suspended: its gang is over until it wants pods again."""
+    if isinstance(owner, IndexedJob):
+        return owner.spec.suspend or owner.spec.parallelism == 0
+    return isinstance(owner, Owner) and owner.spec.replicas == 0
+
+
+def is_over(owner: Object) -> bool:
+    """Whether a batch Job has ended, one way or the other."""
+    conditions = owner.status.get("conditions", []) if isinstance(owner, IndexedJob) else []
+    return any(each.get("type") in {"Complete", "Failed"} and each.get("status") == "True" for each in conditions)
+
+
+def pod_group(pod: Pod, owner: Object | None) -> PodGroup:
+    """The PodGroup of this pod and its siblings; `owner` is their controller, where we can read it.
+
+    Where nobody names a queue it is the default one: admission takes the group to that of its namespace.
+    """
+    members = min_member(pod, owner)
+    annotations = _picked(owner.metadata.annotations, _OWNER_PREFIX) if owner else {}
+    for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
+        annotations |= {key: source.annotations[key] for key in _GROUP_ANNOTATIONS if key in source.annotations}
+    annotations |= {key: pod.metadata.annotations[key] for key in _POD_KEYS if key in pod.metadata.annotations}
+    disruption = [key for key in _DISRUPTION if key in pod.metadata.annotations][:1]
+    annotations |= {key: pod.metadata.annotations[key] for key in disruption}
+    return PodGroup(
+        api_version=POD_GROUPS.api_version,
+        kind=POD_GROUPS.kind,
+        metadata=ObjectMeta(
+            name=group_name(pod.metadata),
+            namespace=pod.metadata.namespace,
+            labels={key: pod.metadata.labels[key] for key in _POD_KEYS[:2] if key in pod.metadata.labels},
+            annotations=annotations,
+            owner_references=[pod.metadata.controller or _itself(pod)],
+        ),
+        spec=PodGroupSpec(
+            min_member=members,
+            queue=queue_of(pod, owner) or names.DEFAULT_QUEUE,
+            priority_class_name=pod.spec.priority_class_name,
+            min_resources=dict(quota(pod_usage(pod.spec).times(members))),
+            network_topology=_topology(pod.metadata.annotations),
+        ),
+        status=PodGroupStatus(phase="Pending"),
+    )
+
+
+def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
+    """The group, with the queue that the existing one is in: a gang that runs does not move unless somebody says so."""
+    return structs.replace(wanted, spec=structs.replace(wanted.spec, queue=existing.spec.queue))
+
+
+def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
+    """The merge patch that a change of the workload makes necessary; empty if there is none."""
+    patch: dict[str, Any] = {}
+    spec = difference(_compared(existing), _compared(wanted))
+    if spec:
+        patch["spec"] = spec
+    for name in ("labels", "annotations"):
+        old, new = getattr(existing.metadata, name), getattr(wanted.metadata, name)
+        changed = {key: value for key, value in new.items() if old.get(key) != value}
+        if changed:
+            patch.setdefault("metadata", {})[name] = changed
+    return patch
+
+
+def _compared(group: PodGroup) -> dict[str, Any]:
+    """What we say of a gang; the rest, of parts of it, others may have written."""
+    spec = to_builtins(group.spec)
+    return {name: spec[name] for name in _OURS if name in spec}
+
+
+def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
+    """The topology that a pod's annotations ask for; a mode that nobody knows is a hard one."""
+    mode, tier = annotations.get(_TOPOLOGY_MODE), annotations.get(_TOPOLOGY_TIER, "")
+    if mode is None and not tier:
+        return None
+    highest = int(tier) if tier.isascii() and tier.isdigit() else None
+    return NetworkTopology(mode="soft" if (mode or "").lower() == "soft" else "hard", highest_tier_allowed=highest)
+
+
+def queue_of(pod: Pod, owner: Object | None) -> str:
+    """The queue that pod or owner name; "" if neither does."""
+    for meta in (pod.metadata, owner.metadata) if owner else (pod.metadata,):
+        queue = meta.labels.get(names.QUEUE) or meta.annotations.get(names.VOLCANO_QUEUE)
+        if queue:
+            return queue
+    return ""
+
+
+def min_member(pod: Pod, owner: Object | None) -> int:
+    """How many pods must start together: as annotated, else all of a batch Job that has a framework, else 1.
+
+    Never more than a batch Job has at a time: it may have been scaled down since, or say what its JobSet says.
+    """
+    most = _at_a_time(owner) if isinstance(owner, IndexedJob) else None
+    for meta in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
+        for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER):
+            text = meta.annotations.get(key, "")
+            if text.isascii() and text.isdigit() and int(text) > 0:
+                return min(int(text), most or int(text))
+    return most if most and owner and shaped(pod, owner) else 1
+
+
+def _at_a_time(job: IndexedJob) -> int:
+    parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
+    return max(1, min(parallelism, job.spec.completions or parallelism))
+
+
+def shaped(pod: Pod, owner: Object) -> bool:
+    """Whether the webhook shapes these pods for a framework."""
+    return names.FRAMEWORK in owner.metadata.labels or names.FRAMEWORK in pod.metadata.labels
+
+
+def rendezvous_service(job: IndexedJob) -> dict[str, Any]:
+    """The headless Service that gives the pods of a batch Job the names under which they meet."""
+    meta = job.metadata
+    owner = OwnerReference(api_version="batch/v1", kind="Job", name=meta.name, uid=meta.uid, controller=True)
+    return {
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "ownerReferences": [to_builtins(owner)]},
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {JOB_NAME_LABEL: meta.name},
+        },
+    }
+
+
+def _itself(pod: Pod) -> OwnerReference:
+    return OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+
+
+def _picked(annotations: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {key: value for key, value in annotations.items() if key.startswith(prefix)}

@@ -1,0 +1,157 @@
+"""The PodGroup of a Job: its gang, computed from the Job's spec. Pure."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from msgspec import structs, to_builtins
+
+from controller.job.rules.events import PARTITION_ID
+from controller.job.rules.machine import task_minimum, total_replicas
+from controller.job.rules.status import difference
+from muster.api import names
+from muster.api.batch import JOBS, Job, PartitionPolicy, TaskSpec
+from muster.api.meta import LabelSelector, ObjectMeta, OwnerReference
+from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
+from muster.resources.usage import NOTHING, quota, template_usage
+
+_OF_THE_MANIFEST = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES})
+"""Annotations that are about the Job's manifest; the others are its PodGroup's, too."""
+_UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
+
+
+def group_name(job: Job) -> str:
+    """The name of the Job's PodGroup."""
+    return f"{job.metadata.name}-{job.metadata.uid}"
+
+
+def group_key(job: Job) -> str:
+    """Namespace and name of the Job's PodGroup."""
+    return f"{job.metadata.namespace}/{group_name(job)}"
+
+
+def owner_of(job: Job) -> OwnerReference:
+    """The owner reference of everything that belongs to the Job."""
+    return OwnerReference(
+        api_version=JOBS.api_version,
+        kind=JOBS.kind,
+        name=job.metadata.name,
+        uid=job.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+
+
+def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = ()) -> PodGroup:
+    """The PodGroup as it is created; `priorities` are the values of the PriorityClasses.
+
+    `later` are the tasks that wait for others: the gang's minimum leaves them out until they have started.
+    """
+    annotations = {key: value for key, value in job.metadata.annotations.items() if key not in _OF_THE_MANIFEST}
+    if later:
+        annotations[names.LATER_TASKS] = ",".join(sorted(later))
+        job = _without(job, later)
+    return PodGroup(
+        api_version=POD_GROUPS.api_version,
+        kind=POD_GROUPS.kind,
+        metadata=ObjectMeta(
+            name=group_name(job),
+            namespace=job.metadata.namespace,
+            labels=job.metadata.labels,
+            annotations=annotations,
+            owner_references=[owner_of(job)],
+        ),
+        spec=PodGroupSpec(
+            min_member=job.spec.min_available,
+            min_task_member={task.name: _task_minimum(task) for task in job.spec.tasks},
+            queue=job.spec.queue or names.DEFAULT_QUEUE,
+            priority_class_name=job.spec.priority_class_name,
+            min_resources=dict(min_resources(job, priorities)),
+            network_topology=job.spec.network_topology,
+            sub_group_policy=[
+                _sub_group(task, task.partition_policy) for task in job.spec.tasks if task.partition_policy
+            ],
+        ),
+        status=PodGroupStatus(phase="Pending"),
+    )
+
+
+def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
+    """The merge patch of `spec` that a change of the Job makes necessary; empty if there is none.
+
+    Queue, labels, annotations and topology are settled when the group is created.
+    """
+    patch: dict[str, Any] = difference(_updated(existing), _updated(wanted))
+    before, after = (group.metadata.annotations.get(names.LATER_TASKS) for group in (existing, wanted))
+    result: dict[str, Any] = {"spec": patch} if patch else {}
+    return result if before == after else {**result, "metadata": {"annotations": {names.LATER_TASKS: after}}}
+
+
+def _without(job: Job, later: Collection[str]) -> Job:
+    """The Job as if these tasks did not exist: its minimum loses theirs, if it covers the minimums of all tasks."""
+    spec = job.spec
+    tasks = [task for task in spec.tasks if task.name not in later]
+    least = spec.min_available
+    if least >= sum(task_minimum(task) for task in spec.tasks):
+        least -= sum(task_minimum(task) for task in spec.tasks if task.name in later)
+    least = min(least, sum(task.replicas for task in tasks))
+    return structs.replace(job, spec=structs.replace(spec, tasks=tasks, min_available=least))
+
+
+def _updated(group: PodGroup) -> dict[str, Any]:
+    spec: dict[str, Any] = to_builtins(group.spec)
+    # A minimum of 0 is left out by the wire type, and must still be written over another one.
+    return {"minMember": 0, **{name: value for name, value in spec.items() if name in _UPDATED}}
+
+
+def _task_minimum(task: TaskSpec) -> int:
+    partitions = task.partition_policy
+    if task.min_available is None and partitions and partitions.min_partitions and partitions.partition_size:
+        return partitions.min_partitions * partitions.partition_size
+    return task_minimum(task)
+
+
+def _sub_group(task: TaskSpec, partitions: PartitionPolicy) -> SubGroupPolicy:
+    return SubGroupPolicy(
+        name=task.name,
+        sub_group_size=partitions.partition_size or None,
+        min_sub_groups=partitions.min_partitions,
+        label_selector=LabelSelector(match_labels={names.TASK_SPEC: task.name}),
+        match_label_keys=[PARTITION_ID],
+        network_topology=partitions.network_topology,
+    )
+
+
+def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
+    """What the smallest gang uses of a quota."""
+    usage = NOTHING
+    for task, pods in _smallest_gang(job, priorities):
+        if pods:
+            usage += template_usage(task.template).times(pods)
+    return quota(usage)
+
+
+def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSpec, int]]:
+    """How many pods of each task the minimum has: of the most important tasks first.
+
+    If the Job asks for less than its tasks do together, whole tasks are taken in that order; else each task gets its
+    minimum and the rest is filled up in that order.
+    """
+    tasks = sorted(job.spec.tasks, key=lambda task: -priorities.get(_priority_class(task), 0))
+    minimums = [task_minimum(task) for task in tasks]
+    left = min(job.spec.min_available, total_replicas(job.spec))
+    if job.spec.min_available < sum(minimums):
+        minimums = [0] * len(tasks)
+    counts = []
+    for minimum in minimums:
+        counts.append(min(minimum, left))
+        left -= counts[-1]
+    for index, task in enumerate(tasks):
+        more = min(task.replicas - counts[index], left)
+        counts[index] += more
+        left -= more
+    return list(zip(tasks, counts, strict=True))
+
+
+def _priority_class(task: TaskSpec) -> str:
+    name: str = (task.template.get("spec") or {}).get("priorityClassName", "")
+    return name

@@ -1,0 +1,112 @@
+"""The pod of a seat: the task's template with all that makes it a member of its gang. Pure.
+
+A pod is *born pinned* to its node if the gang's placement has one for it, else *born gated*: visible, but not yet
+schedulable.
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from msgspec import to_builtins
+
+from controller.job.rules.events import PARTITION_ID
+from controller.job.rules.podgroup import group_name, owner_of
+from controller.job.rules.sync import Seat
+from muster.api import names
+from muster.api.batch import Job
+from muster.api.gang import pinned_affinity
+from muster.api.placement import Placement, pin_of
+
+Manifest = dict[str, Any]
+
+_COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
+_COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
+_DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
+_NUMA_POLICY = "volcano.sh/numa-topology-policy"
+
+
+def pod(job: Job, seat: Seat) -> Manifest:
+    """The pod before plugins shape it and before it is pinned or gated."""
+    template = deepcopy(seat.task.template)
+    metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
+    spec["schedulerName"] = spec.get("schedulerName") or job.spec.scheduler_name or names.VOLCANO_SCHEDULER
+    if job.spec.priority_class_name and not spec.get("priorityClassName"):
+        spec["priorityClassName"] = job.spec.priority_class_name
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": seat.name,
+            "namespace": job.metadata.namespace,
+            "labels": {**(metadata.get("labels") or {}), **_labels(job, seat)},
+            "annotations": {**(metadata.get("annotations") or {}), **_annotations(job, seat)},
+            "ownerReferences": [to_builtins(owner_of(job))],
+            **({"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}),
+        },
+        "spec": spec,
+    }
+
+
+def _labels(job: Job, seat: Seat) -> dict[str, str]:
+    labels = {
+        names.TASK_INDEX: str(seat.index),
+        names.TASK_SPEC: seat.task.name,
+        names.JOB_NAME: job.metadata.name,
+        names.JOB_NAMESPACE: job.metadata.namespace,
+        names.QUEUE_NAME: job.spec.queue or names.DEFAULT_QUEUE,
+    }
+    partitions = seat.task.partition_policy
+    if partitions and partitions.partition_size:
+        labels[PARTITION_ID] = str(seat.index // partitions.partition_size)
+    return labels | _copied(job.metadata.labels, _COPIED_LABELS)
+
+
+def _annotations(job: Job, seat: Seat) -> dict[str, str]:
+    annotations = {
+        names.TASK_INDEX: str(seat.index),
+        names.TASK_SPEC: seat.task.name,
+        names.JOB_NAME: job.metadata.name,
+        names.QUEUE_NAME: job.spec.queue or names.DEFAULT_QUEUE,
+        names.JOB_VERSION: str(job.status.version),
+        names.TEMPLATE_UID: f"{job.metadata.name}-{seat.task.name}",
+        names.JOB_RETRY_COUNT: str(job.status.retry_count),
+        names.GROUP_NAME: group_name(job),
+    }
+    if seat.task.topology_policy:
+        annotations[_NUMA_POLICY] = seat.task.topology_policy
+    own = (seat.task.template.get("metadata") or {}).get("annotations") or {}
+    theirs = job.metadata.annotations
+    budgets = [] if any(key in own for key in _DISRUPTION) else [*_copied(theirs, _DISRUPTION).items()]
+    return annotations | _copied(theirs, _COPIED_ANNOTATIONS) | dict(budgets[:1])
+
+
+def _copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
+    return {key: source[key] for key in keys if key in source}
+
+
+def usable(placement: Placement | None, pod_group_uid: str) -> bool:
+    """Whether pods may be born pinned by this placement: it is for this very gang, and still being carried out."""
+    return (
+        placement is not None
+        and placement.spec.pod_group_uid == pod_group_uid
+        and placement.status.phase in {"Planned", "Binding"}
+    )
+
+
+def seated(manifest: Manifest, seat: Seat, placement: Placement | None) -> Manifest:
+    """The pod, pinned to the node that the (usable) placement has for it, or gated; changed in place.
+
+    Gates of Muster's in the template have no say: they come and go with the placement.
+    """
+    spec = manifest["spec"]
+    gates = [gate for gate in spec.pop("schedulingGates", None) or [] if gate.get("name") not in names.GATES]
+    node = pin_of(placement, seat.task.name, seat.index) if placement else None
+    if placement is None or node is None:
+        spec["schedulingGates"] = [*gates, {"name": names.GATE}]
+        return manifest
+    if gates:
+        spec["schedulingGates"] = gates
+    spec["affinity"] = pinned_affinity(spec.get("affinity"), node)
+    manifest["metadata"]["annotations"] |= {names.NODE: node, names.EPOCH: str(placement.spec.epoch)}
+    return manifest

@@ -1,0 +1,103 @@
+"""The difference between the pods that a Job wants and those that it has."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controller.job.rules.counts import task_of
+from controller.job.rules.events import version_of
+from controller.job.rules.machine import task_minimum
+from muster.api import names
+from muster.api.batch import Job, JobSpec, TaskSpec
+from muster.api.core import Pod
+from muster.api.gang import later_tasks
+from muster.api.scheduling import PodGroup
+from muster.runtime.job_hosts import pod_name
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One pod that the Job wants."""
+
+    task: TaskSpec
+    index: int
+    name: str
+
+
+class Decision(NamedTuple):
+    """What to create and what to delete."""
+
+    create: list[Seat]
+    delete: list[Pod]
+
+
+def seats(job: Job) -> list[Seat]:
+    """Every pod that the Job wants, task by task, in rank order."""
+    name = job.metadata.name
+    return [
+        Seat(task, index, pod_name(name, task.name, index)) for task in job.spec.tasks for index in range(task.replicas)
+    ]
+
+
+def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
+    """What to create (only if the gang may start) and what to delete.
+
+    Pods beyond the wanted ones go, and so do those that a kill has marked but not deleted yet, or that were created for
+    an earlier version of the Job by somebody who did not know better. A name whose old pod is still terminating stays
+    taken until that pod is gone.
+    """
+    wanted = {seat.name: seat for seat in seats(job)}
+    delete = [
+        pod
+        for pod in pods
+        if not pod.metadata.deletion_timestamp
+        and (
+            pod.metadata.name not in wanted
+            or names.OUT_OF_SYNC in pod.metadata.annotations
+            or (version_of(pod) < job.status.version and not pod.finished)
+        )
+    ]
+    for pod in pods:
+        wanted.pop(pod.metadata.name, None)
+    if not may_create or not wanted:
+        return Decision([], delete)
+    ready = {task.name: dependencies_ready(job.spec, task, pods) for task in job.spec.tasks}
+    return Decision([seat for seat in wanted.values() if ready[seat.task.name]], delete)
+
+
+def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bool:
+    """Whether the tasks that this one depends on have got as many ready pods as they need."""
+    if not task.depends_on or not task.depends_on.name:
+        return True
+    by_name = {other.name: other for other in spec.tasks}
+    present = [pod for pod in pods if not pod.metadata.deletion_timestamp]
+    answers = [
+        name in by_name and sum(_ready(pod) for pod in present if task_of(pod) == name) >= task_minimum(by_name[name])
+        for name in task.depends_on.name
+    ]
+    return any(answers) if task.depends_on.iteration == "any" else all(answers)
+
+
+def not_counted_yet(job: Job, pods: Sequence[Pod], group: PodGroup | None) -> frozenset[str]:
+    """The tasks that the gang leaves out for now, as they wait for others; `group` is its PodGroup if there is one.
+
+    A task is counted once it has started, and stays so for the rest of the gang's life: while it only waits for a
+    place, the pods that run lack nothing.
+    """
+    waiting = {task.name: task for task in job.spec.tasks if task.depends_on and task.depends_on.name}
+    if group is None:
+        candidates = {name for name, task in waiting.items() if not dependencies_ready(job.spec, task, pods)}
+    else:
+        candidates = {name for name in later_tasks(group.metadata) if name in waiting}
+    return frozenset(name for name in candidates if not _started(waiting[name], pods))
+
+
+def _started(task: TaskSpec, pods: Iterable[Pod]) -> bool:
+    own = [pod for pod in pods if task_of(pod) == task.name and not pod.metadata.deletion_timestamp]
+    return sum(bool(pod.spec.node_name) or pod.finished for pod in own) >= max(1, task_minimum(task))
+
+
+def _ready(pod: Pod) -> bool:
+    if pod.status.phase == "Succeeded":
+        return True
+    return pod.status.phase == "Running" and all(status.ready for status in pod.status.container_statuses)

@@ -1,0 +1,224 @@
+"""Queues: `root` and `default` always exist; every queue has a parent, a state, and counts what is in it."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from controller.deletion import delete
+from controller.job.rules.status import difference
+from controller.queues.rules import CLOSED_BY_PARENT, Load, Wanted, asked, at_rest, by_parent, counted, status_of
+from controller.queues.usage import Usage
+from controller.worker import Retry, Worker
+from muster.api import names
+from muster.api.bus import COMMANDS, Command
+from muster.api.core import Pod
+from muster.api.scheduling import QUEUES, PodGroup, Queue
+from muster.kube.client import Client
+from muster.kube.errors import AlreadyExists, NotFound
+from muster.kube.events import Recorder
+from muster.kube.store import Store
+from muster.resources.vector import Vector, add
+
+STANDING: Mapping[str, Mapping[str, Any]] = {
+    names.ROOT_QUEUE: {"weight": 1, "reclaimable": False},
+    names.DEFAULT_QUEUE: {"weight": 1, "reclaimable": True, "parent": names.ROOT_QUEUE},
+}
+"""spec of the queues that always exist, parents first."""
+
+QUEUE_INDEX = "queue"
+"""Index of the PodGroup store: the queue's name."""
+PARENT_INDEX = "parent"
+"""Index of the queue store: the parent's name."""
+
+COUNT_EVERY_S = 0.5
+_HIGHEST = 64  # levels: more only where somebody has made a circle
+
+
+def queue_names(group: PodGroup) -> list[str]:
+    """The index function of PodGroups."""
+    return [group.spec.queue or names.DEFAULT_QUEUE]
+
+
+def parent_names(queue: Queue) -> list[str]:
+    """The index function of queues."""
+    return [] if queue.metadata.name == names.ROOT_QUEUE else [queue.spec.parent or names.ROOT_QUEUE]
+
+
+def _only_counted(old: Queue | None, new: Queue | None) -> bool:
+    """Whether nothing has changed but counters, most likely by our own hand: no reason to count at once again."""
+    if old is None or new is None:
+        return False
+    before, after = old.metadata, new.metadata
+    kept = (before.uid, before.annotations, before.deletion_timestamp) == (
+        after.uid,
+        after.annotations,
+        after.deletion_timestamp,
+    )
+    return kept and old.spec == new.spec and old.status.state == new.status.state
+
+
+class Queues:
+    """A worker over the names of queues. The stores need the indexes of this module."""
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: Recorder,
+        queues: Store[Queue],
+        groups: Store[PodGroup],
+        pods: Store[Pod],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._queues = queues
+        self._groups = groups
+        self._pods = pods
+        self._usage = Usage(groups.get)
+        self._lock = threading.Lock()
+        self._commands: dict[str, dict[str, Command]] = {}
+        self.worker = Worker("queue", self.process, queue="queue", clock=clock)
+
+    def queue_seen(self, old: Queue | None, new: Queue | None) -> None:
+        """A queue has changed: it is looked after, and so are those above and below it."""
+        for queue in (old, new):
+            if queue:
+                self.worker.queue.add_after(queue.metadata.name, COUNT_EVERY_S if _only_counted(old, new) else 0.0)
+        if (old and old.status.state) != (new and new.status.state):
+            name = (new or old or Queue()).metadata.name
+            for child in self._queues.by_index(PARENT_INDEX, name):
+                self.worker.queue.add(child.metadata.name)
+        if old and new and old.spec.parent != new.spec.parent:
+            self._count_again(old.spec.parent)
+            self._count_again(new.spec.parent)
+
+    def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        """A PodGroup has changed."""
+        if old and new and (old.status.phase, old.spec.queue) == (new.status.phase, new.spec.queue):
+            return
+        for group in (old, new):
+            if group:
+                self.worker.queue.add_after(queue_names(group)[0], COUNT_EVERY_S)
+
+    def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
+        """A pod has changed."""
+        pod = new or old
+        queue = self._usage.pod_seen(pod, gone=new is None) if pod else None
+        if queue:
+            self._count_again(queue)
+
+    def command_seen(self, old: Command | None, new: Command | None) -> None:
+        """A Command has appeared."""
+        target = new.target if new and old is None else None
+        if new and target and target.kind == QUEUES.kind and target.api_version.startswith(f"{QUEUES.group}/"):
+            with self._lock:
+                self._commands.setdefault(target.name, {})[new.metadata.uid] = new
+            self.worker.queue.add(target.name)
+
+    def not_ready(self) -> str | None:
+        """Which of the queues that always exist cannot be used yet; None when all can."""
+        known = {name: self._queues.get(name) for name in STANDING}
+        missing = [name for name, queue in known.items() if queue is None or not queue.status.state]
+        return f"not open yet: {', '.join(missing)}" if missing else None
+
+    def replay(self) -> None:
+        """Looks after every queue, also those that should exist."""
+        # A pod that went while it was being told of must not count for ever.
+        self._usage.forget_others(lambda: {pod.metadata.uid for pod in self._pods.list()})
+        for name in (*STANDING, *self._queues.keys()):
+            self.worker.queue.add(name)
+
+    def process(self, name: str) -> None:
+        """One pass over one queue."""
+        queue = self._queues.get(name)
+        if queue is None:
+            self._without_queue(name)
+        elif not queue.metadata.deletion_timestamp:
+            with suppress(NotFound):
+                self._look_after(queue)
+
+    def _look_after(self, queue: Queue) -> None:
+        name = queue.metadata.name
+        if not queue.spec.parent and name != names.ROOT_QUEUE:
+            patch = {"metadata": {"resourceVersion": queue.metadata.resource_version}}
+            queue = self._client.merge_patch(QUEUES, name, patch | {"spec": {"parent": names.ROOT_QUEUE}})
+        parent = self._queues.get(queue.spec.parent) if name != names.ROOT_QUEUE else None
+        load = Load(counted(self._groups.by_index(QUEUE_INDEX, name)), self._allocated(name))
+        for command in self._waiting(name):
+            queue = self._obey(command, queue, parent, load)
+        self._write(queue, at_rest(queue, parent, busy=load.busy), load)
+
+    def _obey(self, command: Command, queue: Queue, parent: Queue | None, load: Load) -> Queue:
+        """Carries out a Command and deletes it; done twice it does no harm."""
+        uid, meta = command.target.uid if command.target else "", queue.metadata
+        wanted = asked(command.action, queue, parent, busy=load.busy)
+        if uid and uid != meta.uid:
+            if self._client.get(QUEUES, meta.name).metadata.uid == uid:
+                raise Retry(f"the queue that Command {command.metadata.name} is for is too new to be known here")
+            wanted = f"it is for an earlier queue of this name (UID {uid})"
+        if isinstance(wanted, Wanted):
+            queue = self._write(queue, wanted, load)
+            self._recorder.event(queue, "Normal", command.action, f"Command {command.metadata.name}: {wanted.state}")
+        else:
+            self._recorder.event(queue, "Warning", "CommandIssued", f"Command {command.metadata.name}: {wanted}")
+        self._done(command)
+        return queue
+
+    def _write(self, queue: Queue, wanted: Wanted, load: Load) -> Queue:
+        """Annotation and status, only where they differ; what opens again keeps its mark until it is open."""
+        if wanted.by_parent:
+            queue = self._mark(queue, mark=True)
+        patch = difference(queue.status, status_of(queue, wanted.state, load))
+        if patch:
+            body = {"metadata": {"resourceVersion": queue.metadata.resource_version}, "status": patch}
+            queue = self._client.merge_patch(QUEUES, queue.metadata.name, body, subresource="status")
+        return queue if wanted.by_parent else self._mark(queue, mark=False)
+
+    def _mark(self, queue: Queue, *, mark: bool) -> Queue:
+        if by_parent(queue) == mark:
+            return queue
+        annotations = {CLOSED_BY_PARENT: "true" if mark else None}
+        patch = {"metadata": {"resourceVersion": queue.metadata.resource_version, "annotations": annotations}}
+        return self._client.merge_patch(QUEUES, queue.metadata.name, patch)
+
+    def _allocated(self, name: str, depth: int = 0) -> Vector:
+        """What the pods of this queue and of those below it request."""
+        result = self._usage.of(name)
+        for child in self._queues.by_index(PARENT_INDEX, name) if depth < _HIGHEST else ():
+            result = add(result, self._allocated(child.metadata.name, depth + 1))
+        return result
+
+    def _count_again(self, name: str) -> None:
+        """The sums of this queue and of those above it have changed."""
+        for _ in range(_HIGHEST):
+            self.worker.queue.add_after(name or names.ROOT_QUEUE, COUNT_EVERY_S)
+            queue = self._queues.get(name)
+            if queue is None or name == names.ROOT_QUEUE:
+                return
+            name = queue.spec.parent or names.ROOT_QUEUE
+
+    def _without_queue(self, name: str) -> None:
+        if name in STANDING:
+            with suppress(AlreadyExists):
+                self._client.create(QUEUES, {"metadata": {"name": name}, "spec": STANDING[name]})
+        commands = self._waiting(name)
+        if commands:
+            with suppress(NotFound):
+                self._client.get(QUEUES, name)
+                raise Retry(f"queue {name} is too new to be known here")
+        for command in commands:
+            self._done(command)
+
+    def _waiting(self, name: str) -> list[Command]:
+        with self._lock:
+            commands = [*self._commands.get(name, {}).values()]
+        return sorted(commands, key=lambda command: command.metadata.creation_timestamp or "")
+
+    def _done(self, command: Command) -> None:
+        delete(self._client, COMMANDS, command.metadata)
+        with self._lock:
+            waiting = self._commands.get(command.target.name if command.target else "", {})
+            waiting.pop(command.metadata.uid, None)

@@ -1,0 +1,162 @@
+"""Carry placements through: release pods that wait for theirs, and end placements that are done or cannot be.
+
+This runs first in every cycle, whatever the configuration says, because nothing may stay half placed.
+"""
+
+from dataclasses import dataclass
+
+from extender.framework import decisions
+from extender.framework.session import Session
+from extender.state.gangs import GangView, PodRecord
+from muster.api.gang import Member
+from muster.api.meta import parse_time
+from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, nodes_of, runs_of
+
+ORPHAN_AGE_S = 10.0
+"""A pinned pod without any placement is deleted after this time, which is longer than a watch can lag."""
+AVOID_S = 60.0
+"""A node that refused a member is left out of the gang's placements for this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """`half_since` maps the UID of an incomplete gang to when that was first seen (seconds since the epoch)."""
+
+    half_since: dict[str, float]
+    recovery_s: float
+    name: str = "settle"
+
+    def execute(self, session: Session) -> None:
+        """Decide Release, Settle and Evict for gangs whose placement is being carried out, or failed."""
+        for gang in session.snapshot.gangs:
+            if gang.settled or not gang.incomplete:
+                self.half_since.pop(gang.uid, None)
+            if gang.settled:
+                continue
+            _drop_strays(session, gang)
+            if gang.active:
+                _follow(session, gang)
+            if gang.incomplete:
+                self._limit(session, gang)
+
+    def _limit(self, session: Session, gang: GangView) -> None:
+        """A gang that stays under its minimum goes back as a whole."""
+        since = self.half_since.setdefault(gang.uid, session.now)
+        if session.now < since + self.recovery_s:
+            return
+        reason = f"only {gang.taken} of the {gang.min_member} pods that start together got a node"
+        if gang.active:
+            session.decide(decisions.Settle(gang, "Abandoned", reason))
+        for pod in gang.pods:
+            if pod.node and not pod.terminating and pod.phase in {"", "Pending", "Running"}:
+                session.decide(decisions.Evict(gang, pod, reason, started=True))
+        self.half_since[gang.uid] = session.now  # evicted once per period, should an eviction be refused
+
+
+def _follow(session: Session, gang: GangView) -> None:
+    """One placement that is being carried out."""
+    placement = gang.placement
+    if placement is None:
+        return
+    missing = _missing(gang, placement)
+    if not missing:
+        session.decide(decisions.Settle(gang, "Bound", f"all {gang.taken} members are bound"))
+        return
+    trouble = _trouble(session, gang, placement, missing)
+    if trouble:
+        _give_up(session, gang, placement, trouble)
+        return
+    held = _held(session, gang, placement, missing)
+    for member, node in missing.items():
+        pod = _waiting(gang, member)
+        if pod and member.pod_set not in held and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
+            session.decide(decisions.Release(gang, pod, node, placement.spec.epoch))
+
+
+def _held(session: Session, gang: GangView, placement: Placement, missing: dict[Member, str]) -> set[str]:
+    """Pod sets that are held back until every member of the others has a node or stands at the barrier."""
+    held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
+    arrived = session.arrived.get(gang.uid, frozenset())
+    on_their_way = any(member.pod_set not in held and member not in arrived for member in missing)
+    return held if on_their_way else set()
+
+
+def _missing(gang: GangView, placement: Placement) -> dict[Member, str]:
+    """Seats of the placement that are not taken yet, with their nodes."""
+    taken = {pod_set.name: pod_set.taken for pod_set in gang.pod_sets}
+    return {
+        Member(pod_set.name, rank): node
+        for pod_set in placement.spec.pod_sets
+        for rank, node in enumerate(nodes_of(pod_set.runs))
+        if node and rank not in taken.get(pod_set.name, {})
+    }
+
+
+def _trouble(session: Session, gang: GangView, placement: Placement, missing: dict[Member, str]) -> str:
+    """Why the placement cannot be carried out; empty if it may still be."""
+    sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
+    for member, node in missing.items():
+        pod = _waiting(gang, member)
+        if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch:
+            if not pod.cls.neighbours:  # else it may only have come before those that it minds
+                session.avoided.setdefault(gang.key, set()).add(node)
+            return f"kube-scheduler refused {pod.name} on node {node}"
+        column = session.snapshot.table.index.get(node)
+        if column is None or column >= len(session.snapshot.nodes):
+            return f"node {node} is gone"
+        cls = sets[member.pod_set].class_of(member.index) if member.pod_set in sets else None
+        code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
+        if code:
+            return f"node {node}: {session.causes.words[code]}"
+    deadline = parse_time(placement.spec.deadline)
+    if deadline is not None and session.now > deadline:
+        return f"{len(missing)} members did not arrive before the deadline"
+    return ""
+
+
+def _give_up(session: Session, gang: GangView, placement: Placement, trouble: str) -> None:
+    """Keep what is bound if it is enough to run; else the placement is abandoned. Pins are frozen, so pods go."""
+    if gang.started:
+        kept = [
+            PodSetPlacement(name=pod_set.name, runs=_only(placement, pod_set.name, pod_set.taken))
+            for pod_set in gang.pod_sets
+            if pod_set.taken
+        ]
+        session.decide(decisions.Settle(gang, "Bound", trouble, kept))
+    else:
+        session.decide(decisions.Settle(gang, "Abandoned", trouble))
+    for pod in gang.pods:
+        if pod.waiting and pod.pin and not pod.gated:
+            session.decide(decisions.Evict(gang, pod, trouble, started=False))
+
+
+def _drop_strays(session: Session, gang: GangView) -> None:
+    """Delete pods that are pinned by a placement which is no longer carried out: they can never be bound."""
+    placement = gang.placement
+    for pod in gang.pods:
+        if not pod.waiting or pod.gated or pod.epoch is None or not pod.pin:
+            continue
+        if placement is None:
+            born = parse_time(pod.created)
+            stray = born is not None and session.now - born > ORPHAN_AGE_S
+        elif pod.epoch > placement.spec.epoch:
+            stray = False  # its placement has not been seen yet
+        else:
+            stray = not gang.active or pod.epoch < placement.spec.epoch or _seat_node(placement, pod) != pod.pin
+        if stray:
+            session.decide(decisions.Evict(gang, pod, "it is pinned by a placement that is over", started=False))
+
+
+def _seat_node(placement: Placement, pod: PodRecord) -> str | None:
+    return node_of(placement, pod.member.pod_set, pod.member.index) if pod.member else None
+
+
+def _waiting(gang: GangView, member: Member) -> PodRecord | None:
+    return next(
+        (pod_set.waiting.get(member.index) for pod_set in gang.pod_sets if pod_set.name == member.pod_set), None
+    )
+
+
+def _only(placement: Placement, pod_set: str, taken: dict[int, str]) -> list[NodeRun]:
+    size = max(taken) + 1
+    return runs_of([(node_of(placement, pod_set, rank) or "") if rank in taken else "" for rank in range(size)])

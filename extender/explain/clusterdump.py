@@ -1,0 +1,56 @@
+"""Everything the planner reads, at one moment, as plain objects."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from extender.state.feed import FEED
+from extender.state.state import State
+from muster.api.base import Resource
+from muster.api.core import PODS, Pod
+from muster.api.meta import Object
+from muster.api.scheduling import POD_GROUPS
+
+T = TypeVar("T")
+
+
+def kind_name(resource: Resource[Any]) -> str:
+    """The kind as kubectl calls it: `pods`, `jobs.batch.volcano.sh`."""
+    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
+
+@dataclass(slots=True)
+class Picture:
+    """Objects by kind."""
+
+    taken_at: float
+    """Seconds since the epoch; every age is counted from here."""
+    scheduler_config: str = ""
+    """The planner's configuration, as its file has it; empty means the defaults."""
+    objects: dict[str, list[Any]] = field(default_factory=dict)
+
+    def of(self, resource: Resource[T]) -> list[T]:
+        """The objects of one kind."""
+        return self.objects.setdefault(kind_name(resource), [])
+
+    def put(self, resource: Resource[T], items: Iterable[T]) -> None:
+        """Add objects of one kind."""
+        self.of(resource).extend(items)
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """One pod by name."""
+        return next(
+            (pod for pod in self.of(PODS) if pod.metadata.name == name and pod.metadata.namespace == namespace), None
+        )
+
+
+def state_of(picture: Picture) -> State:
+    """The planner's state, fed as the watches would feed it; gangs arrive in the order of their creation."""
+    state = State()
+    for fed in FEED:
+        items: list[Object] = picture.of(fed.resource)
+        if fed.resource is POD_GROUPS:
+            items = sorted(items, key=lambda item: item.metadata.creation_timestamp or "")
+        for item in items:
+            fed.tell(state, None, item)
+    return state

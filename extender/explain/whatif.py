@@ -1,0 +1,103 @@
+"""A picture brought to life: the planner's state and plugins, on which cycles can be run and changes tried."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from extender.actions import ACTIONS
+from extender.actions.allocate import wants_nodes
+from extender.actions.progress import Settle
+from extender.explain.clusterdump import Picture, state_of
+from extender.framework import config
+from extender.framework.hooks import Causes
+from extender.framework.registry import Action, Registry, run
+from extender.framework.session import Session
+from extender.framework.snapshot import take
+from extender.plugins import PLUGINS
+from extender.state.gangs import GangView, avoided_nodes
+from muster.api.core import PODS, Node, Pod
+from muster.api.gang import gang_of
+
+RECOVERY_S = 30.0
+
+
+class Scene:
+    """The cluster of a picture. Every cycle is new; what `tried_*` changes is undone when it ends."""
+
+    def __init__(self, picture: Picture) -> None:
+        self.picture = picture
+        self.now = picture.taken_at
+        self.state = state_of(picture)
+        self._config = config.parse(picture.scheduler_config)
+        self._registry = Registry(PLUGINS, ACTIONS)
+        _, self._plugins = config.build(self._config, self._registry)
+        self._causes = Causes()  # one for all cycles, as plugins keep codes from one to the next
+        self._pods_of: dict[str, list[Pod]] = {}
+        for pod in picture.of(PODS):
+            if gang := gang_of(pod.metadata):
+                self._pods_of.setdefault(f"{pod.metadata.namespace}/{gang}", []).append(pod)
+
+    def cycle(self) -> Session:
+        """What the planner would decide now."""
+        session = Session(take(self.state), now=self.now, causes=self._causes)
+        session.avoided = avoided_nodes(session.snapshot.gangs, self.now)
+        actions, _ = config.build(self._config, self._registry)
+        settle: Action = Settle({}, RECOVERY_S)
+        run(session, [settle, *actions], self._plugins)
+        return session
+
+    def waiting(self, session: Session) -> list[GangView]:
+        """Gangs that wait for nodes, in the order in which they are tried."""
+        return session.ordered_gangs([gang for gang in session.snapshot.gangs if waits(session, gang)])
+
+    def pods_of(self, key: str) -> list[Pod]:
+        """The pods of a gang."""
+        return self._pods_of.get(key, [])
+
+    @contextmanager
+    def tried_nodes(self, nodes: list[Node]) -> Iterator[None]:
+        """These nodes as they are given here; new names are added."""
+        before = {name: column for name, column in self.state.nodes.index.items() if name in _names(nodes)}
+        originals = {name: self.state.nodes.nodes[column] for name, column in before.items()}
+        for node in nodes:
+            self.state.on_node(originals.get(node.metadata.name), node)
+        try:
+            yield
+        finally:
+            for node in nodes:
+                self.state.on_node(node, originals.get(node.metadata.name))
+
+    @contextmanager
+    def tried_without(self, gangs: list[str], pods: list[Pod]) -> Iterator[None]:
+        """Without these gangs and these pods of no gang."""
+        groups = [self.state.groups[key] for key in gangs]
+        placements = [self.state.placements[key] for key in gangs if key in self.state.placements]
+        removed = [pod for key in gangs for pod in self.pods_of(key)] + pods
+        for group in groups:  # over, and not gone: a gang that comes back would be younger than it was
+            self.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))
+        for placement in placements:
+            over = replace(placement, status=replace(placement.status, phase="Abandoned"))
+            self.state.on_placement(placement, over)
+        for pod in removed:
+            self.state.on_pod(pod, None)
+        try:
+            yield
+        finally:
+            for pod in removed:
+                self.state.on_pod(None, pod)
+            for placement in placements:
+                self.state.on_placement(None, placement)
+            for group in groups:
+                self.state.on_pod_group(None, group)
+
+
+def waits(session: Session, gang: GangView) -> bool:
+    """Whether the gang has not started and holds nothing."""
+    if gang.started or gang.active or gang.group.status.phase == "Completed":
+        return False
+    return gang.group.status.phase in {"", "Pending"} or wants_nodes(session, gang)
+
+
+def _names(nodes: list[Node]) -> set[str]:
+    return {node.metadata.name for node in nodes}

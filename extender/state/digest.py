@@ -1,0 +1,141 @@
+"""Whether the state that events keep is the one that the objects alone would give.
+
+`picture` is what there is to compare, taken in a moment under the state's lock; `rebuilt` makes a state from the
+objects; `differences` names what is not alike, in words. Numbers of queries differ from state to state, so marks are
+compared by what their queries ask.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from extender.state.nodes import Amounts, Charge
+from extender.state.podcounts import Counts
+from extender.state.queries import Mark
+from extender.state.state import Objects, State
+from muster.api.core import Pod
+from muster.api.gang import Member
+
+K = TypeVar("K", bound=Hashable)
+MOST = 20
+"""Differences that are told; the first one is what matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The part of a state that decides, at one moment."""
+
+    columns: Mapping[str, int]
+    axis: Mapping[str, int]
+    allocatable: Amounts
+    used: Amounts
+    charges: Mapping[Hashable, Charge]
+    census: Mapping[Mark, Counts]
+    claim_users: Mapping[str, int]
+    queries: Mapping[Mark, bytes]
+    members: Mapping[str, Member | None]
+    """UID of a pod → its seat, which the planner gives to pods that do not say."""
+    assumed: Mapping[str, str]
+    taken: Mapping[str, int]
+    """Gang → pods of it that are bound or have succeeded."""
+
+
+def picture(state: State) -> Picture:
+    """Take it; the caller holds the state's lock."""
+    state.gangs()  # whatever changed is looked at first
+    table = state.nodes
+    return Picture(
+        dict(table.index),
+        dict(table.axis),
+        table.allocatable.copy(),
+        table.used.copy(),
+        table.charges(),
+        table.census.share(),
+        dict(table.claim_users),
+        {query.mark: query.key for query in state.classes.queries.alive()},
+        {uid: record.member for uid, record in state.pods.items()},
+        state.assumed(),
+        state.all_taken(),
+    )
+
+
+def rebuilt(objects: Objects, pods: Iterable[Pod], seen: Picture) -> State:
+    """A state from the objects that another one holds and from these pods, which it does not hold as they came."""
+    fresh = State()
+    for node in objects.nodes:
+        fresh.on_node(None, node)
+    fresh.classes.queries.namespaces.update(objects.namespaces)
+    for job in objects.jobs:
+        fresh.on_job(None, job)
+    for group in objects.groups:
+        fresh.on_pod_group(None, group)
+    for pod in pods:
+        fresh.on_pod(None, pod)
+        record = fresh.pods[pod.metadata.uid]
+        record.member = record.member or seen.members.get(record.uid)
+    for uid, bound_to in seen.assumed.items():
+        fresh.assume(uid, bound_to)
+    for placement in objects.placements:
+        fresh.on_placement(None, placement)
+    return fresh
+
+
+def differences(kept: Picture, fresh: Picture) -> list[str]:
+    """What the state has other than the objects say, at most `MOST` of them; empty if all is well."""
+    asked = frozenset(fresh.queries.values())  # a query that nobody asks any more may live a little longer
+    found = [
+        *_unlike("node", dict.fromkeys(kept.columns, ""), dict.fromkeys(fresh.columns, "")),
+        *_unlike("charge", _charges(kept), _charges(fresh)),
+        *_unlike("claim in use", dict(kept.claim_users), dict(fresh.claim_users)),
+        *_unlike("pods that are taken of gang", kept.taken, fresh.taken),
+        *_unlike("allocatable", _amounts(kept, kept.allocatable), _amounts(fresh, fresh.allocatable)),
+        *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),
+        *_unlike("pods counted", _counts(kept, asked), _counts(fresh, asked)),
+    ]
+    return found[:MOST]
+
+
+def _unlike(what: str, kept: Mapping[K, object], fresh: Mapping[K, object]) -> list[str]:
+    keys = [key for key in {**kept, **fresh} if kept.get(key) != fresh.get(key) or (key in kept) != (key in fresh)]
+    return [
+        f"{what} {key}: {kept.get(key, 'nothing')} is kept, {fresh.get(key, 'nothing')} is right" for key in keys[:MOST]
+    ]
+
+
+def _charges(seen: Picture) -> dict[Hashable, object]:
+    return {
+        holder: (charge.node, charge.leaving, sorted(charge.cls.requests.items()))
+        for holder, charge in seen.charges.items()
+    }
+
+
+def _amounts(seen: Picture, amounts: Amounts) -> dict[Hashable, object]:
+    names = {column: name for name, column in seen.columns.items()}
+    resources = {row: resource for resource, row in seen.axis.items()}
+    rows, columns = np.nonzero(amounts)
+    return {
+        (names.get(int(column), f"column {column}"), resources[int(row)]): int(amounts[row, column])
+        for row, column in zip(rows, columns, strict=True)
+    }
+
+
+def _counts(seen: Picture, asked: frozenset[bytes]) -> dict[Hashable, object]:
+    names = {column: name for name, column in seen.columns.items()}
+    return {
+        (said, names.get(int(column), f"column {column}")): int(counts[column])
+        for mark, counts in seen.census.items()
+        if (said := _said(mark, seen.queries, asked)) is not None
+        for column in np.flatnonzero(counts)
+    }
+
+
+def _said(mark: Mark, queries: Mapping[Mark, bytes], asked: frozenset[bytes]) -> Hashable:
+    """The mark without numbers; None if nobody asks its query any more."""
+    kind = mark[0]
+    if kind == "port":
+        return mark
+    query = mark[1] if kind == "apart" else mark
+    key = queries.get(query, b"") if isinstance(query, tuple) else b""
+    return None if key not in asked else (kind, key.hex(), mark[2] if kind == "apart" else "")

@@ -1,0 +1,39 @@
+"""What the planner reads: the kinds of objects, and which method of the state each is told to.
+
+The watched cluster (`extender.cluster`), `muster explain` and the files of `muster snapshot` all go by this table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from extender.state.state import State
+from muster.api.base import Resource
+from muster.api.batch import JOBS
+from muster.api.core import NAMESPACES, NODES, PODS, PRIORITY_CLASSES
+from muster.api.placement import PLACEMENTS
+from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """One kind. `tell(state, old, new)` hands over one object that changed; old is None for a new one."""
+
+    resource: Resource[Any]
+    tell: Callable[[State, Any, Any], bool | None]
+
+
+FEED = (
+    Fed(NODES, State.on_node),
+    Fed(NAMESPACES, State.on_namespace),
+    Fed(STORAGE_CLASSES, State.on_storage_class),
+    Fed(VOLUMES, State.on_volume),
+    Fed(CLAIMS, State.on_claim),
+    Fed(PRIORITY_CLASSES, State.on_priority_class),
+    Fed(QUEUES, State.on_queue),
+    Fed(JOBS, State.on_job),
+    Fed(POD_GROUPS, State.on_pod_group),
+    Fed(PLACEMENTS, State.on_placement),
+    Fed(PODS, State.on_pod),
+)

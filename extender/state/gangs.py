@@ -1,0 +1,226 @@
+"""Gangs as the planner sees them: pod sets, seats, and how far each seat is.
+
+A *seat* is (pod set, rank). It is taken by a pod that is bound or has succeeded, held by an active placement, or open.
+A view is made from the objects when any of them changed, and is not changed afterwards.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from extender.state.podclass import PodClass
+from muster.api.gang import Member
+from muster.api.meta import parse_time
+from muster.api.placement import Placement, nodes_of
+from muster.api.scheduling import PodGroup
+
+ACTIVE = frozenset({"Planned", "Binding"})
+
+
+def once_whole(placement: Placement | None) -> bool:
+    """Whether the placement says that its gang had what it needs."""
+    return placement is not None and (placement.status.started or placement.status.phase == "Bound")
+
+
+@dataclass(slots=True, eq=False)
+class PodRecord:
+    """What the planner keeps of a pod."""
+
+    uid: str
+    namespace: str
+    name: str
+    gang: str | None
+    """Key (`namespace/name`) of its PodGroup."""
+    member: Member | None
+    cls: PodClass
+    labels: dict[str, str]
+    """The pod's own; not a copy."""
+    node: str
+    """Where it is bound (or being bound by us); empty if it is not."""
+    phase: str
+    terminating: bool
+    gated: bool
+    other_gates: tuple[str, ...]
+    epoch: int | None
+    pin: str
+    refused: bool
+    """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable)."""
+    scheduler_name: str
+    created: str
+    resource_version: str
+
+    @property
+    def waiting(self) -> bool:
+        """It exists, wants to run, and has no node."""
+        return not self.node and not self.terminating and self.phase in {"", "Pending"}
+
+    @property
+    def taken(self) -> bool:
+        """Its seat counts for the gang: bound and alive, or done."""
+        return self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
+
+
+@dataclass(slots=True)
+class PodSetView:
+    """Pods of one shape inside a gang."""
+
+    name: str
+    cls: PodClass | None
+    """None while neither a pod nor a template says what the pods are."""
+    replicas: int
+    minimum: int
+    taken: dict[int, str] = field(default_factory=dict)
+    """Rank → node ("" for a pod that succeeded and is gone)."""
+    waiting: dict[int, PodRecord] = field(default_factory=dict)
+    template: bool = False
+    """Pods may be made from a template, so a seat needs no pod yet."""
+    unit: int = 1
+    """Size of its sub-groups: consecutive ranks that are placed together or not at all."""
+    mixed: bool = False
+    """Some waiting pods are of another class than the set, e.g. because each has a claim of its own."""
+
+    def class_of(self, rank: int) -> PodClass | None:
+        """What the pod with this rank is, or will be."""
+        pod = self.waiting.get(rank) if self.mixed else None
+        return pod.cls if pod else self.cls
+
+    def open_seats(self, *, begun: bool) -> list[int]:
+        """Ranks that can be given a node now, in order.
+
+        Once the gang has begun, only pods that exist count: its owner decides whether one comes again.
+        """
+        if self.template and not begun:
+            return [rank for rank in range(self.replicas) if rank not in self.taken]
+        return sorted(rank for rank in self.waiting if rank not in self.taken)
+
+    def units(self, ranks: list[int]) -> list[list[int]]:
+        """These ranks by sub-group, in order."""
+        return [list(group) for _, group in groupby(ranks, key=lambda rank: rank // self.unit)]
+
+
+@dataclass(slots=True)
+class GangView:
+    """One gang at one moment."""
+
+    key: str
+    group: PodGroup
+    priority: int
+    pod_sets: list[PodSetView]
+    pods: list[PodRecord]
+    placement: Placement | None
+    arrival: int
+    """Number in the order in which gangs were seen; decides between those created in the same second."""
+    _seats: dict[str, list[int]] | None = None
+    _settled: bool | None = None
+
+    @property
+    def uid(self) -> str:
+        """UID of the PodGroup."""
+        return self.group.metadata.uid
+
+    @property
+    def classes(self) -> list[PodClass | None]:
+        """The class of each pod set."""
+        return [pod_set.cls for pod_set in self.pod_sets]
+
+    @property
+    def queue(self) -> str:
+        """Name of the queue."""
+        return self.group.spec.queue or "default"
+
+    @property
+    def created(self) -> str:
+        """Creation time of the PodGroup, RFC 3339 (sorts as text)."""
+        return self.group.metadata.creation_timestamp or ""
+
+    @property
+    def min_member(self) -> int:
+        """How many members start together or not at all."""
+        return self.group.spec.min_member
+
+    @property
+    def active(self) -> bool:
+        """Whether a placement of this gang is being carried out."""
+        return self.placement is not None and self.placement.status.phase in ACTIVE
+
+    @property
+    def taken(self) -> int:
+        """Members that are bound or have succeeded."""
+        return sum(len(pod_set.taken) for pod_set in self.pod_sets)
+
+    @property
+    def started(self) -> bool:
+        """Whether the gang has (or once had) what it needs; from then on its members are placed as they come."""
+        if once_whole(self.placement):
+            return True
+        return self.taken > 0 and self.satisfied({pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets})
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether some members are bound, but never enough of them: the state that must not last."""
+        return self.taken > 0 and not self.started
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is to be carried out, waited for or cleared away, until one of its objects changes."""
+        if self._settled is None:
+            pinned = any(pod.waiting and pod.pin and not pod.gated for pod in self.pods)
+            self._settled = not self.active and not pinned and not self.incomplete
+        return self._settled
+
+    @property
+    def begun(self) -> bool:
+        """Whether any member ever had a node."""
+        return self.taken > 0 or self.started
+
+    def open_seats(self) -> dict[str, list[int]]:
+        """Per pod set the ranks that can be given a node now."""
+        if self._seats is None:
+            begun = self.begun
+            self._seats = {pod_set.name: pod_set.open_seats(begun=begun) for pod_set in self.pod_sets}
+        return self._seats
+
+    def satisfied(self, counts: Mapping[str, int]) -> bool:
+        """Whether so many members per pod set are enough.
+
+        Minimums per task count only if minMember covers their sum (Volcano's gang rule).
+        """
+        if sum(counts.values()) < self.min_member:
+            return False
+        minimums = {pod_set.name: pod_set.minimum for pod_set in self.pod_sets}
+        if self.min_member < sum(minimums.values()):
+            return True
+        return all(counts.get(name, 0) >= minimum for name, minimum in minimums.items())
+
+    def next_epoch(self) -> int:
+        """An epoch later than that of every placement and pin there has been."""
+        known = [pod.epoch or 0 for pod in self.pods]
+        return max([self.placement.spec.epoch if self.placement else 0, *known]) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A seat that a placement holds: the holder of a charge."""
+
+    gang_uid: str
+    pod_set: str
+    index: int
+
+
+def seats_of(placement: Placement) -> Iterable[tuple[Seat, str]]:
+    """Every seat of a placement with its node."""
+    for pod_set in placement.spec.pod_sets:
+        for index, node in enumerate(nodes_of(pod_set.runs)):
+            if node:
+                yield Seat(placement.spec.pod_group_uid, pod_set.name, index), node
+
+
+def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
+    """Gang key → nodes that refused a member of it lately, as its placement says; `now` is seconds since the epoch."""
+    result: dict[str, set[str]] = {}
+    for gang in gangs:
+        if gang.placement is not None and gang.placement.status.avoided:
+            nodes = {each.node for each in gang.placement.status.avoided if (parse_time(each.until) or 0.0) > now}
+            if nodes:
+                result[gang.key] = nodes
+    return result

@@ -1,0 +1,78 @@
+"""What the pods of Volcano Jobs will be, before they exist: one class per task, kept until the job changes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from extender.state.podclass import ClassTable, PodClass
+from muster.api import names
+from muster.api.batch import Job, TaskSpec
+from muster.api.core import Container, ContainerPort, PodSpec
+from muster.runtime.job_ports import plugin_ports
+from muster.runtime.job_volumes import claim_names
+
+
+@dataclass(slots=True)
+class Template:
+    """One task of a job."""
+
+    task: TaskSpec
+    namespace: str
+    labels: dict[str, str]
+    """Those of the template, and those that every pod of a job gets; not those that tell its pods apart."""
+    cls: PodClass
+
+
+class Templates:
+    """The tasks of every job that was asked for."""
+
+    def __init__(self, classes: ClassTable) -> None:
+        self._classes = classes
+        self._known: dict[str, list[Template]] = {}
+
+    def of(self, job: Job) -> list[Template]:
+        """The job's tasks."""
+        known = self._known.get(job.metadata.uid)
+        if known is None:
+            known = self._known[job.metadata.uid] = [self._template(job, task) for task in job.spec.tasks]
+        return known
+
+    def forget(self, uid: str) -> None:
+        """The job changed or is gone."""
+        self._known.pop(uid, None)
+
+    def match_again(self, meant: Callable[[str, dict[str, str]], bool]) -> list[str]:
+        """Look again at the demands that templates with such a namespace and labels meet; UIDs of jobs that changed."""
+        changed = []
+        for uid, templates in self._known.items():
+            for template in templates:
+                if meant(template.namespace, template.labels):
+                    cls = self._classes.matched_again(template.cls, template.namespace, template.labels)
+                    if cls is not template.cls:
+                        template.cls = cls
+                        changed.append(uid)
+        return changed
+
+    def _template(self, job: Job, task: TaskSpec) -> Template:
+        spec = _as_made(msgspec.convert(task.template.get("spec") or {}, PodSpec), job, task)
+        namespace = job.metadata.namespace
+        labels = {
+            **((task.template.get("metadata") or {}).get("labels") or {}),
+            names.TASK_SPEC: task.name,
+            names.JOB_NAME: job.metadata.name,
+            names.JOB_NAMESPACE: namespace,
+            names.QUEUE_NAME: job.spec.queue or names.DEFAULT_QUEUE,
+        }
+        return Template(task, namespace, labels, self._classes.of_spec(spec, namespace=namespace, labels=labels))
+
+
+def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:
+    """The pod as the controller will make it, as far as it matters where it runs: ports of the node, and claims."""
+    opened = plugin_ports(job, task.name) if spec.host_network else []
+    ports = [ContainerPort(container_port=port) for port in opened]
+    volumes = [{"persistentVolumeClaim": {"claimName": name}} for name in claim_names(job)]
+    if not ports and not volumes:
+        return spec
+    containers = [*spec.containers, Container(ports=ports)] if ports else spec.containers
+    return msgspec.structs.replace(spec, containers=containers, volumes=[*spec.volumes, *volumes])

@@ -1,0 +1,103 @@
+"""Where commands look: a cluster that runs, or a file of `muster snapshot`."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from extender.explain.clusterdump import Picture
+from extender.explain.snapshotfile import load
+from extender.state.feed import FEED
+from muster.api.base import Resource
+from muster.kube.client import Client
+from muster.kube.errors import NotFound
+from musterctl.options import existing
+from musterctl.plane import state
+
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def cluster_options(command: F) -> F:
+    """Adds --kubeconfig, --name and --scheduler-config."""
+    for option in (
+        click.option("--scheduler-config", type=_FILE, help="The planner's configuration, if it has one."),
+        click.option("--name", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`."),
+        click.option("--kubeconfig", type=_FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"),
+    ):
+        command = option(command)
+    return command
+
+
+snapshot_option = click.option("--snapshot", type=_FILE, help="A file of `muster snapshot` in place of a cluster.")
+namespace_option = click.option("-n", "--namespace", default="default", show_default=True)
+output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+def look(
+    *, kubeconfig: Path | None, name: str | None, scheduler_config: Path | None, snapshot: Path | None = None
+) -> Picture:
+    """The picture of what the options name."""
+    config = scheduler_config.read_text(encoding="utf-8") if scheduler_config else ""
+    if snapshot is None:
+        return take(client_of(kubeconfig, name), config)
+    try:
+        picture = load(snapshot.read_bytes())
+    except ValueError as error:
+        raise click.ClickException(f"{snapshot}: {error}") from error
+    picture.scheduler_config = config or picture.scheduler_config
+    return picture
+
+
+def take(client: Client, scheduler_config: str = "") -> Picture:
+    """Read the cluster: lists only."""
+    picture = Picture(time.time(), scheduler_config)
+    for fed in FEED:
+        with known(client, fed.resource):
+            picture.put(fed.resource, client.list(fed.resource))
+    return picture
+
+
+@contextmanager
+def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
+    """Says that a cluster does not know a kind; the NotFound of an object, or of a namespace, passes."""
+    try:
+        yield
+    except NotFound as error:
+        if (error.details or {}).get("name"):
+            raise
+        what = f"{resource.plural}.{resource.group}"
+        raise click.ClickException(
+            f"the cluster at {client.server} does not know {what}: is Muster installed there?"
+        ) from error
+
+
+def client_of(kubeconfig: Path | None, name: str | None) -> Client:
+    """The client for what the options name. What the API server warns of is shown, as by kubectl."""
+    return Client.load(kubeconfig_of(kubeconfig, name), on_warning=_Warnings())
+
+
+class _Warnings:
+    """Shows each warning once."""
+
+    def __init__(self) -> None:
+        self._shown: set[str] = set()
+
+    def __call__(self, text: str) -> None:
+        if text not in self._shown:
+            self._shown.add(text)
+            click.echo(f"Warning: {text}", err=True)
+
+
+def kubeconfig_of(kubeconfig: Path | None, name: str | None) -> Path | None:
+    """--kubeconfig, --name, KUBECONFIG, the default plane if there is one, the user's kubeconfig: the first that is."""
+    if kubeconfig is not None:
+        return kubeconfig
+    default_plane = state.load(state.folder_of(state.DEFAULT_NAME)) is not None
+    if name is None and default_plane and not os.environ.get("KUBECONFIG"):
+        name = state.DEFAULT_NAME
+    return existing(name).kubeconfig if name else None

@@ -1,0 +1,181 @@
+"""`muster demo`: a plane from nothing, three workloads, and a live table of what happens to them.
+
+It is a check as well: it ends with an error that names what did not happen.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from muster.api.base import Resource
+from muster.api.batch import JOBS
+from muster.api.core import INDEXED_JOBS, PODS
+from muster.kube.client import Client
+from musterctl.output.live_table import Board, Row
+from musterctl.plane.plane import Plane
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+FIRST, SECOND, INDEXED = "torch-first", "torch-second", "torchrun"
+NAMESPACE = "default"
+TIMEOUT_S = 120.0
+POLL_S = 0.2
+
+
+class Story:
+    """What must happen, ticked off as it is seen."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, str] = {}
+        self._wanted: dict[str, Callable[[dict[str, Row]], str]] = {
+            f"{FIRST} runs whole": lambda rows: _whole(rows, FIRST),
+            f"{SECOND} waits with no pod bound and says why": _second_waits,
+            f"{INDEXED} (two labels, plain kubectl) runs whole": lambda rows: _whole(rows, INDEXED),
+            f"{FIRST} completes": lambda rows: _phase(rows, FIRST, "Completed"),
+            f"{SECOND} starts whole once there is room": self._second_follows,
+            f"{SECOND} completes": lambda rows: _phase(rows, SECOND, "Completed"),
+        }
+        self.broken = ""
+
+    def watch(self, rows: dict[str, Row]) -> None:
+        """Look at one moment."""
+        for sentence, check in self._wanted.items():
+            if sentence not in self.seen and (proof := check(rows)):
+                self.seen[sentence] = proof
+        first, second = rows.get(FIRST), rows.get(SECOND)
+        if second and second.bound and first and first.active == first.minimum:
+            self.broken = f"{second.bound} pods of {SECOND} were bound while {FIRST} ran"
+
+    @property
+    def missing(self) -> list[str]:
+        """What has not happened yet."""
+        return [sentence for sentence in self._wanted if sentence not in self.seen]
+
+    def _second_follows(self, rows: dict[str, Row]) -> str:
+        return _whole(rows, SECOND) if f"{FIRST} runs whole" in self.seen else ""
+
+
+def _whole(rows: dict[str, Row], name: str) -> str:
+    row = rows.get(name)
+    return f"{row.bound} of {row.minimum} pods bound" if row and row.active >= row.minimum > 0 else ""
+
+
+def _phase(rows: dict[str, Row], name: str, phase: str) -> str:
+    row = rows.get(name)
+    return f"phase {phase}" if row and row.phase == phase else ""
+
+
+def _second_waits(rows: dict[str, Row]) -> str:
+    first, second = rows.get(FIRST), rows.get(SECOND)
+    if not first or not second or first.bound < first.minimum:
+        return ""
+    return second.reason if second.bound == 0 else ""
+
+
+@click.command()
+@click.option("--name", default="demo", show_default=True, help="Name of the plane.")
+@click.option("--keep", is_flag=True, help="Leave the plane running and say what to try next.")
+def demo(*, name: str, keep: bool) -> None:
+    """Show a gang from submission to completion on a real control plane."""
+    from musterctl.commands.up import plane_of, start  # noqa: PLC0415 - the plane's modules load only when a plane is wanted
+
+    console = Console()
+    plane = plane_of(name)
+    try:
+        start(plane, console)
+        client = plane.client()
+        _clear(client)
+        _submit(plane, console)
+        story = _show(client, console)
+        _print_environment(client, console)
+        ok = _verdict(story, console)
+    finally:
+        if not keep:
+            plane.stop()
+    if keep:
+        _what_next(name, console)
+    sys.exit(0 if ok else 1)
+
+
+def _clear(client: Client) -> None:
+    """Remove what an earlier demo left in this plane, and wait until it is gone."""
+    jobs: list[tuple[Resource[Any], str]] = [(JOBS, FIRST), (JOBS, SECOND), (INDEXED_JOBS, INDEXED)]
+    for resource, name in jobs:
+        if any(job.metadata.name == name for job in client.list(resource, NAMESPACE)):
+            client.delete(resource, name, NAMESPACE, propagation="Foreground")
+    deadline = time.monotonic() + TIMEOUT_S
+    while any(pod.metadata.owner_references for pod in client.list(PODS, NAMESPACE)):
+        if time.monotonic() > deadline:
+            raise click.ClickException("pods of an earlier demo are not going away; try `muster down --name demo`")
+        time.sleep(POLL_S)
+
+
+def _submit(plane: Plane, console: Console) -> None:
+    kubectl = str(plane.site.binaries()["kubectl"])
+    for file in ("torch-gang.yaml", "torch-gang-second.yaml", "indexed-job.yaml"):
+        console.print(f"$ kubectl create -f examples/{file}")
+        result = subprocess.run(  # noqa: S603 - kubectl of this plane, without a shell
+            [kubectl, f"--kubeconfig={plane.kubeconfig}", "create", "-f", str(EXAMPLES / file)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        console.print((result.stdout or result.stderr).rstrip())
+        if result.returncode:
+            raise click.ClickException(f"examples/{file} was refused")
+
+
+def _show(client: Client, console: Console) -> Story:
+    """The live table, until everything has happened or the time is up."""
+    story, board = Story(), Board(client, NAMESPACE)
+    deadline = time.monotonic() + TIMEOUT_S
+    told = ""
+    with Live(console=console, refresh_per_second=8, transient=False) as live:
+        while story.missing and not story.broken and time.monotonic() < deadline:
+            rows = board.rows()
+            story.watch(rows)
+            live.update(board.table(rows))
+            if not console.is_terminal and (text := board.line(rows)) != told:
+                told = text
+                console.print(text)
+            time.sleep(POLL_S)
+    return story
+
+
+def _print_environment(client: Client, console: Console) -> None:
+    """The environment of one rank of the plain Job, as admission made it."""
+    pods = client.list(PODS, NAMESPACE, label_selector=f"batch.kubernetes.io/job-name={INDEXED}")
+    for pod in pods[-1:]:
+        console.print(f"\nEnvironment that admission gave to {pod.metadata.name} on {pod.spec.node_name}:")
+        for variable in pod.spec.containers[0].env:
+            source = (variable.value_from or {}).get("fieldRef", {}).get("fieldPath", "")
+            console.print(f"  {variable.name}={variable.value or f'<{source}>'}", highlight=False)
+
+
+def _verdict(story: Story, console: Console) -> bool:
+    console.print()
+    for sentence, proof in story.seen.items():
+        console.print(f"[green]✓[/] {sentence}: {proof}", highlight=False)
+    for sentence in story.missing:
+        console.print(f"[red]✗[/] {sentence}: did not happen within {TIMEOUT_S:.0f} s", highlight=False)
+    if story.broken:
+        console.print(f"[red]✗ {story.broken}[/]")
+    return not story.missing and not story.broken
+
+
+def _what_next(name: str, console: Console) -> None:
+    console.print(
+        f"\nThe plane stays up. Try:\n"
+        f"  muster kubectl --name {name} get vcjob,podgroup,placement,pods\n"
+        f"  muster kubectl --name {name} describe podgroup\n"
+        f"  muster kubectl --name {name} create -f examples/torch-gang.yaml\n"
+        f"  muster status --name {name}\n"
+        f"  muster down --name {name}",
+        highlight=False,
+    )

@@ -1,0 +1,42 @@
+"""`muster explain`: why a job, gang or pod is where it is."""
+
+from pathlib import Path
+
+import click
+
+from extender.explain.find import explain as explain_in
+from extender.explain.report import UnknownNameError
+from extender.explain.text import lines_of
+from extender.explain.whatif import Scene
+from musterctl.cluster import cluster_options, look, namespace_option, output_option, snapshot_option
+from musterctl.output.report import print_json, print_lines
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(["job", "gang", "pod"]))
+@click.argument("object_name", metavar="NAME")
+@namespace_option
+@snapshot_option
+@output_option
+@cluster_options
+def explain(
+    *,
+    kind: str,
+    object_name: str,
+    namespace: str,
+    snapshot: Path | None,
+    output: str,
+    kubeconfig: Path | None,
+    name: str | None,
+    scheduler_config: Path | None,
+) -> None:
+    """Says why a job, gang or pod is where it is, and what would change that. Changes nothing."""
+    picture = look(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
+    try:
+        report = explain_in(Scene(picture), kind, object_name, namespace)
+    except (UnknownNameError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    if output == "json":
+        print_json(report)
+    else:
+        print_lines(lines_of(report, picture.taken_at))

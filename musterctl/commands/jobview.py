@@ -1,0 +1,68 @@
+"""What `muster job view` says of a Job, and the events of any object."""
+
+from collections.abc import Iterator
+
+from muster.api import names
+from muster.api.core import EVENTS, PODS
+from muster.api.scheduling import POD_GROUPS
+from muster.kube.client import Client
+from muster.kube.errors import NotFound
+from musterctl.objects import JSON
+from musterctl.output.listing import age, since
+
+_COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
+_EVENTS_SHOWN = 10
+
+
+def view_lines(client: Client, job: JSON) -> Iterator[str]:
+    """The lines."""
+    metadata, spec, status = job["metadata"], job.get("spec", {}), job.get("status", {})
+    state = status.get("state", {})
+    yield f"Name:       {metadata['name']}"
+    yield f"Namespace:  {metadata['namespace']}"
+    yield f"Queue:      {spec.get('queue', '')}"
+    yield f"Age:        {age(job)}"
+    why = ": ".join(part for part in (state.get("reason", ""), state.get("message", "")) if part)
+    held = f" for {since(state['lastTransitionTime'])}" if state.get("lastTransitionTime") else ""
+    yield f"Phase:      {state.get('phase') or 'not seen yet'}{held}{f' ({why})' if why else ''}"
+    counts = ", ".join(f"{status[name]} {name}" for name in _COUNTERS if status.get(name))
+    yield f"Pods:       {counts or 'none'}; at least {spec.get('minAvailable', 0)} start together"
+    yield f"Restarts:   {status.get('retryCount', 0)} of at most {max(0, spec.get('maxRetry', 3) - 1)}"
+    yield f"Gang:       {_gang(client, job)}"
+    yield "Tasks:"
+    for task in spec.get("tasks", []):
+        phases = status.get("taskStatusCount", {}).get(task.get("name", ""), {}).get("phase", {})
+        shown = ", ".join(f"{count} {phase}" for phase, count in phases.items()) or "no pods"
+        yield f"  {task.get('name', '')}: {task.get('replicas', 0)} wanted, {shown}"
+    yield from _pods(client, job)
+    yield from event_lines(client, job)
+
+
+def event_lines(client: Client, obj: JSON) -> Iterator[str]:
+    """The latest events of an object; those of objects without a namespace stand in `default`."""
+    selector = f"involvedObject.uid={obj['metadata']['uid']}"
+    events = client.list(EVENTS, obj["metadata"].get("namespace") or "default", field_selector=selector)
+    yield "Events:" if events else "Events: none"
+    for event in sorted(events, key=lambda event: event.last_timestamp or "")[-_EVENTS_SHOWN:]:
+        yield f"  {since(event.last_timestamp)} ago  {event.type} {event.reason}: {event.message.strip()}"
+
+
+def _gang(client: Client, job: JSON) -> str:
+    try:
+        group = client.get(
+            POD_GROUPS, f"{job['metadata']['name']}-{job['metadata']['uid']}", job["metadata"]["namespace"]
+        )
+    except NotFound:
+        return "none now"
+    waits = (each.message for each in group.status.conditions if each.type == "Unschedulable" and each.status == "True")
+    why = next(waits, "")
+    return f"{group.status.phase or 'Pending'}{f' ({why})' if why else ''}"
+
+
+def _pods(client: Client, job: JSON) -> Iterator[str]:
+    selector = f"{names.JOB_NAME}={job['metadata']['name']}"
+    pods = client.list(PODS, job["metadata"]["namespace"], label_selector=selector)
+    yield "Pods:" if pods else "Pods: none"
+    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
+        phase = "Terminating" if pod.metadata.deletion_timestamp else pod.status.phase
+        yield f"  {pod.metadata.name}: {phase}{f' on {pod.spec.node_name}' if pod.spec.node_name else ''}"

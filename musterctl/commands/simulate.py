@@ -1,0 +1,100 @@
+"""`muster simulate`: what would happen, changing nothing."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from extender.explain.changes import Change, changed
+from extender.explain.clusterdump import Picture
+from extender.explain.report import UnknownNameError
+from extender.explain.simulation import Outcome
+from extender.explain.simulation import simulate as run
+from extender.explain.text import Line
+from extender.explain.whatif import Scene
+from muster.api.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
+from muster.api.scheduling import POD_GROUPS
+from musterctl.cluster import cluster_options, look, namespace_option, output_option, snapshot_option
+from musterctl.manifests.resolve import Manifests
+from musterctl.options import admission_config_option
+from musterctl.output.report import print_json, print_lines
+from webhook.config import ResourceGroup, parse
+
+
+@click.command()
+@click.option(
+    "-f", "--filename", "files", multiple=True, help="Manifests that would be submitted; - is standard input."
+)
+@click.option("--add-nodes", type=click.IntRange(min=1), help="So many new nodes …")
+@click.option("--like", help="… of the kind of this one.")
+@click.option("--cordon", multiple=True, metavar="NODE", help="Nodes that would be cordoned.")
+@click.option("--without", multiple=True, metavar="JOB", help="Jobs that would be gone, with their pods.")
+@namespace_option
+@admission_config_option
+@snapshot_option
+@output_option
+@cluster_options
+def simulate(
+    *,
+    files: tuple[str, ...],
+    add_nodes: int | None,
+    like: str | None,
+    cordon: tuple[str, ...],
+    without: tuple[str, ...],
+    namespace: str,
+    admission_config: str | None,
+    snapshot: Path | None,
+    output: str,
+    kubeconfig: Path | None,
+    name: str | None,
+    scheduler_config: Path | None,
+) -> None:
+    """Says which gangs would be placed where, and which would wait and why. Changes nothing."""
+    if (add_nodes is None) != (like is None):
+        raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
+    picture = look(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
+    manifests = _read(files, picture, namespace, parse(admission_config or "").resource_groups)
+    change = Change(
+        namespace,
+        without=list(without),
+        cordoned=list(cordon),
+        added={like: add_nodes} if like and add_nodes else {},
+        new=[(resource, item) for resource, item in manifests.items if resource is not INDEXED_JOBS],
+    )
+    try:
+        scene = Scene(changed(picture, change))
+    except (UnknownNameError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    outcomes = run(scene, [item.metadata.key for resource, item in manifests.items if resource is POD_GROUPS])
+    if output == "json":
+        print_json({"ignored": manifests.ignored, "gangs": outcomes})
+    else:
+        print_lines(_lines(outcomes, manifests.ignored))
+
+
+def _read(files: tuple[str, ...], picture: Picture, namespace: str, groups: Sequence[ResourceGroup]) -> Manifests:
+    priorities = {item.metadata.name: item.value for item in picture.of(PRIORITY_CLASSES)}
+    manifests = Manifests(namespace, picture.taken_at, priorities, picture.of(NAMESPACES), groups=groups)
+    for file in files:
+        manifests.read(file)
+    manifests.finish()
+    return manifests
+
+
+def _lines(outcomes: list[Outcome], ignored: list[str]) -> Iterator[Line]:
+    if not outcomes:
+        yield Line("", "no gang waits")
+    for outcome in outcomes:
+        who = outcome.workload + (" (submitted)" if outcome.submitted else "")
+        if outcome.placed:
+            pods = "1 pod" if outcome.seats == 1 else f"{outcome.seats} pods"
+            yield Line("", f"{who} would start: {pods}", "good")
+            for nodes in outcome.nodes:
+                yield Line("on", nodes)
+        elif outcome.why:
+            yield Line("", f"{who} would wait", "bad")
+            yield Line("why", outcome.why.summary.removeprefix("it waits: "))
+            queue = outcome.why.queue
+            yield Line("queue", f"{queue.name}, place {queue.place} of {queue.waiting} in it")
+    for what in ignored:
+        yield Line("left out", f"{what}: there is nothing to place")

@@ -1,0 +1,54 @@
+"""`muster status`: how the parts of a plane are, and what is ready for TrainJobs."""
+
+import contextlib
+import sys
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.kube.client import Client
+from muster.kube.errors import APIError
+from musterctl.options import existing, name_option
+from musterctl.plane import components
+from musterctl.plane.plane import Plane
+
+_STYLES = {"running": "green", "dead": "bold red", "stopped": "yellow"}
+_TIMEOUT_S = 3.0
+
+
+@click.command()
+@name_option
+def status(name: str) -> None:
+    """Shows the parts of a plane; fails, with the tail of its log, if one has died."""
+    plane = existing(name)
+    console = Console()
+    show(plane, console)
+    dead = [one for one in plane.status() if one.word == "dead"]
+    for one in dead:
+        console.print(f"\n{plane.part(one.name).death()}", markup=False, highlight=False, soft_wrap=True)
+    if dead:
+        console.print(f"\n`muster up --name {name}` starts what is dead.", markup=False)
+        sys.exit(1)
+
+
+def show(plane: Plane, console: Console) -> None:
+    """Prints the table of parts, where the plane is, and the runtimes for TrainJobs."""
+    table = Table("part", "state", "pid", "listens on", box=None, pad_edge=False)
+    for one in plane.status():
+        table.add_row(one.name, f"[{_STYLES[one.word]}]{one.word}[/]", str(one.pid or ""), one.url)
+    console.print(table)
+    console.print(f"folder {plane.root}\nkubeconfig {plane.kubeconfig}", markup=False, highlight=False, soft_wrap=True)
+    if plane.attached or any(one.name == components.API_SERVER and one.pid for one in plane.status()):
+        console.print(f"runtimes {_runtimes(plane)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _runtimes(plane: Plane) -> str:
+    """The names of the cluster's runtimes, or why they are not known."""
+    try:
+        with contextlib.closing(Client.load(plane.kubeconfig, timeout_s=_TIMEOUT_S)) as client:
+            found = client.list(CLUSTER_TRAINING_RUNTIMES)
+    except APIError as error:
+        return f"unknown: {error}"
+    return ", ".join(sorted(runtime.metadata.name for runtime in found)) or "none"

@@ -1,0 +1,146 @@
+"""`muster up`: starts a plane, or attaches Muster to a control plane that exists."""
+
+import signal
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+import msgspec
+from rich.console import Console
+
+from muster.resources import quantity
+from musterctl.commands.status import show
+from musterctl.options import admission_config_option, name_option
+from musterctl.plane import components, state
+from musterctl.plane.errors import LocalError
+from musterctl.plane.plane import Plane
+from musterctl.plane.scheduler_config import DEFAULT_EXTENDER_PORT
+from musterctl.plane.state import Options
+from musterctl.plane.supervise import supervise
+
+_OF_NODES = ("nodes", "cpu", "memory", "gpus", "racks", "blocks")
+
+
+def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Refuses what is not a Kubernetes quantity."""
+    try:
+        if value is not None:
+            quantity.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=param) from error
+    return value
+
+
+@click.command()
+@name_option
+@click.option("--nodes", type=click.IntRange(min=0), help="Simulated nodes.  [default: 8]")
+@click.option("--cpu", callback=_quantity, help="CPUs per node.  [default: 32]")
+@click.option("--memory", callback=_quantity, help="Memory per node.  [default: 256Gi]")
+@click.option("--gpus", type=click.IntRange(min=0), help="GPUs per node.  [default: 8]")
+@click.option("--racks", type=click.IntRange(min=1), help="Racks of consecutive nodes.  [default: 2]")
+@click.option("--blocks", type=click.IntRange(min=1), help="Blocks of consecutive racks.  [default: 1]")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+    help="Attach to the control plane of this kubeconfig instead of making one.",
+)
+@click.option("--no-scheduler", is_flag=True, help="Attached only: somebody else runs Muster's kube-scheduler.")
+@click.option(
+    "--shared-scheduler",
+    "shared",
+    is_flag=True,
+    default=None,
+    help="The cluster's own scheduler serves Muster's pods too; attached, somebody else runs it.",
+)
+@admission_config_option
+@click.option("--webhook-port", type=click.IntRange(1, 65535), help="Port of the webhook.  [default: a free one]")
+@click.option("--extender-port", type=click.IntRange(1, 65535), help="Port of the extender.  [default: a free one]")
+@click.option("--foreground", is_flag=True, help="Stay, start again what dies, and stop everything on SIGTERM.")
+@click.option("--provider", type=click.Choice(["processes", "kind"]), default="processes", show_default=True)
+def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, **given: Any) -> None:
+    """Starts a control plane with simulated nodes and Muster on it; what runs already is left alone."""
+    if provider == "kind":
+        raise LocalError("--provider kind is not available yet; the default starts ordinary processes")
+    chosen = {option: value for option, value in given.items() if value is not None}
+    if no_scheduler:
+        chosen["scheduler"] = False
+    if no_scheduler or (chosen.get("shared") and "kubeconfig" in chosen):
+        chosen = {"extender_port": DEFAULT_EXTENDER_PORT, **chosen}
+    plane = plane_of(name, chosen, bound=foreground)
+    console = Console(stderr=True)
+    if foreground:
+        _stay(plane, console)
+    else:
+        start(plane, console)
+        show(plane, Console())
+
+
+def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool = False) -> Plane:
+    """The plane of that name; a new one where there is none, or only the remains of an attached one.
+
+    `chosen` are the fields of Options that the user named; a plane that exists must have been made with them.
+    """
+    chosen = chosen or {}
+    folder = state.folder_of(name)
+    found = state.load(folder)
+    if found is not None:
+        plane = Plane(folder, bound=bound)
+        differences = _differences(found.options, chosen)
+        if not differences:
+            return plane
+        if not plane.attached or any(part.alive for part in plane.parts.values()):
+            raise LocalError(f"plane {name} exists with {', '.join(differences)}; `muster down --name {name}` ends it")
+        plane.remove()
+    options = Options(**chosen)
+    _check(options, chosen)
+    wanted = set(components.PARTS)
+    if options.kubeconfig:
+        wanted -= components.CLUSTER
+    if options.shared or not options.scheduler:
+        wanted -= {components.MUSTER_SCHEDULER}
+    return Plane(folder, wanted, options, bound=bound)
+
+
+def _check(options: Options, chosen: Mapping[str, Any]) -> None:
+    """Refuses options that do not go together."""
+    if options.kubeconfig and (useless := [f"--{option}" for option in _OF_NODES if option in chosen]):
+        raise click.UsageError(f"{', '.join(useless)}: with --kubeconfig the nodes are somebody else's")
+    if not options.kubeconfig and not options.scheduler:
+        raise click.UsageError("--no-scheduler goes with --kubeconfig: a plane of our own needs its scheduler")
+
+
+def _differences(options: Options, chosen: Mapping[str, Any]) -> list[str]:
+    """Which of the chosen options a plane was made without, as `option value` that it has."""
+    stored = msgspec.structs.asdict(options)
+    if options.admission_config:
+        stored["admission_config"] = "of other content"  # shown instead of a whole file
+    different = [option for option, value in chosen.items() if getattr(options, option) != value]
+    return [f"{option.replace('_', ' ')} {stored[option] or 'unset'}" for option in different]
+
+
+def start(plane: Plane, console: Console) -> None:
+    """Starts the plane and shows what is waited for."""
+    with console.status("starting") as line:
+        plane.start(lambda what: line.update(f"waiting for {what}"))
+
+
+def _stay(plane: Plane, console: Console) -> None:
+    """Starts the plane, keeps its parts alive, and stops it on SIGTERM or Ctrl-C."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        start(plane, console)
+        show(plane, Console())
+        click.echo("ready")
+        supervise(plane, click.echo)
+    except KeyboardInterrupt:
+        pass  # that is how one ends it
+    finally:
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, signal.SIG_IGN)
+        plane.stop(click.echo)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 # a signal handler's signature
+    """SIGTERM ends like Ctrl-C."""
+    raise KeyboardInterrupt

@@ -1,0 +1,1 @@
+"""What commands print: tables, live tables, and the reports of `explain` and `simulate`. Nothing here decides."""

@@ -1,0 +1,250 @@
+"""The command line of every part of a plane, and how to see that the part is ready."""
+
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from muster.api.names import CONTROLLER_LEASE, SCHEDULER_LEASE, SYSTEM_NAMESPACE
+from musterctl.plane import scheduler_config
+from musterctl.plane.components import (
+    API_SERVER,
+    CONTROLLER,
+    CONTROLLER_MANAGER,
+    ETCD,
+    EXTENDER,
+    KWOK,
+    MUSTER_SCHEDULER,
+    OWN_PROCESSES,
+    SCHEDULER,
+    WEBHOOK,
+    program_of,
+)
+from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
+from musterctl.plane.ports import LOOPBACK
+
+_BARRIER_S: Final = "10"
+_CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
+"""Where a cluster's own kube-scheduler says that it leads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Everything that command lines depend on."""
+
+    folder: Path
+    ports: dict[str, int]
+    pki: Pki
+    binaries: Callable[[], dict[str, Path]]
+    kubeconfig: Callable[[str], Path]
+    """The kubeconfig of a part."""
+    shared: bool = False
+    """Whether the cluster's own scheduler asks Muster."""
+    admission_config: str = ""
+    """The webhook's configuration (YAML)."""
+
+    def command(self, part: str) -> list[str]:
+        """The whole command line of a part; writes the configuration file that it needs."""
+        arguments = _ARGUMENTS[part](self)
+        if part in OWN_PROCESSES:
+            return [sys.executable, "-m", part, *arguments]
+        return [str(self.binaries()[program_of(part)]), *arguments]
+
+    def ready_url(self, part: str) -> str:
+        """What answers 200 when the part is ready; empty where being alive must do."""
+        scheme, port, path = _READY.get(part, ("", "", ""))
+        return f"{scheme}://{LOOPBACK}:{self.ports[port]}{path}" if scheme else ""
+
+    def listens(self, part: str) -> str:
+        """Where the part is reached; for a process of Muster's without an API that is its status page."""
+        port = part if part in self.ports else f"{part}-status"
+        scheme = "http" if part in {ETCD, KWOK, EXTENDER, CONTROLLER} else "https"
+        return self.url(port, scheme=scheme)
+
+    def url(self, port: str, *, scheme: str = "http") -> str:
+        """The URL of a port of the plane."""
+        return f"{scheme}://{LOOPBACK}:{self.ports[port]}"
+
+    def write_yaml(self, name: str, content: dict[str, object]) -> Path:
+        """Writes a configuration file of a part."""
+        return self.write(f"{name}.yaml", yaml.safe_dump(content, sort_keys=False))
+
+    def write(self, name: str, content: str) -> Path:
+        """Writes a file of a part."""
+        path = self.folder / name
+        path.write_text(content, encoding="utf-8")
+        return path
+
+
+_READY: Final = {
+    ETCD: ("http", "etcd", "/readyz"),
+    API_SERVER: ("https", "kube-apiserver", "/readyz"),
+    CONTROLLER_MANAGER: ("https", "kube-controller-manager", "/healthz"),
+    SCHEDULER: ("https", "kube-scheduler", "/readyz"),
+    MUSTER_SCHEDULER: ("https", "muster-scheduler", "/healthz"),
+    KWOK: ("http", "kwok", "/healthz"),
+    WEBHOOK: ("http", "webhook-status", "/readyz"),
+    EXTENDER: ("http", "extender-status", "/healthz"),  # ready only once its kube-scheduler leads
+    CONTROLLER: ("http", "controller-status", "/readyz"),
+}
+
+
+def _etcd(site: Site) -> list[str]:
+    peer = site.url("etcd-peer")
+    client = site.url("etcd")
+    return [
+        "--name=muster",
+        f"--data-dir={site.folder / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=muster={peer}",
+        "--unsafe-no-fsync",
+        "--auto-compaction-mode=periodic",
+        "--auto-compaction-retention=10m",
+        "--quota-backend-bytes=8589934592",
+        "--log-level=warn",
+    ]
+
+
+def _api_server(site: Site) -> list[str]:
+    return [
+        f"--etcd-servers={site.url('etcd')}",
+        f"--advertise-address={LOOPBACK}",
+        *_serving(site, API_SERVER),
+        f"--client-ca-file={site.pki.ca_file}",
+        f"--requestheader-client-ca-file={site.pki.ca_file}",  # no proxy is there, but the schedulers ask for it
+        "--requestheader-allowed-names=front-proxy-client",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={site.pki.cert_file(SERVICE_ACCOUNTS)}",
+        f"--service-account-signing-key-file={site.pki.key_file(SERVICE_ACCOUNTS)}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--authorization-mode=Node,RBAC",
+        "--endpoint-reconciler-type=none",
+        # No ServiceAccount: pods need no token. No TaintNodesByCondition: nodes are born without a taint.
+        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+        "--allow-privileged=true",
+        "--max-requests-inflight=3000",
+        "--max-mutating-requests-inflight=2000",
+        "--event-ttl=3h",
+    ]
+
+
+def _controller_manager(site: Site) -> list[str]:
+    kubeconfig = site.kubeconfig(CONTROLLER_MANAGER)
+    return [
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        *_serving(site, CONTROLLER_MANAGER),
+        f"--service-account-private-key-file={site.pki.key_file(SERVICE_ACCOUNTS)}",
+        f"--root-ca-file={site.pki.ca_file}",
+        "--leader-elect=false",
+        "--use-service-account-credentials=true",
+        "--controllers=*,-nodeipam,-attachdetach,-service-lb-controller,-cloud-node-lifecycle-controller",
+        "--kube-api-qps=500",
+        "--kube-api-burst=1000",
+    ]
+
+
+def _scheduler(site: Site) -> list[str]:
+    kubeconfig = str(site.kubeconfig(SCHEDULER))
+    if site.shared:
+        config = scheduler_config.shared_scheduler(kubeconfig=kubeconfig, extender_url=site.url("extender"))
+    else:
+        config = scheduler_config.default_scheduler(kubeconfig=kubeconfig)
+    return _kube_scheduler(site, SCHEDULER, config)
+
+
+def _muster_scheduler(site: Site) -> list[str]:
+    config = scheduler_config.muster_scheduler(
+        kubeconfig=str(site.kubeconfig(MUSTER_SCHEDULER)), extender_url=site.url("extender")
+    )
+    return _kube_scheduler(site, MUSTER_SCHEDULER, config)
+
+
+def _kube_scheduler(site: Site, part: str, config: dict[str, object]) -> list[str]:
+    kubeconfig = site.kubeconfig(part)
+    return [
+        f"--config={site.write_yaml(part, config)}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        *_serving(site, part),
+    ]
+
+
+def _serving(site: Site, part: str) -> list[str]:
+    """Where a part of Kubernetes listens, and with which certificate."""
+    return [
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={site.ports[part]}",
+        f"--tls-cert-file={site.pki.cert_file(part)}",
+        f"--tls-private-key-file={site.pki.key_file(part)}",
+    ]
+
+
+def _kwok(site: Site) -> list[str]:
+    return [
+        f"--kubeconfig={site.kubeconfig(KWOK)}",
+        f"--config={Path(__file__).with_name('stages.yaml')}",
+        "--manage-all-nodes=true",
+        "--cidr=10.128.0.0/9",  # addresses of pods: enough for every pod of a big plane
+        "--v=WARN",
+        "--node-lease-duration-seconds=40",
+        f"--server-address={LOOPBACK}:{site.ports['kwok']}",
+    ]
+
+
+def _webhook(site: Site) -> list[str]:
+    return [
+        f"--kubeconfig={site.kubeconfig(WEBHOOK)}",
+        f"--host={LOOPBACK}",
+        f"--port={site.ports['webhook']}",
+        f"--cert-file={site.pki.cert_file('webhook')}",
+        f"--key-file={site.pki.key_file('webhook')}",
+        f"--status-port={site.ports['webhook-status']}",
+        *(["--mark-pods"] if site.shared else []),
+        *([f"--config={site.write('admission.yaml', site.admission_config)}"] if site.admission_config else []),
+    ]
+
+
+def _extender(site: Site) -> list[str]:
+    return [
+        f"--kubeconfig={site.kubeconfig(EXTENDER)}",
+        f"--host={LOOPBACK}",
+        f"--port={site.ports['extender']}",
+        f"--status-port={site.ports['extender-status']}",
+        f"--lease-name={_CLUSTER_LEASE[1] if site.shared else SCHEDULER_LEASE}",
+        f"--lease-namespace={_CLUSTER_LEASE[0] if site.shared else SYSTEM_NAMESPACE}",
+        # kube-scheduler's identity in its Lease is "<host name>_<uuid>".
+        f"--identity-prefix={platform.node()}_",
+        f"--barrier-timeout={_BARRIER_S}",
+    ]
+
+
+def _controller(site: Site) -> list[str]:
+    return [
+        f"--kubeconfig={site.kubeconfig(CONTROLLER)}",
+        f"--status-port={site.ports['controller-status']}",
+        "--workers=3",
+        f"--lease-name={CONTROLLER_LEASE}",
+        f"--lease-namespace={SYSTEM_NAMESPACE}",
+    ]
+
+
+_ARGUMENTS: Final[dict[str, Callable[[Site], list[str]]]] = {
+    ETCD: _etcd,
+    API_SERVER: _api_server,
+    CONTROLLER_MANAGER: _controller_manager,
+    SCHEDULER: _scheduler,
+    KWOK: _kwok,
+    WEBHOOK: _webhook,
+    EXTENDER: _extender,
+    MUSTER_SCHEDULER: _muster_scheduler,
+    CONTROLLER: _controller,
+}

@@ -1,0 +1,66 @@
+"""The simulated nodes of a plane, in racks and blocks of consecutive nodes."""
+
+from ipaddress import IPv4Address
+from typing import Any
+
+from muster.api.names import DOMAIN, HOSTNAME
+from musterctl.plane.state import Options
+
+RACK = f"{DOMAIN}/rack"
+BLOCK = f"{DOMAIN}/block"
+GPU = "nvidia.com/gpu"
+_PODS = "110"
+_FIRST_ADDRESS = IPv4Address("10.64.0.1")
+
+
+def nodes(options: Options) -> list[dict[str, Any]]:
+    """All Node objects; consecutive nodes share a rack, consecutive racks a block."""
+    return [_node(index, options) for index in range(options.nodes)]
+
+
+def name_of(index: int) -> str:
+    """The name of a node."""
+    return f"node-{index:04}"
+
+
+def _node(index: int, options: Options) -> dict[str, Any]:
+    """One node without taints; kwok makes it Ready."""
+    name = name_of(index)
+    amounts = {"cpu": options.cpu, "memory": options.memory, "pods": _PODS, "ephemeral-storage": "1Ti"}
+    if options.gpus:
+        amounts[GPU] = str(options.gpus)
+    labels = {
+        HOSTNAME: name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        RACK: f"rack-{run_of(index, options.nodes, options.racks)}",
+        BLOCK: f"block-{run_of(index, options.nodes, options.blocks)}",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "addresses": [
+                {"type": "Hostname", "address": name},
+                {"type": "InternalIP", "address": str(_FIRST_ADDRESS + index)},
+            ],
+            "nodeInfo": _NODE_INFO,
+        },
+    }
+
+
+_NODE_INFO = {
+    "architecture": "amd64",
+    "operatingSystem": "linux",
+    "kubeletVersion": "kwok",
+    "containerRuntimeVersion": "kwok",
+    **dict.fromkeys(("bootID", "kernelVersion", "kubeProxyVersion", "machineID", "osImage", "systemUUID"), ""),
+}
+
+
+def run_of(index: int, count: int, runs: int) -> int:
+    """To which of `runs` consecutive runs (equal to within one) the index belongs."""
+    return index * runs // count

@@ -1,0 +1,91 @@
+"""Certificates, keys and kubeconfigs of one plane, all in its folder `pki`, made once per plane."""
+
+import base64
+from pathlib import Path
+
+import yaml
+
+from certs.authority import Authority, KeyPair
+from musterctl.plane.ports import LOOPBACK
+
+ADMIN = "admin"
+SERVICE_ACCOUNTS = "service-accounts"
+"""The key pair that signs and checks service-account tokens."""
+_SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+_SERVICE_IP = "10.0.0.1"  # the first address of the service range: the API server's own service
+
+
+class Pki:
+    """The authority of one plane and what it issued."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "pki"
+
+    @property
+    def ca_file(self) -> Path:
+        """The authority's certificate."""
+        return self.folder / "ca.crt"
+
+    def cert_file(self, name: str) -> Path:
+        """The certificate of that name."""
+        return self.folder / f"{name}.crt"
+
+    def key_file(self, name: str) -> Path:
+        """The private key of that name."""
+        return self.folder / f"{name}.key"
+
+    def ensure(self) -> None:
+        """Makes the authority, the serving certificates and the service-account key unless they exist."""
+        if self.cert_file("webhook").exists():
+            return
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        authority = Authority.create("muster-local")
+        authority.save(self.folder)
+        self._write(
+            "kube-apiserver",
+            authority.issue("kube-apiserver", dns_names=_SERVER_NAMES, ips=(LOOPBACK, _SERVICE_IP), server=True),
+        )
+        self._write(SERVICE_ACCOUNTS, authority.issue("service-accounts"))
+        for name in ("kube-controller-manager", "kube-scheduler", "muster-scheduler", "webhook"):
+            self._write(name, authority.issue(name, dns_names=("localhost",), ips=(LOOPBACK,), server=True))
+
+    def kubeconfig(self, name: str, server: str) -> Path:
+        """A kubeconfig for that user, made once; every user of a plane is an administrator, under a name of its own."""
+        path = self.folder.parent / f"{name}.kubeconfig"
+        if not path.exists():
+            user = "muster-admin" if name == ADMIN else f"muster-local:{name}"
+            pair = Authority.load(self.folder).issue(user, organizations=("system:masters",), client=True)
+            _write_private(path, yaml.safe_dump(_kubeconfig(user, server, self.ca_file.read_bytes(), pair)).encode())
+        return path
+
+    def _write(self, name: str, pair: KeyPair) -> None:
+        """Stores a key and, after it, its certificate."""
+        _write_private(self.key_file(name), pair.key_pem)
+        self.cert_file(name).write_bytes(pair.cert_pem)
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Writes a file in one step that only its owner may read."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    temporary.touch(mode=0o600)
+    temporary.write_bytes(content)
+    temporary.replace(path)
+
+
+def _kubeconfig(user: str, server: str, ca: bytes, pair: KeyPair) -> dict[str, object]:
+    """A kubeconfig with everything inside."""
+    encoded = {
+        "certificate-authority-data": ca,
+        "client-certificate-data": pair.cert_pem,
+        "client-key-data": pair.key_pem,
+    }
+    data = {key: base64.b64encode(value).decode() for key, value in encoded.items()}
+    cluster = {"server": server, "certificate-authority-data": data.pop("certificate-authority-data")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "muster", "cluster": cluster}],
+        "users": [{"name": user, "user": data}],
+        "contexts": [{"name": "muster", "context": {"cluster": "muster", "user": user}}],
+        "current-context": "muster",
+    }

@@ -1,0 +1,103 @@
+"""What is remembered of a plane from one command to the next: its options and its ports, in `plane.json`."""
+
+import os
+import re
+from pathlib import Path
+
+import msgspec
+
+from musterctl.plane.errors import LocalError
+from musterctl.plane.ports import free_ports
+
+DEFAULT_NAME = "default"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
+PORTS = (
+    "etcd",
+    "etcd-peer",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "muster-scheduler",
+    "kwok",
+    "webhook",
+    "webhook-status",
+    "extender",
+    "extender-status",
+    "controller-status",
+)
+"""What a plane listens on."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plane is like."""
+
+    nodes: int = 8
+    cpu: str = "32"
+    memory: str = "256Gi"
+    gpus: int = 8
+    racks: int = 2
+    blocks: int = 1
+    kubeconfig: str = ""
+    """Attach mode: the kubeconfig of a control plane that exists already; empty for a plane of our own."""
+    scheduler: bool = True
+    """Attach mode: whether to run Muster's kube-scheduler too."""
+    shared: bool = False
+    """Whether the cluster's own scheduler serves Muster's pods too, and there is none of Muster's."""
+    admission_config: str = ""
+    """The webhook's configuration: YAML, not the name of a file."""
+    webhook_port: int = 0
+    """0 chooses a free port."""
+    extender_port: int = 0
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of `plane.json`."""
+
+    options: Options
+    parts: tuple[str, ...]
+    ports: dict[str, int]
+
+
+def home() -> Path:
+    """The folder that holds one folder per plane."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "muster"
+
+
+def folder_of(name: str) -> Path:
+    """The folder of the plane of that name."""
+    if not _NAME.fullmatch(name):
+        raise LocalError(
+            f"a plane cannot be called {name!r}: lower-case letters, digits and '-', at most 42, no '-' at the ends"
+        )
+    return home() / name
+
+
+def names() -> list[str]:
+    """The names of all planes that exist."""
+    return sorted(path.parent.name for path in home().glob("*/plane.json"))
+
+
+def load(folder: Path) -> State | None:
+    """The state of the plane in that folder, or None if there is none."""
+    try:
+        return msgspec.json.decode((folder / "plane.json").read_bytes(), type=State)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise LocalError(
+            f"{folder / 'plane.json'} cannot be read ({error}); remove {folder} to start afresh"
+        ) from error
+
+
+def create(folder: Path, options: Options, parts: tuple[str, ...]) -> State:
+    """Chooses ports, and writes the state of a new plane."""
+    wished = {"webhook": options.webhook_port, "extender": options.extender_port}
+    given = {name: port for name, port in wished.items() if port}
+    chosen = free_ports(len(PORTS), taken=given.values())
+    state = State(options=options, parts=parts, ports=dict(zip(PORTS, chosen, strict=True)) | given)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = folder / "plane.json.tmp"
+    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(state)))
+    temporary.replace(folder / "plane.json")
+    return state

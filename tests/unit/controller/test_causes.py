@@ -1,0 +1,471 @@
+"""Nothing is done twice or without a cause, and no trouble stops more than it must, on the simulated cluster."""
+
+from typing import Any
+
+import pytest
+from simulated_cluster import Cluster
+from simulated_jobs import add, fail, job, order, pods, submit, task, trickle, turn
+
+from controller.job import provision
+from controller.plugins.base import PluginError
+from muster.api.batch import JOBS
+from muster.api.bus import COMMANDS
+from muster.api.core import PODS, SERVICES
+from muster.api.scheduling import POD_GROUPS
+from muster.kube.errors import Forbidden
+
+SEEDS = pytest.mark.parametrize("cluster", range(8), indirect=True)
+
+
+def brief(cluster: Cluster) -> tuple[str, int]:
+    """Phase and restarts of Job `j`."""
+    status = job(cluster, "j").status
+    return status.state.phase, status.retry_count
+
+
+def told(cluster: Cluster) -> list[tuple[str, str]]:
+    """Reasons and messages of the events from now on; the list grows."""
+    events: list[tuple[str, str]] = []
+    cluster.controller._recorder.event = lambda _obj, _type, reason, message: events.append((reason, message))  # type: ignore[method-assign]
+    return events
+
+
+def refuse(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, verb: str, name: str) -> None:
+    """From now on this verb is forbidden for the pod or other object of this name."""
+    call = getattr(cluster.api, verb)
+
+    def refused(res: Any, what: Any, *args: Any, **kwargs: Any) -> Any:
+        called = what["metadata"]["name"] if isinstance(what, dict) else getattr(what, "metadata", what)
+        if called == name:
+            raise Forbidden("not for you")
+        return call(res, what, *args, **kwargs)
+
+    monkeypatch.setattr(cluster.api, verb, refused)
+
+
+@SEEDS
+def test_pods_of_a_task_that_fail_together_are_one_restart(cluster: Cluster) -> None:
+    """Of an elastic Job, too, which is Pending again while the old pods still tell that they have failed."""
+    policy = {"events": ["PodFailed"], "action": "RestartTask"}
+    add(cluster, "j", task("w", 10), task("v", 10), minAvailable=5, policies=[policy])
+    assert cluster.settle()
+    fail(cluster, *(f"j-w-{index}" for index in range(10)))
+    trickle(cluster)
+    assert cluster.settle()
+    assert brief(cluster) == ("Running", 1)
+
+
+@SEEDS
+def test_pods_of_a_partition_that_fail_together_are_one_restart(cluster: Cluster) -> None:
+    """The other partitions run on meanwhile."""
+    partitions = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 2}
+    policy = {"events": ["PodFailed"], "action": "RestartPartition"}
+    workers = task("w", 8, minAvailable=4, partitionPolicy=partitions)
+    add(cluster, "j", workers, minAvailable=4, policies=[policy])
+    assert cluster.settle()
+    fail(cluster, "j-w-2", "j-w-3")
+    trickle(cluster)
+    assert cluster.settle()
+    assert brief(cluster) == ("Running", 1)
+
+
+def test_an_abort_of_a_pod_that_failed_before_we_deleted_it_is_not_lost(cluster: Cluster) -> None:
+    """Only restarts are covered by the restart that came first."""
+    policies = [{"exitCode": 3, "action": "RestartTask"}, {"events": ["PodFailed"], "action": "AbortJob"}]
+    add(cluster, "j", task("w", 4), minAvailable=1, policies=policies)
+    assert cluster.settle()
+    cluster._phase(cluster.api.find(PODS, "j-w-0", "n"), "Failed", exit_code=3)
+    fail(cluster, "j-w-1")
+    trickle(cluster)
+    assert cluster.settle()
+    assert brief(cluster) == ("Aborted", 1)
+
+
+def test_one_restart_of_a_task_settles_the_timers_of_its_pods(cluster: Cluster) -> None:
+    """A second timer of the same task does not hit the pods that have just been made."""
+    submit(cluster, "j", 3, {"events": ["PodFailed"], "action": "RestartTask", "timeout": "30s"})
+    fail(cluster, "j-w-0")
+    turn(cluster)
+    cluster.now_s += 5
+    fail(cluster, "j-w-1")
+    turn(cluster)
+    cluster.now_s += 25.1
+    turn(cluster)
+    assert brief(cluster) == ("Restarting", 1)
+    for pod in pods(cluster):
+        cluster.api.remove(PODS, pod, at_once=True)
+    turn(cluster, 3)
+    cluster.now_s += 5.1
+    turn(cluster, 3)
+    assert brief(cluster) == ("Pending", 1)
+    assert len(pods(cluster)) == 3
+
+
+def test_a_restart_settles_timers_of_the_job_about_the_same_pods(cluster: Cluster) -> None:
+    """`AbortJob unless it is back in a minute` has no point any more once the task is restarted."""
+    policies = [
+        {"exitCode": 3, "action": "RestartTask"},
+        {"events": ["PodFailed"], "action": "AbortJob", "timeout": "60s"},
+    ]
+    submit(cluster, "j", 2, *policies)
+    fail(cluster, "j-w-0")
+    turn(cluster)
+    cluster._phase(cluster.api.find(PODS, "j-w-1", "n"), "Failed", exit_code=3)
+    turn(cluster)
+    assert brief(cluster) == ("Restarting", 1)
+    assert not cluster.controller._reconciler._actions._timers[job(cluster, "j").metadata.uid]
+
+
+def test_deletions_of_ours_that_a_watch_misses_are_no_evictions(cluster: Cluster) -> None:
+    """Mark and end of the pods fall into the gap before the cache lists again."""
+    submit(cluster, "j", 4, {"events": ["*"], "action": "AbortJob"}, minAvailable=1)
+    cluster.api.change(JOBS, "j", {"spec": {"tasks": [task("w", 1)]}}, "n")
+    turn(cluster)
+    for pod in pods(cluster):
+        if pod.metadata.deletion_timestamp:
+            cluster.api.remove(PODS, pod, at_once=True)
+    cluster._list("pods", cluster.controller.reflectors["pods"])
+    assert cluster.settle()
+    assert brief(cluster) == ("Running", 0)
+
+
+def test_kills_of_a_job_that_has_completed_raise_no_policy(cluster: Cluster) -> None:
+    """Enough pods succeeded, so the others go: nobody evicted them, and nothing is told of a restart."""
+    submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "RestartJob"}, minSuccess=1)
+    events = told(cluster)
+    cluster._phase(pods(cluster)[0], "Succeeded", exit_code=0)
+    assert cluster.settle()
+    assert brief(cluster) == ("Completed", 0)
+    assert not [message for reason, message in events if reason == "ExecuteAction"]
+
+
+def test_one_pod_that_cannot_be_created_does_not_hold_up_the_phase(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An elastic Job runs, and completes, with the pods that it could get."""
+    refuse(cluster, monkeypatch, "create", "j-w-5")
+    add(cluster, "j", task("w", 6), minAvailable=3, minSuccess=3)
+    for _ in range(10):
+        turn(cluster, pause_s=5)
+        cluster.plan(everything=True)
+        cluster.run_pods(everything=True)
+    status = job(cluster, "j").status
+    assert (status.state.phase, status.running, status.state.reason) == ("Running", 5, "FailedCreate")
+    for pod in pods(cluster):
+        cluster._phase(pod, "Succeeded", exit_code=0)
+    turn(cluster, 10, pause_s=5)
+    assert brief(cluster) == ("Completed", 0)
+
+
+def test_a_command_does_not_wait_behind_a_pod_that_cannot_be_deleted(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is carried out, and what stays is told."""
+    made = submit(cluster, "j", 2, {"events": ["PodFailed"], "action": "RestartPod"})
+    refuse(cluster, monkeypatch, "delete", "j-w-0")
+    fail(cluster, "j-w-0")
+    turn(cluster, 3, pause_s=31)
+    status = job(cluster, "j").status
+    assert (status.state.phase, status.state.reason, status.failed) == ("Restarting", "FailedDelete", 1)
+    order(cluster, "AbortJob", made)
+    turn(cluster, 5, pause_s=31)
+    cluster.run_pods(everything=True)
+    turn(cluster, 5, pause_s=31)
+    assert brief(cluster) == ("Aborted", 1)
+
+
+def test_an_object_that_cannot_be_changed_does_not_stop_the_job(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pods are counted, and end it."""
+    submit(cluster, "j", 2, plugins={"svc": []})
+    refuse(cluster, monkeypatch, "apply", "j")
+    cluster.api.change(JOBS, "j", {"spec": {"tasks": [task("w", 3)]}}, "n")
+    turn(cluster, 2, pause_s=5)
+    assert job(cluster, "j").status.state.reason == "PluginError"
+    cluster.api.change(JOBS, "j", {"spec": {"tasks": [task("w", 2)]}}, "n")
+    for pod in pods(cluster):
+        cluster._phase(pod, "Failed", exit_code=1)
+    turn(cluster, 5, pause_s=31)
+    assert brief(cluster) == ("Failed", 0)
+
+
+class Broken:
+    """A plugin that cannot shape pods."""
+
+    def objects(self, _job: Any) -> list[Any]:
+        """None."""
+        return []
+
+    def shape(self, *_: Any) -> None:
+        """Fails."""
+        raise PluginError("spec.plugins[x]: boom")
+
+
+def test_a_plugin_that_fails_at_a_pod_is_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As reason of the Job and as its event, and the API server is not asked again and again."""
+    monkeypatch.setattr(seating, "plugins_for", lambda _: [Broken()])
+    events = told(cluster)
+    add(cluster, "j", task("w", 1), plugins={"x": []})
+    turn(cluster)
+    cluster.plan(everything=True)
+    turn(cluster, 2, pause_s=1)
+    assert job(cluster, "j").status.state.reason == "PluginError"
+    assert ("PluginError", "spec.plugins[x]: boom") in events
+    told_so_far = len(events)
+    turn(cluster, 5, pause_s=31)
+    assert len(events) == told_so_far
+
+
+def test_a_plugin_that_was_uninstalled_does_not_keep_the_job_running(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pods that there are end it."""
+
+    def missing(_: Any) -> Any:
+        raise PluginError("spec.plugins: svc: unknown")
+
+    submit(cluster, "j", 2, plugins={"svc": []})
+    monkeypatch.setattr(seating, "plugins_for", missing)
+    cluster.restart()
+    turn(cluster)
+    for pod in pods(cluster):
+        cluster._phase(pod, "Succeeded", exit_code=0)
+    turn(cluster, 3, pause_s=31)
+    assert brief(cluster) == ("Completed", 0)
+
+
+@pytest.mark.parametrize("action", ["RestartTask", "RestartPod", "RestartPartition"])
+def test_an_event_that_names_no_task_restarts_none(cluster: Cluster, action: str) -> None:
+    """It uses up no retry, whoever controls; the user is told."""
+    submit(cluster, "j", 2, {"events": ["Unknown"], "action": action})
+    events = told(cluster)
+    (group,) = cluster.api.all(POD_GROUPS)
+    cluster.api.change(POD_GROUPS, group.metadata.name, {"status": {"phase": "Unknown"}}, "n")
+    turn(cluster, 3)
+    assert any("names no task" in message for _, message in events)
+    cluster.restart()
+    turn(cluster, 3)
+    assert brief(cluster) == ("Running", 0)
+
+
+def test_commands_are_carried_out_in_the_order_in_which_they_were_given(cluster: Cluster) -> None:
+    """Also by a process that finds them when it starts: an API server lists by name."""
+    made = submit(cluster, "j", 2)
+    order(cluster, "AbortJob", made, "z-suspend")
+    cluster.now_s += 60
+    order(cluster, "ResumeJob", made, "a-resume")
+    commands = cluster.api.kind(COMMANDS)
+    by_name = sorted(commands.items())
+    commands.clear()
+    commands.update(by_name)
+    cluster.restart()
+    assert cluster.settle()
+    assert brief(cluster) == ("Running", 0)
+
+
+def test_nothing_is_kept_of_a_job_that_goes_during_a_pass(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the pass notes after the news that the Job is gone goes, too."""
+    submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "AbortJob", "timeout": "60s"})
+    context = cluster.controller._reconciler._context
+    hold = context.writer._hold
+
+    def held(uid: str, status: Any, rest_s: float) -> float:
+        cluster.api.remove(JOBS, job(cluster, "j"), at_once=True)
+        cluster.deliver(everything=True)
+        monkeypatch.setattr(context.writer, "_hold", hold)
+        return hold(uid, status, rest_s)
+
+    fail(cluster, "j-w-0")
+    cluster.deliver(everything=True)
+    monkeypatch.setattr(context.writer, "_hold", held)
+    cluster.work(1)
+    cluster.api.collect()
+    assert cluster.settle()
+    actions = cluster.controller._reconciler._actions
+    assert not context.writer._held
+    assert not actions._timers
+    assert not context.objects._settled
+    assert not context.groups._settled
+    assert not context.ledger._jobs
+    assert not cluster.defects
+
+
+def test_an_eviction_of_a_pending_job_that_nobody_saw(cluster: Cluster) -> None:
+    """Some of its pods ran already."""
+    policy = {"events": ["PodEvicted"], "action": "TerminateJob"}
+    add(cluster, "j", task("w", 2), task("x", 1), policies=[policy])
+    turn(cluster)
+    cluster._plan_group(cluster.api.all(POD_GROUPS)[0], everything=True)
+    turn(cluster, 2)
+    name = pods(cluster)[0].metadata.name
+    cluster.api.change(PODS, name, {"spec": {"schedulingGates": None, "nodeName": "n"}}, "n")
+    cluster._phase(cluster.api.find(PODS, name, "n"), "Running")
+    turn(cluster, 3, pause_s=1)
+    assert job(cluster, "j").status.running == 1
+    cluster.api.remove(PODS, cluster.api.find(PODS, name, "n"), at_once=True)
+    cluster.restart()
+    turn(cluster, 2)
+    assert job(cluster, "j").status.state.phase in {"Terminating", "Terminated"}
+
+
+def test_each_eviction_that_nobody_saw_has_a_timer(cluster: Cluster) -> None:
+    """One pod that is back does not settle the other's."""
+    submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "TerminateJob", "timeout": "60s"}, minAvailable=1)
+    for pod in pods(cluster)[:2]:
+        cluster.api.remove(PODS, pod, at_once=True)
+    cluster.restart()
+    turn(cluster)
+    (timers,) = cluster.controller._reconciler._actions._timers.values()
+    assert [timer.request.pod for timer in timers.values()] == ["j-w-0", "j-w-1"]
+
+
+def test_objects_of_plugins_stay_while_pods_end(cluster: Cluster) -> None:
+    """They may still look for each other by name."""
+    submit(cluster, "j", 3, minSuccess=1, plugins={"svc": []})
+    cluster._phase(pods(cluster)[0], "Succeeded", exit_code=0)
+    turn(cluster, 3)
+    assert any(pod.metadata.deletion_timestamp for pod in pods(cluster))
+    assert [one.metadata.name for one in cluster.api.all(SERVICES)] == ["j"]
+    assert cluster.settle()
+    assert not cluster.api.all(SERVICES)
+
+
+def test_a_pod_of_an_earlier_version_is_replaced(cluster: Cluster) -> None:
+    """Somebody who did not know of the restart has created it; its events would be taken for old ones."""
+    made = submit(cluster, "j", 2)
+    turn(cluster)
+    order(cluster, "RestartJob", made)
+    assert cluster.settle()
+    name = pods(cluster)[0].metadata.name
+    cluster.api.change(PODS, name, {"metadata": {"annotations": {"volcano.sh/job-version": "0"}}}, "n")
+    cluster.restart()
+    assert cluster.settle()
+    assert {pod.metadata.annotations["volcano.sh/job-version"] for pod in pods(cluster)} == {"1"}
+    assert brief(cluster) == ("Running", 1)
+
+
+@pytest.mark.parametrize("verb", ["merge_patch", "delete"])
+def test_pods_that_are_too_many_decide_nothing(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    """Of four pods two have ended, and just these are scaled away, which fails: the others run on."""
+    submit(cluster, "j", 4, minAvailable=1)
+    for name in ("j-w-2", "j-w-3"):
+        refuse(cluster, monkeypatch, verb, name)
+        cluster._phase(cluster.api.find(PODS, name, "n"), "Succeeded", exit_code=0)
+    turn(cluster)
+    cluster.api.change(JOBS, "j", {"spec": {"tasks": [task("w", 2)]}}, "n")
+    turn(cluster, 3, pause_s=31)
+    status = job(cluster, "j").status
+    assert (status.state.phase, status.running, status.succeeded) == ("Running", 2, 2)
+    assert status.state.reason == "FailedDelete"
+
+
+def test_an_eviction_just_before_our_own_deletion_is_not_lost(cluster: Cluster) -> None:
+    """The restart finds the pod gone: somebody evicted it, and a policy is about that."""
+    policies = [{"events": ["PodFailed"], "action": "RestartTask"}, {"events": ["PodEvicted"], "action": "AbortJob"}]
+    submit(cluster, "j", 3, *policies, minAvailable=1)
+    fail(cluster, "j-w-0")
+    cluster.deliver(everything=True)
+    cluster.api.remove(PODS, cluster.api.find(PODS, "j-w-1", "n"), at_once=True)
+    cluster.work(5)
+    assert cluster.settle()
+    assert brief(cluster) == ("Aborted", 1)
+
+
+def test_a_timer_of_an_evicted_pod_is_noted_at_once(cluster: Cluster) -> None:
+    """Its seat may be taken again before another process looks."""
+    submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "TerminateJob", "timeout": "60s"}, minAvailable=1)
+    cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
+    turn(cluster)
+    assert len(pods(cluster)) == 3
+    cluster.restart()
+    cluster.now_s += 61
+    turn(cluster, 2)
+    assert job(cluster, "j").status.state.phase == "Terminating"
+
+
+def test_counters_of_a_restart_of_two_tasks(cluster: Cluster) -> None:
+    """What is published while pods go is what will be."""
+    policy = {"events": ["PodFailed"], "action": "RestartTask"}
+    add(cluster, "j", task("w", 3), task("v", 3), policies=[policy])
+    assert cluster.settle()
+    fail(cluster, "j-w-0", "j-v-0")
+    seen: list[tuple[int, int, int]] = []
+    change = cluster.api._seen
+
+    def watched(res: Any, old: Any, new: Any) -> None:
+        change(res, old, new)
+        if res is JOBS and new:
+            seen.append((new.status.running, new.status.failed, new.status.terminating))
+
+    cluster.api._seen = watched
+    turn(cluster)
+    assert seen[1] == (0, 0, 6), "the second write knows both tasks"
+    assert len(seen) <= 3
+
+
+def test_many_pods_that_are_restarted_are_noted_in_one_write(cluster: Cluster) -> None:
+    """Each pod for itself, all in one pass."""
+    submit(cluster, "j", 50, {"events": ["PodFailed"], "action": "RestartPod"}, minAvailable=1)
+    fail(cluster, *(f"j-w-{index}" for index in range(50)))
+    writes = len(cluster.api.changes(JOBS))
+    turn(cluster)
+    assert len(cluster.api.changes(JOBS)) - writes <= 3
+    assert cluster.settle()
+    assert brief(cluster) == ("Running", 1)
+
+
+def test_a_group_that_cannot_be_deleted_is_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pods are counted all the same, and the Command is gone."""
+    made = submit(cluster, "j", 2)
+    events = told(cluster)
+    (group,) = cluster.api.all(POD_GROUPS)
+    refuse(cluster, monkeypatch, "delete", group.metadata.name)
+    order(cluster, "AbortJob", made)
+    turn(cluster, 2, pause_s=1)
+    cluster.run_pods(everything=True)
+    turn(cluster, 3, pause_s=31)
+    status = job(cluster, "j").status
+    assert (status.state.phase, status.state.reason, status.terminating) == ("Aborting", "PodGroupError", 0)
+    assert any(reason == "PodGroupError" for reason, _ in events)
+    assert not cluster.api.all(COMMANDS)
+
+
+def test_a_command_that_cannot_be_deleted_does_not_stop_the_job(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is carried out once, and deleted when that is possible."""
+    made = submit(cluster, "j", 2)
+    order(cluster, "RestartJob", made, "again")
+    with monkeypatch.context() as patched:
+        refuse(cluster, patched, "delete", "again")
+        turn(cluster, 2, pause_s=1)
+        cluster.run_pods(everything=True)
+        turn(cluster, 2, pause_s=31)
+        assert brief(cluster) == ("Pending", 1)
+    assert cluster.settle()
+    assert brief(cluster) == ("Running", 1)
+    assert not cluster.api.all(COMMANDS)
+
+
+def test_a_cache_that_is_late_is_no_eviction(cluster: Cluster) -> None:
+    """A standby takes over whose watch of pods is behind: the pods are asked for before anything is done."""
+    submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "AbortJob"})
+    fresh = cluster._new_controller
+    late = cluster.api.kind(PODS)
+    hidden = dict(late)
+    late.clear()
+    cluster.controller = fresh()
+    late.update(hidden)
+    turn(cluster, 2)
+    assert brief(cluster) in {("Running", 0), ("Pending", 0)}
+    assert {pod.metadata.uid for pod in pods(cluster)} == {pod.metadata.uid for pod in hidden.values()}
+
+
+def test_the_reason_for_which_a_job_ended_stays(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod that cannot be deleted afterwards is told in an event."""
+    submit(cluster, "j", 3, minSuccess=1)
+    refuse(cluster, monkeypatch, "delete", "j-w-2")
+    cluster._phase(cluster.api.find(PODS, "j-w-0", "n"), "Succeeded", exit_code=0)
+    turn(cluster, 4, pause_s=31)
+    assert job(cluster, "j").status.state.reason == "MinSuccessReached"

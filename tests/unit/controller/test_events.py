@@ -1,0 +1,114 @@
+"""What changes of pods and PodGroups mean."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller.job.rules.events import group_changed, job_of, pod_changed, task_outcome
+from controller.job.rules.request import SYNC
+from muster.api.batch import Job, JobSpec, TaskSpec
+from muster.api.core import Pod
+from muster.api.meta import ObjectMeta
+from muster.api.scheduling import PodGroup, PodGroupStatus
+
+
+def pod(phase: str = "Running", *, node: str = "node-1", **more: Any) -> Pod:
+    """A pod of task `w` of Job `n/j`."""
+    metadata = {
+        "name": more.get("name", "j-w-0"),
+        "namespace": "n",
+        "uid": more.get("name", "p"),
+        "creationTimestamp": "1970-01-01T00:01:40Z",
+        "annotations": {"volcano.sh/task-spec": "w", "volcano.sh/job-version": "2", **more.get("annotations", {})},
+        "ownerReferences": [
+            {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+        ],
+    }
+    if more.get("deleting"):
+        metadata["deletionTimestamp"] = "1970-01-01T00:02:00Z"
+    statuses = [
+        {"name": f"c{i}", "restartCount": more.get("restarts", 0), "state": {"terminated": {"exitCode": code}}}
+        for i, code in enumerate(more.get("exit_codes", [0]))
+    ]
+    content = {
+        "metadata": metadata,
+        "spec": {"nodeName": node},
+        "status": {"phase": phase, "containerStatuses": statuses},
+    }
+    return msgspec.convert(content, Pod)
+
+
+def test_owner() -> None:
+    """A pod belongs to the Volcano Job that controls it, and to no other kind of Job."""
+    meta = pod().metadata
+    assert job_of(meta) == ("n/j", "u")
+    meta.owner_references[0].api_version = "batch/v1"
+    assert job_of(meta) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "event"),
+    [
+        (None, pod("Pending", node=""), "PodPending"),
+        (None, pod("Running"), "PodRunning"),
+        (None, pod("Failed"), "PodFailed"),
+        (pod("Running"), pod("Failed"), "PodFailed"),
+        (pod("Pending"), pod("Running"), "PodRunning"),
+        (pod("Running"), pod("Succeeded"), "TaskCompleted"),
+        (pod("Running"), pod("Running", restarts=1), "TaskFailed"),
+        (pod("Running"), None, "PodEvicted"),
+        (pod("Failed", deleting=True), None, "PodEvicted"),
+    ],
+)
+def test_events(old: Pod | None, new: Pod | None, event: str) -> None:
+    """What happened, by what the pod was and is."""
+    assert pod_changed(old, new).event == event
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (pod("Running"), pod("Running")),
+        (pod("Running", deleting=True), pod("Failed", deleting=True)),  # it fails because it is evicted
+        (pod("Succeeded"), None),
+        (pod("Pending", node=""), None),
+        (pod("Running", annotations={"volcano.sh/controller-out-of-sync": "true"}), None),
+        (pod("Failed", annotations={"volcano.sh/controller-out-of-sync": "true"}), None),
+    ],
+)
+def test_what_raises_no_policy(old: Pod, new: Pod | None) -> None:
+    """Our own deletions, deletions that cost nothing, and the end of an evicted pod are mere syncs."""
+    assert pod_changed(old, new) == SYNC
+
+
+def test_request_tells_all() -> None:
+    """Exit codes of all containers, version, task and pod are in the request; a pending pod tells since when."""
+    request = pod_changed(pod("Running"), pod("Failed", exit_codes=[0, 3, 137]))
+    assert (request.exit_codes, request.job_version, request.task, request.pod) == ((3, 137), 2, "w", "j-w-0")
+    assert pod_changed(None, pod("Pending")).since_s == 101.0, "some time in second 100"
+
+
+def test_task_is_completed_when_all_its_pods_succeeded() -> None:
+    """One pod's success is not yet its task's; too many restarts are its failure."""
+    job = Job(spec=JobSpec(tasks=[TaskSpec(name="w", replicas=2)]))
+    done = [pod("Succeeded", name="a"), pod("Succeeded", name="b")]
+    assert task_outcome(job, "w", done) == "TaskCompleted"
+    assert task_outcome(job, "w", done[:1]) is None
+    assert task_outcome(job, "w", [pod(restarts=1, name="a"), pod(restarts=2, name="b")]) == "TaskFailed"
+    assert task_outcome(job, "w", [pod(restarts=2, name="a")]) is None
+    assert task_outcome(job, "x", done) is None
+
+
+def group(phase: str) -> PodGroup:
+    """A PodGroup in this phase."""
+    return PodGroup(metadata=ObjectMeta(uid="g"), status=PodGroupStatus(phase=phase))  # type: ignore[arg-type]  # phases as text
+
+
+def test_group_events() -> None:
+    """Only to become Unknown is an event; any other change of status is a sync, and the rest is nothing."""
+    unknown = group_changed(group("Running"), group("Unknown"))
+    assert unknown is not None
+    assert (unknown.event, unknown.group_uid) == ("Unknown", "g")
+    assert group_changed(group("Unknown"), group("Unknown")) is None
+    assert group_changed(group("Pending"), group("Inqueue")) == SYNC

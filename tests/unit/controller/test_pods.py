@@ -1,0 +1,162 @@
+"""Pods of a Job: names, labels and annotations, pinned or gated."""
+
+from typing import Any
+
+import pytest
+
+from controller.job.rules.pods import pod, seated, usable
+from controller.job.rules.sync import Seat
+from controller.job.rules.volumes import claims, mount
+from muster.api.batch import Job, JobSpec, JobStatus, PartitionPolicy, TaskSpec, VolumeSpec
+from muster.api.meta import ObjectMeta
+from muster.api.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
+
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"labels": {"mine": "yes"}, "annotations": {"note": "hello"}},
+    "spec": {"containers": [{"name": "main"}], "nodeSelector": {"disk": "ssd"}},
+}
+
+
+def job(template: dict[str, Any] | None = None, **annotations: str) -> Job:
+    """Job `n/j`, third version, with a task `w` of 4 in partitions of 2."""
+    task = TaskSpec(
+        name="w",
+        replicas=4,
+        template=template or TEMPLATE,
+        partition_policy=PartitionPolicy(total_partitions=2, partition_size=2),
+    )
+    return Job(
+        metadata=ObjectMeta(name="j", namespace="n", uid="u", annotations=annotations),
+        spec=JobSpec(scheduler_name="volcano", queue="q", priority_class_name="high", tasks=[task]),
+        status=JobStatus(version=3, retry_count=1),
+    )
+
+
+def seat(of: Job, index: int) -> Seat:
+    """A seat of its task."""
+    return Seat(of.spec.tasks[0], index, f"j-w-{index}")
+
+
+def placement(phase: str = "Planned", group_uid: str = "g") -> Placement:
+    """Ranks 0 and 1 on node a, rank 2 on b, rank 3 nowhere yet."""
+    runs = [NodeRun(node="a", count=2), NodeRun(node="b", count=1)]
+    return Placement(
+        spec=PlacementSpec(pod_group_uid=group_uid, epoch=7, pod_sets=[PodSetPlacement(name="w", runs=runs)]),
+        status=PlacementStatus(phase=phase),  # type: ignore[arg-type]  # phases as text
+    )
+
+
+def test_names_labels_and_annotations() -> None:
+    """Everything that clients and the planner read is there, and the user's own stays."""
+    made = pod(job(), seat(job(), 3))
+    meta = made["metadata"]
+    assert (meta["name"], meta["namespace"]) == ("j-w-3", "n")
+    assert meta["labels"] == {
+        "mine": "yes",
+        "volcano.sh/task-index": "3",
+        "volcano.sh/task-spec": "w",
+        "volcano.sh/job-name": "j",
+        "volcano.sh/job-namespace": "n",
+        "volcano.sh/queue-name": "q",
+        "volcano.sh/partition-id": "1",
+    }
+    assert meta["annotations"] == {
+        "note": "hello",
+        "volcano.sh/task-index": "3",
+        "volcano.sh/task-spec": "w",
+        "volcano.sh/job-name": "j",
+        "volcano.sh/queue-name": "q",
+        "volcano.sh/job-version": "3",
+        "volcano.sh/template-uid": "j-w",
+        "volcano.sh/job-retry-count": "1",
+        "scheduling.k8s.io/group-name": "j-u",
+    }
+    assert [(o["uid"], o["controller"], o["kind"]) for o in meta["ownerReferences"]] == [("u", True, "Job")]
+    assert (made["spec"]["schedulerName"], made["spec"]["priorityClassName"]) == ("volcano", "high")
+
+
+def test_the_template_wins_over_the_job_and_is_left_as_it_is() -> None:
+    """SchedulerName and priorityClassName of the template stay; the template is not changed."""
+    template = {"spec": {"schedulerName": "muster", "priorityClassName": "low", "containers": []}}
+    of = job(template)
+    made = seated(pod(of, seat(of, 0)), seat(of, 0), None)
+    assert (made["spec"]["schedulerName"], made["spec"]["priorityClassName"]) == ("muster", "low")
+    assert template == {"spec": {"schedulerName": "muster", "priorityClassName": "low", "containers": []}}
+
+
+def test_annotations_of_the_job_that_pods_share() -> None:
+    """Preemptable and the like are copied; of the two disruption budgets the first one is."""
+    budgets = {"volcano.sh/jdb-max-unavailable": "1", "volcano.sh/jdb-min-available": "2"}
+    of = job(None, **{"volcano.sh/preemptable": "true"}, **budgets)
+    of.metadata.labels = {"volcano.sh/cooldown-time": "60s", "team": "a"}
+    made = pod(of, seat(of, 0))["metadata"]
+    assert made["annotations"]["volcano.sh/preemptable"] == "true"
+    assert made["labels"]["volcano.sh/cooldown-time"] == "60s", "labels come from labels"
+    assert not {"volcano.sh/preemptable", "team"} & made["labels"].keys()
+    assert "volcano.sh/cooldown-time" not in made["annotations"]
+    assert made["annotations"]["volcano.sh/jdb-min-available"] == "2"
+    assert "volcano.sh/jdb-max-unavailable" not in made["annotations"]
+    template = {"metadata": {"annotations": {"volcano.sh/jdb-max-unavailable": "50%"}}}
+    own = pod(job(template, **budgets), seat(job(template), 0))["metadata"]["annotations"]
+    assert own["volcano.sh/jdb-max-unavailable"] == "50%"
+    assert "volcano.sh/jdb-min-available" not in own, "a pod has one budget"
+
+
+def test_born_pinned() -> None:
+    """A seat with a node is pinned to it, by the placement's epoch."""
+    of = job()
+    made = seated(pod(of, seat(of, 2)), seat(of, 2), placement())
+    (term,) = made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
+    annotations = made["metadata"]["annotations"]
+    assert (annotations["muster.dev/node"], annotations["muster.dev/epoch"]) == ("b", "7")
+    assert "schedulingGates" not in made["spec"]
+
+
+def test_born_gated() -> None:
+    """A seat without a node waits behind the gate, next to the user's own gates."""
+    of = job({"spec": {"containers": [], "schedulingGates": [{"name": "mine"}]}})
+    for known in (None, placement()):
+        made = seated(pod(of, seat(of, 3)), seat(of, 3), known)
+        assert made["spec"]["schedulingGates"] == [{"name": "mine"}, {"name": "muster.dev/gang"}]
+        assert "muster.dev/node" not in made["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("gate", ["muster.dev/gang", "scheduling.volcano.sh/queue-allocation-gate"])
+def test_gates_of_musters_in_a_template(gate: str) -> None:
+    """A pod with a node is born without them: nobody would take them away. One without a node has one gate."""
+    of = job({"spec": {"containers": [], "schedulingGates": [{"name": gate}, {"name": "mine"}]}})
+    pinned = seated(pod(of, seat(of, 2)), seat(of, 2), placement())
+    assert pinned["spec"]["schedulingGates"] == [{"name": "mine"}]
+    gated = seated(pod(of, seat(of, 3)), seat(of, 3), placement())
+    assert gated["spec"]["schedulingGates"] == [{"name": "mine"}, {"name": "muster.dev/gang"}]
+
+
+def test_which_placements_are_usable() -> None:
+    """Only one of this very gang that is being carried out."""
+    assert usable(placement(), "g")
+    assert usable(placement("Binding"), "g")
+    assert not usable(placement("Bound"), "g")
+    assert not usable(placement("Abandoned"), "g")
+    assert not usable(placement(), "another")
+    assert not usable(None, "g")
+
+
+def test_volumes_are_mounted_and_claims_have_steady_names() -> None:
+    """A named claim is used, another one created; both are mounted in each container, a claim once."""
+    of = job()
+    of.spec.volumes = [
+        VolumeSpec(mount_path="/data", volume_claim_name="shared"),
+        VolumeSpec(mount_path="/again", volume_claim_name="shared"),
+        VolumeSpec(mount_path="/scratch", volume_claim={"accessModes": ["ReadWriteOnce"]}),
+    ]
+    (claim,) = claims(of)
+    assert claim["metadata"]["name"].startswith("j-pvc-")
+    assert claims(of) == [claim]
+    made = pod(of, seat(of, 0))
+    mount(of, made)
+    sources = {one["name"]: one["persistentVolumeClaim"]["claimName"] for one in made["spec"]["volumes"]}
+    paths = {one["mountPath"]: sources[one["name"]] for one in made["spec"]["containers"][0]["volumeMounts"]}
+    assert paths == {"/data": "shared", "/scratch": claim["metadata"]["name"]}

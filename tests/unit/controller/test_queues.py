@@ -1,0 +1,167 @@
+"""Queues: their states, Commands to them, and what they count."""
+
+import random
+from typing import Any
+
+import pytest
+from simulated_cluster import Cluster
+from simulated_faults import Faults
+
+from controller.queues.rules import Wanted, asked, at_rest
+from muster.api.bus import COMMANDS
+from muster.api.core import PODS
+from muster.api.meta import ObjectMeta
+from muster.api.scheduling import POD_GROUPS, QUEUES, Queue, QueueSpec, QueueStatus
+
+OPEN, CLOSED, CLOSING = (Wanted(state, by_parent=False) for state in ("Open", "Closed", "Closing"))  # type: ignore[arg-type]
+MARKED_CLOSED, MARKED_CLOSING = Wanted("Closed", by_parent=True), Wanted("Closing", by_parent=True)
+
+
+def queue(state: str, *, marked: bool = False, name: str = "q") -> Queue:
+    """A queue in this state."""
+    annotations = {"volcano.sh/closed-by-parent": "true"} if marked else {}
+    return Queue(
+        metadata=ObjectMeta(name=name, annotations=annotations),
+        spec=QueueSpec(parent="p"),
+        status=QueueStatus(state=state),  # type: ignore[arg-type]  # states as text
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "marked", "above", "busy", "wanted"),
+    [
+        ("", False, "Open", False, OPEN),
+        ("Open", False, "Open", True, OPEN),
+        ("Open", False, "Closed", False, MARKED_CLOSED),
+        ("Open", False, "Closing", True, MARKED_CLOSING),
+        ("Closing", True, "Closed", True, MARKED_CLOSING),
+        ("Closing", True, "Closed", False, MARKED_CLOSED),
+        ("Closed", True, "Open", False, OPEN),
+        ("Closing", True, "Open", True, OPEN),
+        ("Closed", False, "Open", False, CLOSED),
+        ("Closed", False, "Closed", False, CLOSED),
+        ("Closed", False, "Open", True, CLOSED),  # as a client wrote it
+        ("Closing", False, "Open", True, CLOSING),
+        ("Closing", False, "Open", False, CLOSED),
+        ("Unknown", False, "Open", False, Wanted("Unknown", by_parent=False)),
+    ],
+)
+def test_state_at_rest(state: str, marked: bool, above: str, busy: bool, wanted: Wanted) -> None:  # noqa: FBT001 - columns of the table
+    """What follows from the queue, its mark, its parent and its gangs."""
+    assert at_rest(queue(state, marked=marked), queue(above, name="p"), busy=busy) == wanted
+
+
+def test_root_is_always_open() -> None:
+    """Whoever closed it."""
+    assert at_rest(queue("Closed", name="root"), None, busy=False) == OPEN
+    assert "cannot be closed" in str(asked("CloseQueue", queue("Open", name="root"), None, busy=False))
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "above", "busy", "wanted"),
+    [
+        ("CloseQueue", "Open", "Open", False, CLOSED),
+        ("CloseQueue", "Open", "Open", True, CLOSING),
+        ("CloseQueue", "Closed", "Open", False, CLOSED),
+        ("OpenQueue", "Closed", "Open", False, OPEN),
+        ("OpenQueue", "Closing", "Open", True, OPEN),
+        ("OpenQueue", "Unknown", "Open", False, OPEN),
+        ("OpenQueue", "Closed", "Closing", False, "while its parent p is Closing"),
+        ("Dance", "Open", "Open", False, "unknown action 'Dance'"),
+    ],
+)
+def test_commands(action: str, state: str, above: str, busy: bool, wanted: Any) -> None:  # noqa: FBT001 - columns of the table
+    """What an action leads to, or why it does not."""
+    found = asked(action, queue(state), queue(above, name="p"), busy=busy)
+    assert found == wanted or (isinstance(found, str) and wanted in found)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """A cluster in which nothing fails, with queue `p` and, below it, `q`."""
+    chance = random.Random(1)  # noqa: S311 - not a secret
+    one = Cluster(chance, Faults(chance, 0.0, 0.0), lambda *_: None)
+    one.api.add(QUEUES, {"metadata": {"name": "p"}, "spec": {"weight": 1}})
+    one.api.add(QUEUES, {"metadata": {"name": "q"}, "spec": {"parent": "p"}})
+    assert one.settle()
+    return one
+
+
+def state(cluster: Cluster, name: str) -> str:
+    """The queue's state, with a star where that is its parent's doing."""
+    found = cluster.api.find(QUEUES, name)
+    return found.status.state + ("*" if found.metadata.annotations else "")
+
+
+def command(cluster: Cluster, action: str, name: str, uid: str = "") -> None:
+    """A Command, and all that follows from it."""
+    found = cluster.api.find(QUEUES, name)
+    target = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": name, "uid": uid or found.metadata.uid}
+    cluster.api.add(COMMANDS, {"metadata": {"generateName": "c-"}, "action": action, "target": target}, "n")
+    assert cluster.settle()
+    assert not cluster.api.all(COMMANDS)
+
+
+def test_parents_take_their_children_along(cluster: Cluster) -> None:
+    """Closed and opened with the parent; a child that was closed for itself stays closed."""
+    assert (cluster.api.find(QUEUES, "p").spec.parent, state(cluster, "q")) == ("root", "Open")
+    command(cluster, "CloseQueue", "p")
+    assert (state(cluster, "p"), state(cluster, "q")) == ("Closed", "Closed*")
+    command(cluster, "OpenQueue", "q")
+    assert state(cluster, "q") == "Closed*"
+    command(cluster, "OpenQueue", "p")
+    assert (state(cluster, "p"), state(cluster, "q")) == ("Open", "Open")
+    command(cluster, "CloseQueue", "q")
+    command(cluster, "CloseQueue", "p")
+    command(cluster, "OpenQueue", "p")
+    assert (state(cluster, "p"), state(cluster, "q")) == ("Open", "Closed")
+    command(cluster, "OpenQueue", "q")
+    for closed in ("p", "q"):
+        command(cluster, "CloseQueue", closed)
+    command(cluster, "OpenQueue", "p")
+    assert (state(cluster, "p"), state(cluster, "q")) == ("Open", "Closed"), "closed for itself after its parent"
+
+
+def test_a_client_writes_the_state(cluster: Cluster) -> None:
+    """Closed by hand it stays closed, and its children with it; the root opens again."""
+    for name in ("p", "root"):
+        cluster.api.change(QUEUES, name, {"status": {"state": "Closed"}}, subresource="status")
+    assert cluster.settle()
+    assert [state(cluster, name) for name in ("root", "default", "p", "q")] == ["Open", "Open", "Closed", "Closed*"]
+
+
+def test_commands_that_lead_to_nothing_are_dropped(cluster: Cluster) -> None:
+    """To an earlier queue of the name, for the root, or a word that nobody knows."""
+    command(cluster, "CloseQueue", "q", uid="earlier")
+    command(cluster, "CloseQueue", "root")
+    command(cluster, "Dance", "q")
+    assert (state(cluster, "root"), state(cluster, "q")) == ("Open", "Open")
+
+
+def test_closing_waits_for_gangs_and_counts_them(cluster: Cluster) -> None:
+    """Closing while there are gangs, Closed when the last has gone or completed; what pods ask for adds up the tree."""
+    cluster.api.add(POD_GROUPS, {"metadata": {"name": "g"}, "spec": {"minMember": 1, "queue": "q"}}, "n")
+    spec = {
+        "schedulerName": "volcano",
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "500m", "nvidia.com/gpu": "2"}}}],
+    }
+    meta = {"name": "pod", "annotations": {"scheduling.k8s.io/group-name": "g"}}
+    cluster.api.add(PODS, {"metadata": meta, "spec": spec}, "n")
+    assert cluster.settle()
+    for name in ("q", "p", "root"):
+        status = cluster.api.find(QUEUES, name).status
+        assert status.allocated == {"cpu": "500m", "memory": "0", "nvidia.com/gpu": "2", "pods": "1"}
+    assert cluster.api.find(QUEUES, "q").status.running == 1
+    assert cluster.api.find(QUEUES, "p").status.running == 0
+    command(cluster, "CloseQueue", "q")
+    assert state(cluster, "q") == "Closing"
+    cluster.restart()
+    assert cluster.settle()
+    assert state(cluster, "q") == "Closing"
+    cluster.api.remove(PODS, cluster.api.find(PODS, "pod", "n"), at_once=True)
+    cluster.api.change(POD_GROUPS, "g", {"status": {"phase": "Completed"}}, "n")
+    cluster.deliver(everything=True)
+    cluster.now_s += 1
+    cluster.work(50)
+    status = cluster.api.find(QUEUES, "q").status
+    assert (status.state, status.completed, status.allocated) == ("Closed", 1, {"cpu": "0", "memory": "0"})

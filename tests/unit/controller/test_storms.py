@@ -1,0 +1,185 @@
+"""What storms, pauses and restarts of the controller must not do to a Job, on the simulated cluster."""
+
+import pytest
+from simulated_cluster import Cluster
+from simulated_jobs import command, job, pods, submit, trickle, turn
+
+from controller.job.rules.events import unseen_evictions
+from controller.job.rules.request import Request
+from controller.job.rules.timers import MOST_NOTED, Timer, from_note, to_note
+from muster.api.batch import JOBS, Job, JobSpec, JobState, JobStatus, TaskSpec, TaskState
+from muster.api.core import PODS, Pod
+from muster.api.meta import ObjectMeta
+
+
+def test_a_hundred_failures_at_once_are_one_restart(cluster: Cluster) -> None:
+    """Told one by one or all together, before and after the restart has begun: one restart is counted."""
+    submit(cluster, "j", 100, {"events": ["PodFailed"], "action": "RestartJob"})
+    for pod in pods(cluster):
+        cluster._phase(pod, "Failed", exit_code=1)
+    trickle(cluster)
+    assert cluster.settle()
+    status = job(cluster, "j").status
+    assert (status.state.phase, status.retry_count, status.version, status.running) == ("Running", 1, 1, 100)
+    assert len(pods(cluster)) == 100
+
+
+def test_ten_suspensions_use_up_no_retry(cluster: Cluster) -> None:
+    """A Job may be paused as often as one likes."""
+    made = submit(cluster, "j", 2)
+    for _ in range(10):
+        command(cluster, "AbortJob", made)
+        assert job(cluster, "j").status.state.phase == "Aborted"
+        command(cluster, "ResumeJob", made)
+        assert job(cluster, "j").status.state.phase == "Running"
+    assert job(cluster, "j").status.retry_count == 0
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_scaling_down_raises_no_policy(cluster: Cluster, restarted: bool) -> None:  # noqa: FBT001 - a parameter of a table
+    """Not even a policy for everything, nor when the controller dies on the way."""
+    submit(cluster, "j", 4, {"events": ["*"], "action": "AbortJob"}, minAvailable=1)
+    spec = {"tasks": [{"name": "w", "replicas": 1, "template": {}}]}
+    cluster.api.change(JOBS, "j", {"spec": spec}, "n")
+    if restarted:
+        turn(cluster)
+        cluster.restart()
+    assert cluster.settle()
+    assert job(cluster, "j").status.state.phase == "Running"
+    assert [pod.metadata.name for pod in pods(cluster)] == ["j-w-0"]
+
+
+def test_a_pending_timeout_does_not_hit_running_pods_after_a_restart(cluster: Cluster) -> None:
+    """The pods are pending no more."""
+    submit(cluster, "j", 2, {"events": ["PodPending"], "action": "AbortJob", "timeout": "60s"})
+    cluster.restart()
+    cluster.now_s += 3600
+    assert cluster.settle()
+    assert job(cluster, "j").status.state.phase == "Running"
+
+
+def test_a_pending_timeout_counts_from_the_creation_whoever_controls(cluster: Cluster) -> None:
+    """A controller that starts late carries it out in time."""
+    policy = {"events": ["PodPending"], "action": "AbortJob", "timeout": "60s"}
+    submit(cluster, "j", 1, policy)
+    cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
+    turn(cluster)
+    cluster.now_s += 1
+    turn(cluster)
+    assert pods(cluster), "the pod is there again and nobody binds it"
+    cluster.now_s += 40
+    cluster.restart()
+    turn(cluster)
+    assert job(cluster, "j").status.state.phase in {"Running", "Pending"}
+    cluster.now_s += 21
+    turn(cluster)
+    assert job(cluster, "j").status.state.phase == "Aborting"
+
+
+def test_a_timer_of_a_deleted_job_does_not_touch_its_successor(cluster: Cluster) -> None:
+    """Same name, same pods' names, another Job."""
+    policy = {"events": ["PodEvicted"], "action": "AbortJob", "timeout": "60s"}
+    submit(cluster, "j", 1, policy, minAvailable=0)
+    cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
+    turn(cluster)
+    cluster.api.remove(JOBS, job(cluster, "j"))
+    cluster.api.collect()
+    submit(cluster, "j", 1, policy)
+    cluster.now_s += 120
+    assert cluster.settle()
+    assert job(cluster, "j").status.state.phase == "Running"
+
+
+@pytest.mark.parametrize("restarts", [0, 1, 3])
+def test_a_timer_of_an_evicted_pod_outlives_the_controller(cluster: Cluster, restarts: int) -> None:
+    """It is due when it was due, and not later for each restart."""
+    submit(cluster, "j", 2, {"events": ["PodEvicted"], "action": "TerminateJob", "timeout": "60s"})
+    cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
+    turn(cluster)
+    for _ in range(restarts):
+        cluster.now_s += 10
+        cluster.restart()
+        turn(cluster)
+    assert job(cluster, "j").status.state.phase in {"Running", "Pending"}
+    cluster.now_s += 61 - 10 * restarts
+    turn(cluster)
+    assert job(cluster, "j").status.state.phase == "Terminating"
+
+
+def test_an_evicted_pod_that_is_back_in_time_stops_the_timer(cluster: Cluster) -> None:
+    """RestartPod now, the whole Job later unless the pod runs again."""
+    submit(cluster, "j", 2, {"events": ["PodEvicted"], "action": "TerminateJob", "timeout": "60s"})
+    cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
+    assert cluster.settle()
+    cluster.now_s += 120
+    assert cluster.settle()
+    status = job(cluster, "j").status
+    assert (status.state.phase, status.running) == ("Running", 2)
+    assert "muster.dev/timers" not in status.controlled_resources
+
+
+def test_an_eviction_that_nobody_saw_is_told_by_the_counters(cluster: Cluster) -> None:
+    """A pod goes while no controller runs: the policy acts all the same."""
+    submit(cluster, "j", 2, {"events": ["PodEvicted"], "action": "RestartJob"})
+    cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
+    cluster.restart()
+    assert cluster.settle()
+    status = job(cluster, "j").status
+    assert (status.state.phase, status.retry_count, status.running) == ("Running", 1, 2)
+
+
+def test_a_deletion_that_was_cut_short_is_completed(cluster: Cluster) -> None:
+    """The caller died between the two steps in which the API server removes a pod: somebody has to ask again."""
+    made = submit(cluster, "j", 2)
+    (first, _) = pods(cluster)
+    cluster._phase(first, "Failed", exit_code=1)
+    cluster.api._mark(PODS, cluster.api.find(PODS, first.metadata.name, "n"), grace_period_s=0)
+    cluster.restart()
+    turn(cluster)
+    assert len(pods(cluster)) == 2, "it may be on its way"
+    command(cluster, "TerminateJob", made)
+    assert job(cluster, "j").status.state.phase == "Terminated"
+    assert not pods(cluster)
+
+
+def counted(phase: str, running: int) -> Job:
+    """Job `j` whose task `w` of 3 had this many running pods when it was counted last."""
+    return Job(
+        metadata=ObjectMeta(name="j", namespace="n", uid="u"),
+        spec=JobSpec(tasks=[TaskSpec(name="w", replicas=3)]),
+        status=JobStatus(
+            state=JobState(phase=phase),  # type: ignore[arg-type]  # phases as text
+            task_status_count={"w": TaskState(phase={"Running": running})},
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("phase", "running", "there", "evicted"),
+    [
+        ("Running", 3, 3, []),
+        ("Running", 3, 1, ["j-w-1", "j-w-2"]),
+        ("Running", 1, 1, []),  # the others were never counted as running
+        ("Running", 5, 3, []),  # scaled down since
+        ("Pending", 1, 0, ["j-w-0"]),  # some ran, though not enough
+        ("Restarting", 3, 1, []),  # our own doing
+    ],
+)
+def test_unseen_evictions(phase: str, running: int, there: int, evicted: list[str]) -> None:
+    """As many as ran and are not there, and only of seats that are empty."""
+    meta = [
+        ObjectMeta(name=f"j-w-{index}", namespace="n", annotations={"volcano.sh/task-spec": "w"})
+        for index in range(there)
+    ]
+    found = unseen_evictions(counted(phase, running), [Pod(metadata=one) for one in meta])
+    assert [(request.event, request.pod) for request in found] == [("PodEvicted", name) for name in evicted]
+
+
+def test_timers_can_be_noted() -> None:
+    """What goes into the status comes back; timers that an object tells are left out, and so is nonsense."""
+    lasting = [Timer(20.0, Request(event="PodEvicted", pod="p", job_version=1)), Timer(10.0, Request(event="Unknown"))]
+    derived = Timer(5.0, Request(event="PodPending", since_s=1.0))
+    assert from_note(to_note([derived, *lasting])) == lasting[::-1]
+    assert to_note([derived]) == ""
+    assert from_note("[nonsense") == from_note("") == []
+    assert len(from_note(to_note(lasting[:1] * 200))) == MOST_NOTED

@@ -1,0 +1,235 @@
+"""What a pass creates, deletes, counts and writes."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.job.rules import status as statuses
+from controller.job.rules.counts import Counts, count
+from controller.job.rules.kill import Target, outdated, target_of, victims
+from controller.job.rules.machine import Effect
+from controller.job.rules.request import Request
+from controller.job.rules.sync import decide
+from controller.job.rules.timers import still_true
+from controller.shards import fnv32
+from muster.api.batch import DependsOn, Job, JobSpec, JobState, JobStatus, TaskSpec
+from muster.api.core import Pod
+from muster.api.meta import ObjectMeta
+from muster.api.scheduling import PodGroup, PodGroupCondition, PodGroupStatus
+
+
+def pod(name: str, phase: str = "Running", *, version: int = 0, **more: Any) -> Pod:
+    """A pod of Job `j` named `j-<task>-<index>`."""
+    annotations = {"volcano.sh/task-spec": name.split("-")[1], "volcano.sh/job-version": str(version)}
+    if more.get("marked"):
+        annotations["volcano.sh/controller-out-of-sync"] = "true"
+    meta = {"name": name, "namespace": "n", "uid": more.get("uid", name), "annotations": annotations}
+    meta["labels"] = {"volcano.sh/partition-id": more.get("partition", "0")}
+    if more.get("going"):
+        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    status = {"phase": phase, "containerStatuses": [{"name": "c", "ready": more.get("ready", True)}]}
+    return msgspec.convert({"metadata": meta, "status": status}, Pod)
+
+
+def job(*tasks: TaskSpec, **status: Any) -> Job:
+    """Job `n/j` with these tasks, or one task `w` of 3."""
+    return Job(
+        metadata=ObjectMeta(name="j", namespace="n", uid="u", creation_timestamp="1970-01-01T00:00:00Z"),
+        spec=JobSpec(tasks=list(tasks) or [TaskSpec(name="w", replicas=3)], max_retry=3),
+        status=JobStatus(**status),
+    )
+
+
+def test_creates_what_is_missing_and_deletes_what_is_too_much() -> None:
+    """A name whose pod is terminating is taken; marked pods go; nothing is created before the gang is admitted."""
+    pods = [pod("j-w-0"), pod("j-w-1", going=True), pod("j-w-7")]
+    decision = decide(job(), pods, may_create=True)
+    assert [seat.name for seat in decision.create] == ["j-w-2"]
+    assert [one.metadata.name for one in decision.delete] == ["j-w-7"]
+    assert decide(job(), pods, may_create=False).create == []
+    assert [one.metadata.name for one in decide(job(), [pod("j-w-0", marked=True)], may_create=True).delete] == [
+        "j-w-0"
+    ]
+
+
+@given(st.lists(st.sampled_from(range(8)), unique=True), st.integers(0, 6))
+def test_after_a_sync_there_is_exactly_what_is_wanted(present: list[int], replicas: int) -> None:
+    """Whatever pods there are, creates and deletes together lead to the wanted set."""
+    of = job(TaskSpec(name="w", replicas=replicas))
+    pods = [pod(f"j-w-{index}") for index in present]
+    decision = decide(of, pods, may_create=True)
+    left = {one.metadata.name for one in pods} - {one.metadata.name for one in decision.delete}
+    assert left | {seat.name for seat in decision.create} == {f"j-w-{index}" for index in range(replicas)}
+    assert not left & {seat.name for seat in decision.create}
+
+
+@pytest.mark.parametrize(
+    ("iteration", "pods", "ready"),
+    [
+        (None, [], False),
+        (None, [pod("j-a-0"), pod("j-b-0", ready=False)], False),
+        (None, [pod("j-a-0"), pod("j-b-0", "Succeeded")], True),
+        ("any", [pod("j-a-0")], True),
+        ("any", [pod("j-a-0", going=True)], False),
+    ],
+)
+def test_dependencies(iteration: Any, pods: list[Pod], ready: bool) -> None:  # noqa: FBT001 - a parameter of a table
+    """A task waits for as many ready pods of the others as these need."""
+    last = TaskSpec(name="last", replicas=1, depends_on=DependsOn(name=["a", "b"], iteration=iteration))
+    of = job(TaskSpec(name="a", replicas=1), TaskSpec(name="b", replicas=1), last)
+    assert ("j-last-0" in [seat.name for seat in decide(of, pods, may_create=True).create]) is ready
+
+
+def test_counting() -> None:
+    """Pods by phase, in total and per task; those on their way out count as that only."""
+    pods = [pod("j-a-0", "Succeeded"), pod("j-a-1", "Failed"), pod("j-b-0", ""), pod("j-b-1", "Odd"), pod("j-b-2", going=True)]  # fmt: skip  # noqa: E501 - one row
+    assert count(pods) == Counts(
+        pending=1,
+        succeeded=1,
+        failed=1,
+        unknown=1,
+        terminating=1,
+        tasks={"a": {"Succeeded": 1, "Failed": 1}, "b": {"Pending": 1, "Odd": 1}},
+    )
+
+
+def names(pods: list[Pod]) -> list[str]:
+    """Their names."""
+    return [one.metadata.name for one in pods]
+
+
+def test_victims() -> None:
+    """Soft kills spare finished pods, targeted ones the others, whole ones those of the new version."""
+    pods = [pod("j-w-0"), pod("j-w-1", "Failed"), pod("j-v-0", partition="1"), pod("j-v-1", version=1), pod("j-v-2", going=True)]  # fmt: skip  # noqa: E501 - one row
+    of = job(version=1, retry_count=1)
+    assert names(victims(of, pods, Effect.KILL_SOFT)) == ["j-w-0", "j-v-0", "j-v-1"]
+    assert names(victims(of, pods, Effect.KILL_ALL)) == ["j-w-0", "j-w-1", "j-v-0"]
+    assert names(victims(job(version=1, retry_count=3), pods, Effect.KILL_ALL)) == ["j-w-0", "j-v-0"]
+    assert names(victims(of, pods, Effect.KILL_TARGET, [Target("task", "v")])) == ["j-v-0", "j-v-1"]
+    assert names(victims(of, pods, Effect.KILL_TARGET, [Target("partition", "v/1")])) == ["j-v-0"]
+    whole = pod("j-x-0", partition="")
+    assert names(victims(of, [*pods, whole], Effect.KILL_TARGET, [Target("partition", "x/")])) == ["j-x-0"]
+    assert names(victims(of, pods, Effect.KILL_TARGET, [Target("pod", "j-w-1")])) == ["j-w-1"]
+    assert names(outdated(of, pods, keep_finished=True)) == ["j-w-0", "j-v-0"]
+
+
+@pytest.mark.parametrize("action", ["RestartJob", "RestartTask", "RestartPod", "RestartPartition", "ResumeJob"])
+def test_target_survives_in_the_status(action: str) -> None:
+    """What is restarted can be read from the status again, until the next phase is entered."""
+    target = target_of(action, Request(task="w", partition="2", pod="j-w-0", pod_uid="p"))
+    status = statuses.restarting(JobStatus(), target)
+    assert statuses.restart_targets(status) == [target]
+    assert statuses.restart_targets(statuses.moved(status, "Pending", "r", "m", 0.0)) == []
+
+
+def test_a_whole_restart_is_not_replaced_by_a_part() -> None:
+    """Once the whole job is to go, a restart of a task does not spare the rest."""
+    status = statuses.restarting(JobStatus(), Target())
+    assert statuses.restart_targets(statuses.restarting(status, Target("task", "w"))) == [Target()]
+
+
+def test_running_duration_is_settled_at_the_end() -> None:
+    """From creation to the last change of phase; a Job that goes on has none, and one that has ended keeps it."""
+    ended = statuses.moved(JobStatus(), "Completed", "", "", 3725.0)
+    once = statuses.finished_with_duration(job(), ended)
+    assert once.running_duration == "1h2m5s"
+    assert statuses.finished_with_duration(job(), once) == once
+    running = statuses.moved(once, "Restarting", "", "", 4000.0)
+    assert statuses.finished_with_duration(job(), running).running_duration is None
+
+
+def test_conditions_are_one_per_phase() -> None:
+    """The newest entry of each phase is kept, in order."""
+    status = JobStatus()
+    for second, phase in enumerate(["Pending", "Running", "Pending"]):
+        status = statuses.moved(status, phase, "", "", second)  # type: ignore[arg-type]  # phases as text
+    assert [(c.status, c.last_transition_time) for c in status.conditions] == [
+        ("Running", "1970-01-01T00:00:01Z"),
+        ("Pending", "1970-01-01T00:00:02Z"),
+    ]
+
+
+def apply_merge(target: Any, patch: Any) -> Any:
+    """RFC 7386, as the API server does it."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = apply_merge(result.get(key), value)
+    return result
+
+
+TREES = st.recursive(
+    st.integers(0, 3) | st.lists(st.integers(0, 2), max_size=2),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+)
+OBJECTS = st.dictionaries(st.sampled_from("abc"), TREES, max_size=3)
+
+
+@given(OBJECTS, OBJECTS)
+def test_difference_leads_from_one_to_the_other(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Applied as a merge patch the difference gives the new object, and it is empty only for equal ones."""
+    patch = statuses.difference(old, new)
+    assert apply_merge(old, patch) == new
+    assert (patch == {}) == (old == new)
+
+
+def test_counters_that_become_zero_are_written() -> None:
+    """A zero is left out on the wire, and must still replace what was there."""
+    patch = statuses.difference(JobStatus(running=3), statuses.counted(JobStatus(), Counts(), 0))
+    assert patch == {"running": None}
+
+
+def test_why_a_job_waits() -> None:
+    """The PodGroup's newest condition first, then its phase, then gates."""
+    group = PodGroup(status=PodGroupStatus(phase="Inqueue"))
+    assert statuses.waiting(group, [])[0] == "Starting"
+    assert statuses.waiting(PodGroup(), []) == ("Queued", "the gang waits to be admitted by queue default")
+    group.status.conditions = [
+        PodGroupCondition(type="Unschedulable", status="True", message="no room", last_transition_time="2026-01-02"),
+        PodGroupCondition(type="Scheduled", status="True", last_transition_time="2026-01-01"),
+    ]
+    assert statuses.waiting(group, []) == ("Unschedulable", "no room")
+    group.status.conditions[1].last_transition_time = "2026-01-03"
+    assert statuses.waiting(group, [])[0] == "Starting"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (0.5, "500ms"), (1.5, "1.5s"), (59, "59s"), (61, "1m1s"), (3600, "1h0m0s")]
+)
+def test_durations_as_go_writes_them(seconds: float, text: str) -> None:
+    """RunningDuration is read by Go clients."""
+    assert statuses.format_duration(seconds) == text
+
+
+def test_timers_ask_again() -> None:
+    """A pending pod that runs by now, a failed one that is back, and a finished Job make a timer pointless."""
+    running = job(state=JobState(phase="Running"))
+
+    def asked(request: Request, *there: Pod, of: Job = running) -> bool:
+        return still_true(request, of, {one.metadata.name: one for one in there}, "")
+
+    pending = Request(event="PodPending", pod="j-w-0", pod_uid="j-w-0")
+    assert asked(pending, pod("j-w-0", "Pending"))
+    assert not asked(pending, pod("j-w-0", "Running"))
+    assert not asked(pending, pod("j-w-0", "Pending", uid="another"))
+    assert not asked(pending)
+    failed = Request(event="PodFailed", pod="j-w-0", pod_uid="old")
+    assert asked(failed)
+    assert asked(failed, pod("j-w-0", "Pending", uid="new"))
+    assert not asked(failed, pod("j-w-0", uid="new"))
+    assert not asked(failed, of=job(state=JobState(phase="Aborted")))
+    assert still_true(Request(event="Unknown"), running, {}, "Unknown")
+    assert not still_true(Request(event="Unknown"), running, {}, "Running")
+
+
+@pytest.mark.parametrize(("text", "value"), [("", 0x811C9DC5), ("a", 0x050C5D7E), ("foobar", 0x31F0B262)])
+def test_fnv(text: str, value: int) -> None:
+    """The published values of FNV-1 with 32 bits."""
+    assert fnv32(text) == value

@@ -1,0 +1,54 @@
+"""Nodes that refused a member are left out for a while, and the placement says so."""
+
+from extender_world import World, of, seats
+
+from extender.actions.allocate import Allocate
+from extender.actions.progress import AVOID_S
+from extender.commit import _avoided
+from extender.framework import decisions
+from extender.state.gangs import avoided_nodes
+from muster.api.meta import format_time
+from muster.api.placement import AvoidedNode, Placement
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+
+
+def abandoned(world: World, node: str, until: float) -> Placement:
+    """Gang `a` had a placement; `node` refused a member."""
+    world.gang("a", {"worker": (2, GPU8)})
+    world.plan()
+    placement = world.state.placements["ns/a"]
+    placement.status.phase = "Abandoned"
+    placement.status.avoided = [AvoidedNode(node=node, until=format_time(until))]
+    world.state.on_placement(None, placement)
+    return placement
+
+
+def test_what_a_placement_says_is_avoided_until_its_time() -> None:
+    """Also by a planner that was not there when the node refused."""
+    world = World()
+    world.nodes(3)
+    abandoned(world, "node-0", world.now + 30)
+    gangs = world.state.gangs()
+    assert avoided_nodes(gangs, world.now) == {"ns/a": {"node-0"}}
+    assert avoided_nodes(gangs, world.now + 30) == {}
+    session = world.session()
+    session.avoided = avoided_nodes(gangs, world.now)
+    Allocate().execute(session)
+    [place] = of(session, decisions.Place)
+    assert seats(place) == {"worker": ["node-1", "node-2"]}
+
+
+def test_a_node_that_is_avoided_already_keeps_its_time() -> None:
+    """A second refusal elsewhere does not make the first one longer."""
+    world = World()
+    world.nodes(3)
+    placement = abandoned(world, "node-0", world.now + 30)
+    session = world.session()
+    session.avoided = {"ns/a": {"node-0", "node-1"}}
+    gang = world.state.gang("ns/a")
+    assert gang is not None
+    assert _avoided(session, gang, placement) == [
+        {"node": "node-0", "until": format_time(world.now + 30)},
+        {"node": "node-1", "until": format_time(world.now + AVOID_S)},
+    ]

@@ -1,0 +1,98 @@
+"""What a plane remembers and writes: names, ports, nodes, scheduler configuration."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from musterctl.app import main
+from musterctl.commands.up import plane_of
+from musterctl.plane import components, nodes, ports, scheduler_config, state
+from musterctl.plane.errors import LocalError
+from musterctl.plane.plane import Plane
+from musterctl.plane.state import Options
+
+
+def test_state_survives_and_folders_have_plain_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was created is loaded again; a name that is not a plain word is refused."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = state.folder_of("one")
+    assert state.load(folder) is None
+    created = state.create(folder, Options(nodes=3, webhook_port=12_345), components.PARTS)
+    assert state.load(folder) == created
+    assert created.ports["webhook"] == 12_345
+    assert state.names() == ["one"]
+    for name in ("../two", "", "Two", "-two"):
+        with pytest.raises(LocalError, match="cannot be called"):
+            state.folder_of(name)
+
+
+def test_unreadable_state_says_what_to_do(tmp_path: Path) -> None:
+    """A broken plane.json is an error that names the file and the way out."""
+    (tmp_path / "plane.json").write_text("{}")
+    with pytest.raises(LocalError, match=f"remove {tmp_path} to start afresh"):
+        state.load(tmp_path)
+
+
+def test_ports_are_outside_of_the_ephemeral_range() -> None:
+    """No outgoing connection can take a part's port while the part restarts."""
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    chosen = ports.free_ports(20)
+    assert len(set(chosen)) == 20
+    assert not [port for port in chosen if first <= port <= last]
+
+
+@given(count=st.integers(1, 300), runs=st.integers(1, 40))
+def test_runs_are_consecutive_and_even(count: int, runs: int) -> None:
+    """Racks hold consecutive nodes, and their sizes differ by one at most."""
+    racks = [nodes.run_of(index, count, runs) for index in range(count)]
+    assert racks == sorted(racks)
+    assert set(racks) <= set(range(runs))
+    sizes = [racks.count(rack) for rack in range(runs)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_nodes_without_gpus_have_none() -> None:
+    """`--gpus 0` leaves the resource out."""
+    (node,) = nodes.nodes(Options(nodes=1, gpus=0))
+    assert nodes.GPU not in node["status"]["allocatable"]
+
+
+def test_bind_waits_longer_than_the_other_verbs() -> None:
+    """The extender has two entries: one decides from memory, the other, with a longer time limit, binds."""
+    decide, bind = scheduler_config.extenders("http://127.0.0.1:1/")
+    assert (decide["filterVerb"], decide["prioritizeVerb"], bind["bindVerb"]) == ("filter", "prioritize", "bind")
+    assert "bindVerb" not in decide
+    assert int(decide["httpTimeout"].rstrip("s")) < 10 < int(bind["httpTimeout"].rstrip("s"))
+    assert {decide["urlPrefix"], bind["urlPrefix"]} == {"http://127.0.0.1:1"}
+
+
+def test_the_webhooks_configuration_belongs_to_the_plane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The webhook reads what the plane was made with, however the file changes; another content is another plane."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    text = "resourceGroups: [{resourceGroup: gpu, labels: {pool: gpu}}]\n"
+    plane = Plane(state.folder_of("one"), options=Options(admission_config=text))
+    plane._pki.ensure()
+    [argument] = [each for each in plane.site.command("webhook") if each.startswith("--config=")]
+    assert Path(argument.removeprefix("--config=")).read_text() == text
+    assert plane_of("one", {"admission_config": text}).state == plane_of("one").state
+    with pytest.raises(LocalError, match="plane one exists with admission config of other content; `muster down"):
+        plane_of("one", {"admission_config": "resourceGroups: []"})
+    other = Plane(state.folder_of("two"))
+    other._pki.ensure()
+    assert not any(each.startswith("--config") for each in other.site.command("webhook"))
+    with pytest.raises(LocalError, match="plane two exists with admission config unset"):
+        plane_of("two", {"admission_config": text})
+
+
+def test_a_mistake_in_the_webhooks_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told before anything is made."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    file = tmp_path / "admission.yaml"
+    file.write_text("resourceGroups: [{resourceGroup: gpu}]")
+    result = CliRunner().invoke(main, ["up", f"--admission-config={file}"])
+    assert result.exit_code == 2
+    assert "the group changes nothing" in result.stderr
+    assert state.names() == []

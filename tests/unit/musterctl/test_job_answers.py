@@ -1,0 +1,224 @@
+"""What `muster job` and `muster queue` make of an API server's answers."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from muster.kube.transport import warnings_of
+from musterctl.app import main
+
+JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+Answer = tuple[int, Any, list[str]]
+"""The status, the body, and the Warning headers."""
+
+
+class Server:
+    """Gives the `answers` to "METHOD path", else 404 as for an unknown kind; notes the requests.
+
+    A watch gets the `events` and ends; after that the server has forgotten where the watch was.
+    """
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {}
+        self.events: list[Any] = []
+        self.requests: list[str] = []
+
+    def answer(self, method: str, path: str, query: str) -> Answer:
+        """The answer to one request."""
+        self.requests.append(f"{method} {path}{query and f'?{query}'}")
+        if "watch=1" not in query:
+            return self.answers.get(f"{method} {path}", (404, "404 page not found", []))
+        events, self.events = self.events, []
+        if events:
+            return (200, "".join(json.dumps({"type": "MODIFIED", "object": each}) + "\n" for each in events), [])
+        return (410, {"kind": "Status", "reason": "Expired"}, [])
+
+    def missing(self, request: str, name: str) -> None:
+        """Answers as if there were no such object."""
+        body = {"kind": "Status", "reason": "NotFound", "message": f"{name} not found", "details": {"name": name}}
+        self.answers[request] = (404, body, [])
+
+    def handler(self) -> type[BaseHTTPRequestHandler]:
+        """What answers."""
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self) -> None:
+                self.rfile.read(int(self.headers.get("content-length", 0)))
+                path, _, query = self.path.partition("?")
+                status, body, warnings = server.answer(self.command, path, query)
+                content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+                self.send_response(status)
+                for text in warnings:
+                    self.send_header("Warning", text.encode().decode("latin-1"))
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names that http.server wants
+
+            def log_message(self, *_: Any) -> None:
+                """Says nothing."""
+
+        return Handler
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server that runs, and a kubeconfig for it."""
+    one = Server()
+    http = ThreadingHTTPServer(("127.0.0.1", 0), one.handler())
+    http.daemon_threads = True
+    Thread(target=http.serve_forever, daemon=True).start()
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{http.server_port}"}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(content))
+    try:
+        yield one
+    finally:
+        http.shutdown()
+        http.server_close()
+
+
+@pytest.fixture
+def muster(server: Server, tmp_path: Path) -> Any:
+    """Runs the command line against the server."""
+    del server
+
+    def run(*arguments: str, stdin: str = "") -> Result:
+        return CliRunner().invoke(main, [*arguments, f"--kubeconfig={tmp_path / 'kubeconfig'}"], input=stdin)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["job", "list"], ["job", "view", "x"], ["job", "suspend", "x", "y"], ["job", "delete", "x", "y"],
+        ["job", "run", "x", "--image=i"], ["queue", "list"], ["queue", "view", "x"], ["queue", "close", "x"],
+        ["queue", "create", "x"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_cluster_without_muster(muster: Any, command: list[str]) -> None:
+    """Each command asks once whether Muster is installed there."""
+    result = muster(*command)
+    assert result.exit_code == 1
+    assert result.stderr.count("is Muster installed there?") == 1
+    assert f"{command[0]}s." in result.stderr
+    assert "404" not in result.stderr
+
+
+def test_a_kind_that_nobody_serves(muster: Any, server: Server) -> None:
+    """It is named; the Job beside it is created all the same."""
+    server.answers[f"POST {JOBS}"] = (201, {"metadata": {"name": "a"}}, [])
+    job = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\n"
+    result = muster("job", "run", "-f", "-", stdin=f"apiVersion: foo/v1\nkind: Foo\nmetadata: {{name: f}}\n---\n{job}")
+    assert result.exit_code == 1
+    assert "does not know the kind Foo of foo/v1" in result.stderr
+    assert result.stdout == "job.batch.volcano.sh/a created\n"
+
+
+def test_delete_goes_on_after_one_that_is_missing(muster: Any, server: Server) -> None:
+    """All had their turn, all errors are said, and the end is 1."""
+    for name in ("a", "c"):
+        server.missing(f"DELETE {JOBS}/{name}", name)
+    server.answers[f"DELETE {JOBS}/b"] = (200, {}, [])
+    result = muster("job", "delete", "a", "b", "c")
+    assert result.exit_code == 1
+    assert result.stdout == 'job.batch.volcano.sh "b" deleted\n'
+    assert [f"there is no job.batch.volcano.sh/{name} in namespace default" in result.stderr for name in "abc"] == [
+        True,
+        False,
+        True,
+    ]
+
+
+def test_suspend_goes_on_after_one_that_is_missing(muster: Any, server: Server) -> None:
+    """So do resume, open and close, which are sent the same way."""
+    server.missing(f"GET {JOBS}/a", "a")
+    server.answers[f"GET {JOBS}/b"] = (200, {"metadata": {"name": "b", "uid": "u"}}, [])
+    commands = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
+    server.answers[f"POST {commands}"] = (201, {"metadata": {"name": "b-1"}}, [])
+    result = muster("job", "suspend", "a", "b")
+    assert result.exit_code == 1
+    assert result.stdout == "job.batch.volcano.sh/b: AbortJob asked for\n"
+    assert "there is no job.batch.volcano.sh/a" in result.stderr
+    assert f"POST {commands}?fieldValidation=Strict" in server.requests
+
+
+def test_names_are_taken_as_they_are_printed(muster: Any, server: Server) -> None:
+    """What `-o name` says can be given back."""
+    server.answers[f"DELETE {JOBS}/a"] = (200, {}, [])
+    assert muster("job", "delete", "job.batch.volcano.sh/a").stdout == 'job.batch.volcano.sh "a" deleted\n'
+
+
+def test_creations_are_strict_and_show_warnings(muster: Any, server: Server) -> None:
+    """Each warning once, on stderr, also when the API server refuses."""
+    warnings = ['299 - "first \\"quoted\\", ünd second"', '299 - "first \\"quoted\\", ünd second"']
+    server.answers[f"POST {QUEUES}"] = (201, {"metadata": {"name": "q"}}, warnings)
+    made = muster("queue", "create", "q")
+    assert made.stdout == "queue.scheduling.volcano.sh/q created\n"
+    assert made.stderr == 'Warning: first "quoted", ünd second\n'
+    status = {"kind": "Status", "reason": "Invalid", "message": "no", "details": {"name": "x"}}
+    server.answers[f"POST {JOBS}"] = (422, status, ['299 - "careful"'])
+    refused = muster("job", "run", "x", "--image=i")
+    assert refused.exit_code == 1
+    assert refused.stderr == "Warning: careful\nError: cannot create job.batch.volcano.sh/x: no\n"
+    assert server.requests == [f"POST {QUEUES}?fieldValidation=Strict", f"POST {JOBS}?fieldValidation=Strict"]
+
+
+def test_warning_headers() -> None:
+    """Several in one header, other codes, and what is no warning."""
+    assert list(warnings_of(['299 - "a", 299 host "b\\\\c"', '214 - "no"', "nonsense"])) == ["a", "b\\c"]
+
+
+def test_lists_hide_who_wrote_which_field(muster: Any, server: Server) -> None:
+    """As kubectl does: the list and the view, as JSON and as YAML."""
+    found = {"metadata": {"name": "a", "namespace": "default", "managedFields": [{"manager": "m"}]}, "spec": {}}
+    server.answers[f"GET {JOBS}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": [found]}, [])
+    server.answers[f"GET {JOBS}/a"] = (200, found, [])
+    bare = {"metadata": {"name": "a", "namespace": "default"}, "spec": {}}
+    assert json.loads(muster("job", "list", "-o", "json").stdout)["items"] == [bare]
+    assert yaml.safe_load(muster("job", "list", "-o", "yaml").stdout)["items"] == [bare]
+    assert json.loads(muster("job", "view", "a", "-o", "json").stdout) == bare
+    assert yaml.safe_load(muster("job", "view", "a", "-o", "yaml").stdout) == bare
+
+
+def named(name: str) -> Any:
+    """A Job as a list has it."""
+    return {"metadata": {"name": name, "namespace": "default", "resourceVersion": "1"}}
+
+
+def test_a_watch_separates_its_documents(muster: Any, server: Server) -> None:
+    """Objects come one by one, those of the list too; in YAML dashes stand between them."""
+    server.answers[f"GET {JOBS}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": [named("a")]}, [])
+    server.events = [named("b"), named("c")]
+    output = muster("job", "list", "-w", "-o", "yaml").stdout
+    assert [each["metadata"]["name"] for each in yaml.safe_load_all(output)] == ["a", "b", "c"]
+    assert output.count("---\n") == 2
+
+
+def test_a_watch_has_its_heading_above_the_first_object(muster: Any, server: Server) -> None:
+    """Once, and as wide as what stands below it, also if there was nothing at first."""
+    server.answers[f"GET {JOBS}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": []}, [])
+    server.events = [named("a-long-name"), named("b")]
+    lines = muster("job", "list", "-w").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["NAME", "a-long-name", "b"]
+    assert lines[0].index("STATUS") == len("a-long-name") + 3

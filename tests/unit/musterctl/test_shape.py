@@ -1,0 +1,178 @@
+"""`muster shape` without a cluster: what comes out, why, and what would be refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from musterctl.app import main
+
+JSON = dict[str, Any]
+LABELS = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
+
+
+def job(**spec: Any) -> JSON:
+    """An Indexed Job of four pods."""
+    pod = {"containers": [{"name": "node", "image": "image", "resources": {"requests": {"cpu": "2"}}}]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "labels": LABELS},
+        "spec": {"completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": {"spec": pod}, **spec},
+    }
+
+
+def pod(name: str, namespace: str, labels: JSON | None = None) -> JSON:
+    """A pod."""
+    metadata = {"name": name, "namespace": namespace, "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [{"name": "a"}]}}
+
+
+@pytest.fixture
+def shape(tmp_path: Path) -> Any:
+    """Runs `muster shape` on objects."""
+
+    def run(*objects: JSON, options: tuple[str, ...] = ()) -> Result:
+        file = tmp_path / "objects.yaml"
+        file.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+        return CliRunner().invoke(main, ["shape", "-f", str(file), *options])
+
+    return run
+
+
+def printed(result: Result) -> list[JSON]:
+    """The objects that it printed."""
+    return [each for each in yaml.safe_load_all(result.stdout) if each]
+
+
+def test_a_job_and_its_first_pod(shape: Any) -> None:
+    """The Job has its labels on the template; the pod is steered and shaped, found by its owner in the same file."""
+    result = shape(job())
+    assert result.exit_code == 0
+    after, first = printed(result)
+    assert after["spec"]["template"]["metadata"]["labels"] == LABELS
+    env = {each["name"]: each.get("value") for each in first["spec"]["containers"][0]["env"]}
+    assert (env["PET_NNODES"], env["PET_MASTER_ADDR"]) == ("4", "train-0.train")
+    assert first["spec"]["schedulerName"] == "muster"
+
+
+def test_reasons(shape: Any) -> None:
+    """Every added value stands on a line with + and says why it is there and who says so."""
+    lines = shape(job(), options=("--explain",)).stdout.splitlines()
+    why = {line.partition("#")[0].strip(): line.partition("#")[2].strip() for line in lines if "#" in line}
+    assert why["+     - name: PET_NNODES"] == "number of pods of Job train (Torch)"
+    assert why["+   schedulerName: muster"] == "Muster finds its node (label muster.dev/queue)"
+    assert why["+         muster.dev/framework: torch"].startswith("so that its pods have it")
+    assert any(line.startswith("+   schedulingGates:") for line in lines)
+
+
+def test_diff_shows_what_is_replaced(shape: Any) -> None:
+    """A value that was there before stands on a line with -."""
+    plain = pod("a", "team", {"muster.dev/queue": "default"})
+    plain["spec"]["schedulerName"] = "default-scheduler"
+    lines = shape(plain, options=("--diff",)).stdout.splitlines()
+    assert "-   schedulerName: default-scheduler" in lines
+    assert "+   schedulerName: muster" in lines
+    assert not any("#" in line for line in lines)
+
+
+def test_namespace_of_the_same_file(shape: Any) -> None:
+    """A label on a namespace is seen without a cluster, and only in that namespace."""
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "team", "labels": {"muster.dev/queue": "q"}},
+    }
+    _, inside, outside, system = printed(
+        shape(namespace, pod("a", "team"), pod("b", "other"), pod("c", "kube-system", LABELS))
+    )
+    assert inside["metadata"]["labels"] == {"muster.dev/queue": "q"}
+    assert outside == pod("b", "other")
+    assert system == pod("c", "kube-system", LABELS)
+
+
+@pytest.mark.parametrize("runtime", ["torch-distributed", "mine"])
+def test_a_train_job_and_what_it_becomes(shape: Any, runtime: str) -> None:
+    """Shipped runtimes are known, and those of the same file."""
+    own = yaml.safe_load((Path("charts/muster/runtimes") / "torch-distributed.yaml").read_text(encoding="utf-8"))
+    own["metadata"]["name"] = "mine"
+    train_job = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "tune"},
+        "spec": {
+            "runtimeRef": {"name": runtime},
+            "trainer": {"numNodes": 2},
+            "runtimePatches": [{"manager": "a.io/b"}],
+        },
+    }
+    result = shape(own, train_job, options=("--explain",))
+    assert result.exit_code == 0, result.output
+    assert "when the patch was last changed" in result.stdout
+    assert "# of TrainJob tune, by " in result.stdout
+    assert "number of pods of TrainJob tune (Torch)" in result.stdout
+
+
+def test_refused(shape: Any) -> None:
+    """What would be refused is printed as it came, with all errors on standard error, and the exit code is 1."""
+    bad = job(completionMode="NonIndexed")
+    bad["metadata"]["labels"] = {**LABELS, "muster.dev/framework": "torhc"}
+    result = shape(bad, pod("a", "team"))
+    assert result.exit_code == 1
+    assert "refused: Job train: spec.completionMode" in result.stderr
+    assert "torhc" in result.stderr
+    assert printed(result)[-1] == pod("a", "team")
+    lost = shape({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": [1]}})
+    assert lost.exit_code == 1
+    assert "can not be read" in lost.stderr
+
+
+@pytest.mark.parametrize("text", ["- a", "{", "a: b: c", "metadata: 7"])
+def test_what_is_no_manifest(tmp_path: Path, text: str) -> None:
+    """A file that holds something else is named, without a stack trace."""
+    file = tmp_path / "x.yaml"
+    file.write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(main, ["shape", "-f", str(file)])
+    assert result.exit_code == 1
+    assert "x.yaml" in result.output
+
+
+def test_shaping_twice_changes_nothing(shape: Any) -> None:
+    """What comes out goes in again unchanged."""
+    once = printed(shape(job()))
+    assert printed(shape(*once))[:2] == once[:2]
+
+
+def test_every_example_can_be_shaped() -> None:
+    """Every manifest that Muster brings is admitted: keys and times are read as kubectl reads them."""
+    files = sorted([*Path("examples").rglob("*.yaml"), *Path("charts/muster/runtimes").glob("*.yaml")])
+    results = {file: CliRunner().invoke(main, ["shape", "--explain", "-f", str(file)]) for file in files}
+    assert {file: result.output for file, result in results.items() if result.exit_code} == {}
+
+
+def test_keys_and_times_as_kubectl_reads_them(tmp_path: Path) -> None:
+    """`no` and 1 are texts where they are keys; a time stays as it is written."""
+    file = tmp_path / "x.yaml"
+    file.write_text("kind: Pod\nmetadata: {labels: {no: a, 1: b}, creationTimestamp: 2020-01-01T00:00:00Z}\n", "utf-8")
+    [document] = printed(CliRunner().invoke(main, ["shape", "-f", str(file)]))
+    assert document["metadata"]["labels"] == {"false": "a", "1": "b"}
+    assert "creationTimestamp: '2020-01-01T00:00:00Z'" in CliRunner().invoke(main, ["shape", "-f", str(file)]).output
+
+
+def test_resource_groups(shape: Any, tmp_path: Path) -> None:
+    """With the webhook's configuration, groups show, each with its name; a mistake in it ends the command."""
+    file = tmp_path / "admission.yaml"
+    file.write_text("resourceGroups: [{resourceGroup: gpu, labels: {pool: gpu}}]")
+    grouped = pod("a", "team")
+    grouped["metadata"]["annotations"] = {"volcano.sh/resource-group": "gpu"}
+    result = shape(grouped, options=("--explain", f"--admission-config={file}"))
+    assert any(
+        line.startswith("+     pool: gpu") and line.endswith("# its nodes have this label (resource group gpu: labels)")
+        for line in result.stdout.splitlines()
+    )
+    file.write_text("resourceGroups: [{resourceGroup: gpu, label: {pool: gpu}}]")
+    result = shape(grouped, options=(f"--admission-config={file}",))
+    assert result.exit_code == 2
+    assert "resourceGroups[0].label" in result.stderr

@@ -1,0 +1,230 @@
+"""Reviews that are broken in every possible way get a clean answer: never a 5xx, never a failing handler.
+
+A few thousand run with all tests, a hundred thousand with `make storm`.
+"""
+
+import copy
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+import yaml
+from flask.testing import FlaskClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from webhook_world import NamespaceWorld, OwnerWorld, RuntimeWorld, container, indexed_job, lookups, pod_of, task, vcjob
+
+from muster.runtime import registry
+from webhook.app import create_app, routes
+from webhook.config import parse
+
+JSON = dict[str, Any]
+RUNTIMES = sorted((Path(__file__).parents[3] / "charts" / "muster" / "runtimes").glob("*.yaml"))
+SHIPPED = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in RUNTIMES]
+GROUPS = parse(
+    """
+resourceGroups:
+- resourceGroup: team
+  object: {key: namespace, value: [team]}
+  schedulerName: volcano
+  tolerations: [{key: pool, value: team}]
+  labels: {pool: team}
+  affinity: {nodeAffinity: {}}
+"""
+).resource_groups
+BOTH = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
+
+
+def train_job(runtime: str, **spec: Any) -> JSON:
+    """A TrainJob with something in every field."""
+    job = {
+        "name": "node",
+        "template": {"spec": {"template": {"spec": {"nodeSelector": {"a": "b"}, "containers": [{"name": "node"}]}}}},
+    }
+    patches = [{"manager": "a.io/b", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}}}]
+    trainer = {
+        "numNodes": 2,
+        "numProcPerNode": "auto",
+        "command": ["tune", "run"],
+        "args": ["a.b=c"],
+        "env": [{"name": "A", "value": "b"}],
+        "resourcesPerNode": {"limits": {"nvidia.com/gpu": 1, "cpu": "500m"}},
+    }
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "train", "labels": {"muster.dev/queue": "default"}},
+        "spec": {
+            "runtimeRef": {"name": runtime, "kind": "ClusterTrainingRuntime"},
+            "trainer": trainer,
+            "initializer": {"dataset": {"storageUri": "hf://a"}},
+            "runtimePatches": patches,
+            "suspend": True,
+            **spec,
+        },
+    }
+
+
+def objects() -> Iterator[tuple[str, JSON]]:
+    """Route and an object that is fine there."""
+    trainer = "-trainer-kubeflow-org-v1alpha1"
+    policies = [{"event": "PodFailed", "action": "RestartJob"}, {"exitCode": 3, "action": "AbortJob"}]
+    partitions = {"totalPartitions": 2, "partitionSize": 2, "networkTopology": {"mode": "hard"}}
+    volumes = [{"mountPath": "/data", "volumeClaim": {"resources": {"requests": {"storage": "1Gi"}}}}]
+    job = vcjob(
+        task(replicas=4, policies=policies, partitionPolicy=partitions, dependsOn={"name": ["other"]}),
+        task("other", topologyPolicy="best-effort"),
+        policies=policies,
+        volumes=volumes,
+        plugins={"pytorch": ["--master=worker"], "ssh": []},
+        networkTopology={"mode": "hard", "highestTierAllowed": 2},
+    )
+    for route in ("/mutate/job", "/validate/job"):
+        yield route, job
+    for framework in ("torch", "mpi", "jax", "tensorflow"):
+        labels = {**BOTH, "muster.dev/framework": framework}
+        indexed = indexed_job(container(env=[{"name": "A", "value": "b"}], nvidia_com_gpu=8), labels=labels)
+        yield "/mutate/workload", indexed
+        yield "/validate/batch-job", indexed
+        yield "/mutate/pod", pod_of(indexed, 2)
+    held = {"annotations": {"scheduling.volcano.sh/queue-allocation-gate": "true"}}
+    placed = {"nodeSelector": {"pool": "a"}, "tolerations": [{"key": "pool"}], "affinity": {"podAffinity": {}}}
+    yield "/mutate/pod", {"kind": "Pod", "metadata": {"name": "p", **held}, "spec": placed}
+    noted = {**job["metadata"], "annotations": {"muster.dev/grouped-templates": '{"worker": "0"}'}}
+    yield "/mutate/job", {**job, "metadata": noted}
+    budget = {"volcano.sh/jdb-min-available": "50%"}
+    yield "/validate/pod", {"kind": "Pod", "metadata": {"name": "p", "annotations": budget}, "spec": {}}
+    for document in SHIPPED:
+        for route in ("mutate", "validate"):
+            yield f"/{route}{trainer}-trainjob", train_job(document["metadata"]["name"])
+        yield f"/validate{trainer}-clustertrainingruntime", document
+        yield f"/validate{trainer}-trainingruntime", {**document, "kind": "TrainingRuntime"}
+    group = {"minMember": 2, "queue": "default", "minResources": {"cpu": "1"}, "networkTopology": {"mode": "soft"}}
+    yield "/validate/podgroup", {"kind": "PodGroup", "metadata": {"name": "g"}, "spec": group}
+    queue = {"capability": {"cpu": "4"}, "deserved": {"cpu": "2"}, "guarantee": {"resource": {"cpu": "1"}}}
+    yield "/validate/queue", {"kind": "Queue", "metadata": {"name": "q"}, "spec": {**queue, "parent": "root"}}
+
+
+OBJECTS = list(objects())
+JUNK = st.sampled_from([
+    None, True, False, 0, -1, 1, 2**31, 2**63, 2**70, -1.5, 1e308, "", "a", "A b", "-", "*", "/", "~1", "é", "\0",
+    "x" * 300, "10", "0", "-1", "1e9", "9" * 500, "500m", "1Ei", "auto", "true", [], [None], [[]], [{}], ["a", "a"], {},
+    {"a": None}, {"": ""}, {"name": "node"}, {"name": None}, [{"name": "a"}] * 3, {"muster.dev/queue": "default"},
+    "muster.dev/gang", {"fieldRef": {"fieldPath": "x"}}, "2020-01-01T00:00:00Z", {"muster.dev/nproc-per-node": "0"},
+])  # fmt: skip
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 10_000), st.sampled_from(["set", "drop", "twice", "add"]), JUNK), max_size=5
+)
+BYTES = st.lists(st.tuples(st.integers(0, 100_000), st.binary(max_size=3)), max_size=3)
+REVIEWS = st.tuples(
+    st.sampled_from(OBJECTS),
+    CHANGES,
+    BYTES,
+    st.sampled_from(["CREATE", "CREATE", "UPDATE", "DELETE", "X"]),
+    st.integers(0, 3),
+)
+
+
+def places(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (container, key) in a document."""
+    members = list(node.items()) if isinstance(node, dict) else list(enumerate(node)) if isinstance(node, list) else []
+    for key, member in members:
+        yield node, key
+        yield from places(member)
+
+
+def mutated(document: JSON, changes: list[tuple[int, str, Any]]) -> JSON:
+    """The document with some places set, dropped, doubled, or given a member more."""
+    for number, how, junk in changes:
+        everywhere = list(places(document))
+        if not everywhere:
+            return document
+        node, key = everywhere[number % len(everywhere)]
+        if how == "drop":
+            del node[key]
+        elif how == "twice" and isinstance(node, list):
+            node.append(copy.deepcopy(node[key]))
+        elif how == "add" and isinstance(node[key], dict):
+            node[key][str(junk)[:40]] = copy.deepcopy(junk)
+        else:
+            node[key] = copy.deepcopy(junk)
+    return document
+
+
+def body_of(case: Any) -> tuple[str, bytes]:
+    """Route and body of a review."""
+    (route, obj), changes, patches, operation, old = case
+    request = {
+        "uid": "u-1",
+        "kind": {
+            "group": obj.get("apiVersion", "").rpartition("/")[0],
+            "version": "v1",
+            "kind": obj.get("kind", "Pod"),
+        },
+        "operation": operation,
+        "namespace": "team",
+        "name": "train",
+        "userInfo": {"username": "somebody"},
+        "object": obj,
+        "oldObject": obj if old else None,
+    }
+    review: JSON = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    review = copy.deepcopy(review)
+    # Mostly the object is what is broken: the API server writes the envelope.
+    mutated(review if old == 1 else review["request"]["object"], changes)
+    body = json.dumps(review).encode()
+    for place, junk in patches if old == 2 else []:
+        at = place % len(body)
+        body = body[:at] + junk + body[at + len(junk) :]
+    return route, body
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[FlaskClient]:
+    """The app, with owners and runtimes that fit the objects; a hundred thousand log lines would tell nothing."""
+    owners = OwnerWorld(*(obj for route, obj in OBJECTS if route == "/mutate/workload"))
+    namespaces = NamespaceWorld(team={"muster.dev/queue": "default"})
+    world = lookups(owners=owners, namespaces=namespaces, runtimes=RuntimeWorld(*SHIPPED))
+    with pytest.MonkeyPatch.context() as patch:
+        silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
+        patch.setattr("webhook.dispatch.log", structlog.wrap_logger(structlog.PrintLogger(), wrapper_class=silent))
+        yield create_app(routes(world, registry.framework(), marks=True, groups=GROUPS)).test_client()
+
+
+def check(client: FlaskClient, case: Any) -> None:
+    """One review: a status below 500; with 200, a verdict that no failing handler has given."""
+    route, body = body_of(case)
+    response = client.post(route, data=body, content_type="application/json")
+    assert response.status_code in {200, 400}, (route, body)
+    assert "Traceback" not in response.text
+    if response.status_code == 200:
+        verdict = response.get_json()["response"]
+        assert verdict["allowed"] or verdict["status"]["code"] in {400, 403, 422}, (route, body, verdict)
+
+
+def test_the_objects_are_fine(client: FlaskClient) -> None:
+    """Unbroken, they reach their handlers: most are allowed."""
+    verdicts = [
+        client.post(route, data=body_of(((route, obj), [], [], "CREATE", 0))[1], content_type="application/json")
+        for route, obj in OBJECTS
+    ]
+    assert sum(each.get_json()["response"]["allowed"] for each in verdicts) > len(OBJECTS) / 2
+
+
+@settings(max_examples=2_000)
+@given(REVIEWS)
+def test_broken_reviews(client: FlaskClient, case: Any) -> None:
+    """A few thousand."""
+    check(client, case)
+
+
+@pytest.mark.storm
+@settings(max_examples=100_000)
+@given(REVIEWS)
+def test_a_hundred_thousand_broken_reviews(client: FlaskClient, case: Any) -> None:
+    """The same, for longer."""
+    check(client, case)

@@ -1,0 +1,267 @@
+"""Defaults of a Volcano Job are written down once, and change nothing that the user wrote."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from webhook_world import JSON, DownWorld, NamespaceWorld, apply, request, task, vcjob
+
+from muster.kube.errors import Unreachable
+from webhook.mutate.job import reviewer
+from webhook.validate.volcano_job.canonical import same
+
+
+def defaulted(job: JSON) -> JSON:
+    """The Job after the mutation."""
+    return apply(job, reviewer()(request(job)).patch)
+
+
+def test_an_almost_empty_job_is_complete() -> None:
+    """Queue, scheduler, retries, task names and minimums are filled in."""
+    job = vcjob({"replicas": 2}, {"name": "b", "replicas": 3})
+    del job["spec"]["queue"]
+    assert defaulted(job)["spec"] == {
+        "queue": "default",
+        "schedulerName": "volcano",
+        "maxRetry": 3,
+        "minAvailable": 5,
+        "tasks": [
+            {"name": "default0", "replicas": 2, "minAvailable": 2, "maxRetry": 3},
+            {"name": "b", "replicas": 3, "minAvailable": 3, "maxRetry": 3},
+        ],
+    }
+
+
+def test_minimum_of_partitions() -> None:
+    """A task with a minimum of partitions needs that many whole partitions."""
+    policy = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 3}
+    spec = defaulted(vcjob(task(replicas=8, partitionPolicy=policy)))["spec"]
+    assert (spec["tasks"][0]["minAvailable"], spec["minAvailable"]) == (6, 6)
+
+
+def test_host_network_gets_cluster_dns() -> None:
+    """Pods on the host network still find their peers by name, unless they chose a DNS policy."""
+    template = {"spec": {"hostNetwork": True, "containers": []}}
+    assert defaulted(vcjob(task(template=template)))["spec"]["tasks"][0]["template"]["spec"]["dnsPolicy"] == (
+        "ClusterFirstWithHostNet"
+    )
+    template["spec"]["dnsPolicy"] = "Default"
+    assert defaulted(vcjob(task(template=template)))["spec"]["tasks"][0]["template"]["spec"]["dnsPolicy"] == "Default"
+
+
+def test_plugins_imply_others() -> None:
+    """Distributed frameworks need svc, and mpi needs ssh; given arguments stay."""
+    assert defaulted(vcjob(plugins={"mpi": ["--master=a"]}))["spec"]["plugins"] == {
+        "mpi": ["--master=a"],
+        "svc": [],
+        "ssh": [],
+    }
+    assert defaulted(vcjob(plugins={"pytorch": [], "svc": ["x"]}))["spec"]["plugins"] == {"pytorch": [], "svc": ["x"]}
+
+
+def test_malformed_job_passes_unchanged() -> None:
+    """The API server's schema refuses it next, naming every wrong field."""
+    assert reviewer()(request(vcjob({"replicas": "two"}))).outcome == "allowed"
+
+
+TASKS = st.lists(
+    st.fixed_dictionaries(
+        {"replicas": st.integers(0, 5)},
+        optional={
+            "name": st.sampled_from(["", "a", "b"]),
+            "minAvailable": st.integers(0, 3),
+            "maxRetry": st.integers(0, 2),
+            "template": st.just(
+                {"metadata": {"annotations": {"unknown/field": "kept"}}, "spec": {"hostNetwork": True}}
+            ),
+        },
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(TASKS, st.dictionaries(st.sampled_from(["svc", "mpi", "ray"]), st.just(["--x"]), max_size=2), st.integers(0, 3))
+def test_defaults_are_idempotent_and_lose_nothing(tasks: list[Any], plugins: JSON, minimum: int) -> None:
+    """A second review changes nothing, and every value that the user gave is still there."""
+    job = vcjob(*tasks, plugins=plugins, minAvailable=minimum)
+    once = defaulted(job)
+    assert reviewer()(request(once)).outcome == "allowed"
+    for before, after in zip(tasks, once["spec"]["tasks"], strict=True):
+        assert after["replicas"] == before["replicas"]
+        assert {**after.get("template", {})}.get("metadata") == before.get("template", {}).get("metadata")
+        assert before.get("minAvailable") in {None, after["minAvailable"]}
+    assert {name: once["spec"]["plugins"][name] for name in plugins} == plugins
+
+
+MANIFEST = vcjob(
+    {"replicas": 2, "template": {"spec": {"hostNetwork": True, "containers": [{"name": "main"}]}}},
+    {"name": "b", "replicas": 3},
+    plugins={"mpi": ["--master=b"]},
+)
+
+
+def applied(manifest: JSON, old: JSON, *, marks: bool = False, **kept: Any) -> JSON:
+    """The manifest after the mutation, as an update of `old`; `kept` are fields of its spec that the client kept."""
+    update = {**manifest, "spec": {**manifest["spec"], **kept}}
+    return apply(update, reviewer(marks=marks)(request(update, "UPDATE", old)).patch)
+
+
+def test_a_manifest_can_replace_what_was_made_of_it() -> None:
+    """Everything that creation had added is there again, markers too."""
+    for marks in (False, True):
+        old = apply(MANIFEST, reviewer(marks=marks)(request(MANIFEST)).patch)
+        assert applied(MANIFEST, old, marks=marks) == old
+
+
+def test_an_update_that_leaves_nothing_out_is_not_touched() -> None:
+    """A label, a status, or the same spec in other words: no patch, also for Jobs made before there were defaults."""
+    old = vcjob(task(maxRetry=0))
+    new = {**vcjob(task()), "metadata": {"name": "train", "labels": {"a": "b"}}}
+    assert reviewer(marks=True)(request(new, "UPDATE", old)).outcome == "allowed"
+
+
+def test_what_the_old_job_lacks_is_not_added() -> None:
+    """A Job made before something became a default stays without it; only the minimum is too much to be without."""
+    old = vcjob(task(replicas=3))
+    assert applied(vcjob(task(replicas=4)), old, marks=True)["spec"] == vcjob(task(replicas=4), minAvailable=4)["spec"]
+
+
+def test_minimums_follow_the_replicas_that_are_applied() -> None:
+    """A task that leaves its minimum out needs all of its pods; so does the Job, if the client left that out, too."""
+    old = defaulted(MANIFEST)
+    more = copy.deepcopy(MANIFEST)
+    more["spec"]["tasks"][1]["replicas"] = 7
+    spec = applied(more, old)["spec"]
+    assert ([task["minAvailable"] for task in spec["tasks"]], spec["minAvailable"]) == ([2, 7], 9)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "given", "minimum"),
+    [(7, 5, 9), (1, 5, 3), (1, 4, 4), (7, 0, 0), (1, 1, 1), (0, 5, 2)],
+    ids=["up", "down", "explicit and too much", "explicit zero", "explicit", "none left"],
+)
+def test_the_minimum_of_an_update(replicas: int, given: int, minimum: int) -> None:
+    """It stays as it comes; only one that a client kept follows the tasks."""
+    new = copy.deepcopy(MANIFEST)
+    new["spec"]["tasks"][1]["replicas"] = replicas
+    assert applied(new, defaulted(MANIFEST), minAvailable=given)["spec"]["minAvailable"] == minimum
+
+
+def test_a_minimum_that_somebody_set_stays() -> None:
+    """The API server knows who: a client that applies it again is told that it cannot be met."""
+    new = copy.deepcopy(MANIFEST)
+    new["spec"]["tasks"][1]["replicas"] = 1
+    for owned, minimum in (({"f:minAvailable": {}}, 5), ({"f:tasks": {}}, 3)):
+        new["metadata"]["managedFields"] = [{"manager": "kubectl", "fieldsV1": {"f:spec": owned}}]
+        assert applied(new, defaulted(MANIFEST), minAvailable=5)["spec"]["minAvailable"] == minimum
+
+
+@pytest.mark.parametrize("last", ['{"spec": {"minAvailable": 5}}', '{"spec": {}}', "{", ""])
+def test_a_minimum_that_a_manifest_says_stays(last: str) -> None:
+    """Also where it is what admission had filled in: then only kubectl knows that it was said."""
+    new = copy.deepcopy(MANIFEST)
+    new["spec"]["tasks"][1]["replicas"] = 7
+    new["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": last}
+    expected = 5 if "minAvailable" in last else 9
+    assert applied(new, defaulted(MANIFEST), minAvailable=5)["spec"]["minAvailable"] == expected
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["apply", "replace"])
+@pytest.mark.parametrize("stated", [True, False])
+def test_through_zero(*, keeps: bool, stated: bool) -> None:
+    """A gang that is scaled to nothing and back starts as a whole, whoever states the minimums of its tasks."""
+    job = None
+    for replicas in (3, 0, 12, 1, 5):
+        counts = {"replicas": replicas, **({"minAvailable": replicas} if stated else {})}
+        new = vcjob({**task(), **counts})
+        if job is None:
+            job = defaulted(new)
+        else:
+            job = applied(new, job, **({"minAvailable": job["spec"]["minAvailable"]} if keeps else {}))
+        assert (job["spec"]["tasks"][0]["minAvailable"], job["spec"]["minAvailable"]) == (replicas, replicas)
+
+
+def test_a_job_of_no_pods_says_so() -> None:
+    """Its minimum is written down, too."""
+    assert defaulted(vcjob(task(replicas=0)))["spec"]["minAvailable"] == 0
+
+
+def test_a_minimum_below_the_sum_is_no_sum() -> None:
+    """It was somebody's choice, even if nobody knows whose."""
+    old = vcjob(task(replicas=5, minAvailable=5), minAvailable=3)
+    assert applied(vcjob(task(replicas=8)), old, minAvailable=3)["spec"]["minAvailable"] == 3
+
+
+def test_templates_that_did_not_change_are_left_alone() -> None:
+    """Creation would mark this container today; a template that did change gets that, as far as the old one had it."""
+    limits = {"limits": {"cpu": "1"}}
+    marked = {"limits": {"cpu": "1", "muster.dev/member": "1"}}
+    old = vcjob(task(template={"spec": {"containers": [{"name": "a", "resources": marked}]}}), maxRetry=1)
+    same_template = {"spec": {"containers": [{"name": "a", "resources": {"limits": {**marked["limits"], "cpu": 1}}}]}}
+    assert "maxRetry" not in applied(vcjob(task(template=same_template)), old, marks=True)["spec"]["tasks"][0]
+    assert applied(vcjob(task(template=same_template), maxRetry=1, minAvailable=1), old, marks=True)["spec"][
+        "tasks"
+    ] == [task(template=same_template)]
+    other = vcjob(task(template={"spec": {"containers": [{"name": "a", "resources": limits}]}}), maxRetry=1)
+    [after] = applied(other, old, marks=True)["spec"]["tasks"]
+    assert after["template"]["spec"]["containers"][0]["resources"] == marked
+
+
+def test_malformed_updates_pass_unchanged() -> None:
+    """Whatever is wrong with the new or the old object is not ours to say."""
+    for new, old in ((vcjob({"replicas": "two"}), vcjob()), (vcjob(), {"spec": {"tasks": 7}}), (vcjob(), {})):
+        assert not reviewer()(request(new, "UPDATE", old)).errors
+    leaving = {**vcjob(task()), "metadata": {"name": "train", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert reviewer()(request(leaving, "UPDATE", defaulted(vcjob()))).outcome == "allowed"
+
+
+@given(TASKS, TASKS, st.integers(0, 3))
+def test_applying_again_changes_nothing(tasks: list[Any], others: list[Any], minimum: int) -> None:
+    """Any manifest can follow itself, also after another one, and the counts that it gives stay."""
+    job = vcjob(*tasks, minAvailable=minimum)
+    once = defaulted(job)
+    if 0 < minimum <= sum(each["replicas"] for each in tasks):
+        assert same(applied(job, once), once)
+    after = applied(vcjob(*others), once)
+    for said, stored in zip(others, after["spec"]["tasks"], strict=True):
+        kept = {key: value for key, value in said.items() if key in {"replicas", "minAvailable"}}
+        assert {**stored, **kept} == stored
+
+
+class TestQueueOfTheNamespace:
+    """Namespace `team` names the queue `a`, for what is created there without one."""
+
+    def settled(self, job: JSON, old: JSON | None = None) -> JSON:
+        """The Job after the mutation."""
+        asked = request(job, "UPDATE", old) if old else request(job)
+        return apply(job, reviewer(NamespaceWorld())(asked).patch)
+
+    @pytest.mark.parametrize(("queue", "expected"), [("default", "a"), ("", "a"), ("b", "b")])
+    def test_creation(self, queue: str, expected: str) -> None:
+        """The schema writes the default queue where nothing is said; any other is the user's."""
+        assert self.settled(vcjob(queue=queue))["spec"]["queue"] == expected
+
+    @pytest.mark.parametrize(
+        ("before", "queue", "expected"),
+        [
+            ("a", "default", "a"),
+            ("default", "default", "default"),
+            ("b", "default", "b"),
+            ("b", "", "b"),
+            ("a", "b", "b"),
+        ],
+    )
+    def test_update(self, before: str, queue: str, expected: str) -> None:
+        """A manifest without a queue can be applied again, whatever the namespace names by now; the Job stays there."""
+        old = defaulted(vcjob(queue=before))
+        assert self.settled(vcjob(task(replicas=5), queue=queue), old)["spec"]["queue"] == expected
+
+    def test_a_namespace_that_cannot_be_read(self) -> None:
+        """The Job is submitted again, rather than waiting in a queue that it should not be in."""
+        with pytest.raises(Unreachable):
+            reviewer(DownWorld())(request(vcjob()))
+        assert not reviewer(DownWorld())(request(vcjob(queue="b"))).errors
+        assert not reviewer(DownWorld())(request(vcjob(task(replicas=5)), "UPDATE", defaulted(vcjob()))).errors

@@ -1,0 +1,457 @@
+"""A bad Volcano Job is refused with every wrong field's path, its value and what would be right."""
+
+from typing import Any
+
+import pytest
+from webhook_world import JSON, QueueWorld, request, task, vcjob
+
+from muster.runtime import registry
+from webhook.validate.volcano_job.job import reviewer
+
+FRAMEWORK = registry.framework()
+QUEUES = QueueWorld(fresh=("root", ""), closed=("root", "Closed"), parent=("root", "Open"), leaf=("parent", "Open"))
+
+
+def errors(job: JSON, operation: str = "CREATE", old: JSON | None = None) -> dict[str, str]:
+    """Field path → message of each error."""
+    verdict = reviewer(QUEUES, FRAMEWORK)(request(job, operation, old))
+    return {error.path: error.cause for error in verdict.errors}
+
+
+def policy(**fields: Any) -> JSON:
+    """A lifecycle policy."""
+    return {"action": "RestartJob", **fields}
+
+
+def labelled(framework: str, **container: Any) -> JSON:
+    """A template whose pods ask for a framework."""
+    labels = {"muster.dev/framework": framework}
+    return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", **container}]}}
+
+
+LONG = "x" * 70
+BAD = {
+    "no tasks": ({**vcjob(), "spec": {"queue": "default"}}, "spec.tasks", "No task specified in job spec"),
+    "70 characters": (vcjob(name=LONG), "metadata.name", "at most 63 characters (it has 70)"),
+    "name of a job": (
+        vcjob(name="A"),
+        "metadata.name",
+        '"A": create job with name A validate failed: must be a DNS label',
+    ),
+    "dots in the name": (vcjob(name="a.b"), "metadata.name", "must be a DNS label"),
+    "last pod's name too long": (
+        vcjob(task(replicas=1001), name="x" * 52),
+        "spec.tasks[0].name",
+        "-worker-1000 validate failed: it would have 64 characters, and 63 are allowed; shorten the name of the job",
+    ),
+    "task minimum": (
+        vcjob(task(minAvailable=3)),
+        "spec.tasks[0].minAvailable",
+        "3: 'minAvailable' is greater than 'replicas' in task: worker, job: train; at most 2",
+    ),
+    "job minimum": (
+        vcjob(minAvailable=3),
+        "spec.minAvailable",
+        "3: job 'minAvailable' should not be greater than total replicas in tasks; at most 2",
+    ),
+    "duplicate task": (vcjob(task("a"), task("a")), "spec.tasks[1].name", '"a": duplicated task name a'),
+    "both tiers": (
+        vcjob(networkTopology={"highestTierAllowed": 1, "highestTierName": "rack"}),
+        "spec.networkTopology.highestTierName",
+        "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously",
+    ),
+    "both tiers of a partition": (
+        vcjob(
+            task(
+                partitionPolicy={
+                    "totalPartitions": 1,
+                    "partitionSize": 2,
+                    "networkTopology": {"highestTierAllowed": 1, "highestTierName": "rack"},
+                }
+            )
+        ),
+        "spec.tasks[0].partitionPolicy.networkTopology.highestTierName",
+        "simultaneously",
+    ),
+    "unknown plugin": (
+        vcjob(plugins={"scv": []}),
+        "spec.plugins[scv]",
+        "unable to find job plugin: scv; the plugins are env, svc, ssh, pytorch, tensorflow, mpi, ray, hcclrank",
+    ),
+    "mpi without master": (
+        vcjob(plugins={"mpi": ["--master=boss"]}),
+        "spec.plugins[mpi]",
+        "The specified mpi master task was not found",
+    ),
+    "ray without head": (
+        vcjob(task("leader"), plugins={"ray": []}),
+        "spec.plugins[ray]",
+        "The specified ray head task was not found: it must be one of the tasks leader, for example --head=leader",
+    ),
+    "unknown queue": (
+        vcjob(queue="nowhere"),
+        "spec.queue",
+        "Not found: \"nowhere\": unable to find job queue: 'nowhere'; usable queues are: default, fresh, parent, leaf",
+    ),
+    "closed queue": (
+        vcjob(queue="closed"),
+        "spec.queue",
+        "can only submit job to queue with state `Open`, queue `closed` status is `Closed`",
+    ),
+    "root queue": (vcjob(queue="root"), "spec.queue", "can not submit job to root queue"),
+    "queue with children": (vcjob(queue="parent"), "spec.queue", "can only submit job to leaf queue"),
+    "event and exit code": (
+        vcjob(policies=[policy(event="PodFailed", exitCode=3)]),
+        "spec.policies[0].exitCode",
+        "must not specify event and exitCode simultaneously",
+    ),
+    "neither event nor exit code": (
+        vcjob(policies=[policy()]),
+        "spec.policies[0]",
+        "either event and exitCode should be specified",
+    ),
+    "internal event": (
+        vcjob(policies=[policy(event="OutOfSync")]),
+        "spec.policies[0].event",
+        "invalid policy event; must be one of: *, PodFailed",
+    ),
+    "internal event in a list": (
+        vcjob(policies=[policy(events=["PodFailed", "CommandIssued"])]),
+        "spec.policies[0].events",
+        "invalid policy event",
+    ),
+    "unknown action": (
+        vcjob(policies=[policy(event="PodFailed", action="Explode")]),
+        "spec.policies[0].action",
+        '"Explode": invalid policy action; must be one of: AbortJob',
+    ),
+    "unknown action for an exit code": (
+        vcjob(policies=[policy(exitCode=3, action="SyncJob")]),
+        "spec.policies[0].action",
+        "invalid policy action",
+    ),
+    "duplicate event": (
+        vcjob(policies=[policy(event="PodFailed"), policy(events=["PodEvicted", "PodFailed"])]),
+        "spec.policies[1]",
+        "duplicate event PodFailed across different policy; spec.policies[0] has it already",
+    ),
+    "exit code 0": (vcjob(policies=[policy(exitCode=0)]), "spec.policies[0].exitCode", "0 is not a valid error code"),
+    "duplicate exit code": (
+        vcjob(policies=[policy(exitCode=3), policy(exitCode=3)]),
+        "spec.policies[1].exitCode",
+        "duplicate exitCode 3",
+    ),
+    "any event and another": (
+        vcjob(policies=[policy(event="*"), policy(event="PodFailed")]),
+        "spec.policies[0]",
+        "if there's * here, no other policy should be here",
+    ),
+    "timeout without a unit": (
+        vcjob(policies=[policy(event="PodFailed", timeout="30")]),
+        "spec.policies[0].timeout",
+        "'30' is not a duration; write it like 30s, 5m or 1h30m",
+    ),
+    "timeout before now": (
+        vcjob(policies=[policy(event="PodFailed", timeout="-5m")]),
+        "spec.policies[0].timeout",
+        "'-5m' is not a duration",
+    ),
+    "policies of a task": (
+        vcjob(task(), task("b", policies=[policy()])),
+        "spec.tasks[1].policies[0]",
+        "either event and exitCode should be specified",
+    ),
+    "no partitions": (
+        vcjob(task(partitionPolicy={"totalPartitions": 0, "partitionSize": 2})),
+        "spec.tasks[0].partitionPolicy.totalPartitions",
+        "'TotalPartitions' must be greater than 0 in task: worker",
+    ),
+    "empty partitions": (
+        vcjob(task(partitionPolicy={"totalPartitions": 2, "partitionSize": 0})),
+        "spec.tasks[0].partitionPolicy.partitionSize",
+        "'PartitionSize' must be greater than 0 in task: worker",
+    ),
+    "partitions that don't fit": (
+        vcjob(task(replicas=7, partitionPolicy={"totalPartitions": 2, "partitionSize": 4})),
+        "spec.tasks[0].replicas",
+        "7: 'Replicas' are not equal to TotalPartitions*PartitionSize in task: worker; 2*4 is 8",
+    ),
+    "too many minimum partitions": (
+        vcjob(task(partitionPolicy={"totalPartitions": 1, "partitionSize": 2, "minPartitions": 2})),
+        "spec.tasks[0].partitionPolicy.minPartitions",
+        "must not be greater than totalPartitions (1)",
+    ),
+    "minimum between partitions": (
+        vcjob(task(minAvailable=1, partitionPolicy={"totalPartitions": 1, "partitionSize": 2, "minPartitions": 1})),
+        "spec.tasks[0].minAvailable",
+        "'MinAvailable' is not equal to MinPartitions*PartitionSize in task: worker; 1*2 is 2",
+    ),
+    "half a CPU with a topology policy": (
+        vcjob(
+            task(
+                topologyPolicy="single-numa-node",
+                template={"spec": {"containers": [{"resources": {"requests": {"cpu": "1500m"}}}]}},
+            )
+        ),
+        "spec.tasks[0].template.spec.containers[0].resources.requests[cpu]",
+        '"1500m": the cpu request isn\'t an integer',
+    ),
+    "half a CPU of an init container with a topology policy": (
+        vcjob(
+            task(
+                topologyPolicy="restricted",
+                template={
+                    "spec": {
+                        "containers": [{"resources": {"limits": {"cpu": "1"}}}],
+                        "initContainers": [
+                            {"resources": {"requests": {"cpu": "1"}}},
+                            {"resources": {"requests": {"cpu": 0.5}}},
+                        ],
+                    }
+                },
+            )
+        ),
+        "spec.tasks[0].template.spec.initContainers[1].resources.requests[cpu]",
+        "0.5: the cpu request isn't an integer, and topologyPolicy restricted needs whole CPUs",
+    ),
+    "framework without names for the pods": (
+        vcjob(task(template=labelled("torch"))),
+        "spec.plugins",
+        "must hold svc for muster.dev/framework",
+    ),
+    "unknown framework": (
+        vcjob(task(template=labelled("torhc")), plugins={"svc": []}),
+        "spec.tasks[0].template.metadata.labels[muster.dev/framework]",
+        '"torhc": must be one of: ',
+    ),
+    "a reserved variable": (
+        vcjob(task(template=labelled("torch", env=[{"name": "PET_NNODES", "value": "2"}])), plugins={"svc": []}),
+        "spec.tasks[0].template.spec.containers[0].env[0].name",
+        "is set by Muster for framework torch; remove it",
+    ),
+    "unknown dependency": (
+        vcjob(task("a", dependsOn={"name": ["c"]})),
+        "spec.tasks[0].dependsOn.name[0]",
+        "doesn't form a directed acyclic graph(DAG): must be the name of another task of this job: a",
+    ),
+    "circle of dependencies": (
+        vcjob(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]})),
+        "spec.tasks[0].dependsOn",
+        "doesn't form a directed acyclic graph(DAG): a needs b needs a; remove one of them",
+    ),
+    "task that waits for itself": (
+        vcjob(task("a", dependsOn={"name": ["a"]})),
+        "spec.tasks[0].dependsOn",
+        "a needs a",
+    ),
+    "volume without a place": (
+        vcjob(volumes=[{"volumeClaimName": "data"}]),
+        "spec.volumes[0].mountPath",
+        "mountPath is required",
+    ),
+    "two volumes in one place": (
+        vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "x"}, {"mountPath": "/a", "volumeClaimName": "y"}]),
+        "spec.volumes[1].mountPath",
+        '"/a": duplicated mountPath',
+    ),
+    "volume without a source": (
+        vcjob(volumes=[{"mountPath": "/a"}]),
+        "spec.volumes[0]",
+        "either VolumeClaim or VolumeClaimName must be specified",
+    ),
+    "volume with two sources": (
+        vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "x", "volumeClaim": {}}]),
+        "spec.volumes[0].volumeClaimName",
+        "conflict: If you want to use an existing PVC, just specify VolumeClaimName",
+    ),
+    "bad claim name": (
+        vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "A_b"}]),
+        "spec.volumes[0].volumeClaimName",
+        "invalid VolumeClaimName",
+    ),
+    "disruption budget": (
+        {**vcjob(), "metadata": {"name": "train", "annotations": {"volcano.sh/jdb-min-available": "0"}}},
+        "metadata.annotations[volcano.sh/jdb-min-available]",
+        '"0": must be a number of pods greater than 0, or a percentage from 1% to 99%',
+    ),
+    "two disruption budgets of one pod": (
+        vcjob(
+            task(
+                template={
+                    "metadata": {
+                        "annotations": {"volcano.sh/jdb-min-available": "1", "volcano.sh/jdb-max-unavailable": "1"}
+                    }
+                }
+            )
+        ),
+        "spec.tasks[0].template.metadata.annotations[volcano.sh/jdb-max-unavailable]",
+        "must not be set together with volcano.sh/jdb-min-available",
+    ),
+}
+
+
+@pytest.mark.parametrize(("job", "path", "words"), BAD.values(), ids=BAD.keys())
+def test_each_error_has_its_path(job: JSON, path: str, words: str) -> None:
+    """One thing wrong: one error, at its field, with its value and what would be right."""
+    found = errors(job)
+    assert list(found) == [path]
+    assert words in found[path]
+
+
+GOOD = {
+    "plain": vcjob(),
+    "longest names": vcjob(task(replicas=1000), name="x" * 52),
+    "queue just created": vcjob(queue="fresh"),
+    "leaf below another queue": vcjob(queue="leaf"),
+    "one policy repeats an event": vcjob(policies=[policy(event="PodFailed", events=["PodFailed"])]),
+    "any event and an exit code": vcjob(policies=[policy(event="*"), policy(exitCode=3)]),
+    "chain of dependencies": vcjob(
+        task("a"), task("b", dependsOn={"name": ["a"]}), task("c", dependsOn={"name": ["a", "b"]})
+    ),
+    "mpi with its own master name": vcjob(
+        task("boss", 1), task("w"), plugins={"mpi": ["--master=boss", "--unknown"], "ssh": ["--no-root"]}
+    ),
+    "mpi flag with one dash": vcjob(task("boss", 1), plugins={"mpi": ["-master", "boss"]}),
+    "timeouts": vcjob(
+        policies=[
+            policy(event=event, timeout=timeout)
+            for event, timeout in (("PodFailed", "1h30m"), ("PodEvicted", "0"), ("Unknown", ".5s"))
+        ]
+    ),
+    "timeout with a sign": vcjob(policies=[policy(event="PodFailed", timeout="+5m")]),
+    "an empty name beside a tier": vcjob(networkTopology={"highestTierAllowed": 1, "highestTierName": ""}),
+    "whole CPUs by limit": vcjob(
+        task(topologyPolicy="restricted", template={"spec": {"containers": [{"resources": {"limits": {"cpu": 2}}}]}})
+    ),
+}
+
+
+@pytest.mark.parametrize("job", GOOD.values(), ids=GOOD.keys())
+def test_what_is_right_passes(job: JSON) -> None:
+    """None of the rules is too strict."""
+    assert errors(job) == {}
+
+
+def test_all_errors_come_together() -> None:
+    """Independent mistakes are all reported in one refusal."""
+    job = vcjob(task("a", minAvailable=5), task("a"), minAvailable=9, plugins={"x": []}, queue="nowhere", name=LONG)
+    assert set(errors(job)) == {
+        "metadata.name",
+        "spec.tasks[0].minAvailable",
+        "spec.minAvailable",
+        "spec.tasks[1].name",
+        "spec.plugins[x]",
+        "spec.queue",
+    }
+
+
+FLAG_WARNINGS = {
+    "unknown": (
+        {"mpi": ["--no-root", "--port=2222"]},
+        "spec.plugins[mpi]: unknown flag no-root is ignored; its flags are master, worker, port",
+    ),
+    "no flags at all": ({"env": ["-x", "y"]}, "spec.plugins[env]: unknown flag x is ignored; it has no flags"),
+    "a switch that is neither": (
+        {"svc": ["--inject-hosts-env=maybe"]},
+        "spec.plugins[svc]: the value of flag inject-hosts-env does not fit; its default true holds",
+    ),
+    "a port that is none": (
+        {"pytorch": ["--port=99999"]},
+        "spec.plugins[pytorch]: the value of flag port does not fit; its default 23456 holds",
+    ),
+}
+
+
+@pytest.mark.parametrize(("plugins", "words"), FLAG_WARNINGS.values(), ids=FLAG_WARNINGS.keys())
+def test_flags_that_mean_nothing_are_warnings(plugins: JSON, words: str) -> None:
+    """The Job is let through, and the user is told which flags there are."""
+    verdict = reviewer(QUEUES, FRAMEWORK)(request(vcjob(task("master"), plugins=plugins)))
+    assert not verdict.errors
+    assert list(verdict.warnings) == [words]
+
+
+def test_flags_behind_an_unknown_one_count() -> None:
+    """The name of the master's task comes after a flag that nobody knows."""
+    assert errors(vcjob(task("boss", 1), plugins={"mpi": ["--no-such", "x", "--master=boss"]})) == {}
+
+
+def test_unknown_compat_is_a_warning() -> None:
+    """Quirks that nobody knows are named, with those there are."""
+    manifest = vcjob()
+    manifest["metadata"]["annotations"] = {"muster.dev/compat": "resume-counts, old-bug"}
+    (warning,) = reviewer(QUEUES, FRAMEWORK)(request(manifest)).warnings
+    words = "old-bug means nothing; there are resume-counts, ttl-spares-aborted"
+    assert warning == f"metadata.annotations[muster.dev/compat]: {words}"
+
+
+def test_foreign_scheduler_is_a_warning() -> None:
+    """A Job for somebody else's scheduler is let through, and the user is told."""
+    verdict = reviewer(QUEUES, FRAMEWORK)(request(vcjob(schedulerName="default-scheduler")))
+    assert not verdict.errors
+    assert "spec.schedulerName" in verdict.warnings[0]
+
+
+CHANGES: dict[str, tuple[JSON, JSON, list[str]]] = {
+    "replicas and minimums": (
+        vcjob(),
+        vcjob(task(replicas=5, minAvailable=3), minAvailable=3, priorityClassName="high"),
+        [],
+    ),
+    "minimum over replicas": (vcjob(), vcjob(task(replicas=1, minAvailable=2)), ["spec.tasks[0].minAvailable"]),
+    "minimum over all": (vcjob(), vcjob(minAvailable=7), ["spec.minAvailable"]),
+    "another task": (vcjob(), vcjob(task(), task("b")), ["spec.tasks"]),
+    "image": (
+        vcjob(),
+        vcjob(task(template={"spec": {"containers": [{"name": "main", "image": "new"}]}})),
+        ["spec.tasks[0].template.spec.containers[0].image"],
+    ),
+    "another container": (
+        vcjob(),
+        vcjob(task(template={"spec": {"containers": [{"name": "main"}, {"name": "side"}]}})),
+        ["spec.tasks[0].template.spec.containers"],
+    ),
+    "label": (
+        vcjob(task(template=labelled("torch"))),
+        vcjob(task(template=labelled("jax"))),
+        ["spec.tasks[0].template.metadata.labels[muster.dev/framework]"],
+    ),
+    "queue and plugins": (
+        vcjob(plugins={"svc": []}),
+        vcjob(queue="fresh", plugins={"env": [], "svc": ["--x"]}),
+        ["spec.plugins[env]", "spec.plugins[svc]", "spec.queue"],
+    ),
+    "the same in other words": (
+        vcjob(task(maxRetry=3), policies=[policy(event="PodFailed", timeout="1h")]),
+        vcjob(task(maxRetry=3, topologyPolicy=""), policies=[policy(event="PodFailed", timeout="1h0m0s")]),
+        [],
+    ),
+    "claim name where one was made up": (
+        vcjob(volumes=[{"mountPath": "/a", "volumeClaim": {}}]),
+        vcjob(volumes=[{"mountPath": "/a", "volumeClaim": {}, "volumeClaimName": "train-pvc-1"}]),
+        ["spec.volumes[0].volumeClaimName"],
+    ),
+    "claim name changed": (
+        vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "x"}]),
+        vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "y"}]),
+        ["spec.volumes[0].volumeClaimName"],
+    ),
+    "invalid before, only metadata changes": (vcjob(minAvailable=9), vcjob(minAvailable=9), []),
+    "scaled beyond the longest name": (
+        vcjob(name="x" * 52),
+        vcjob(task(replicas=1001), name="x" * 52),
+        ["spec.tasks[0].name"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "paths"), CHANGES.values(), ids=CHANGES.keys())
+def test_updates(old: JSON, new: JSON, paths: list[str]) -> None:
+    """Counts and priority may change, nothing else; each refused field is named."""
+    assert list(errors(new, "UPDATE", old)) == paths
+
+
+def test_a_job_that_goes_away_is_not_checked() -> None:
+    """Nothing stands in the way of a deletion."""
+    new = vcjob(queue="other")
+    new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert errors(new, "UPDATE", vcjob()) == {}

@@ -1,0 +1,119 @@
+"""Queues and PodGroups that could not work are refused."""
+
+import msgspec
+import pytest
+from webhook_world import JSON, QueueWorld, request
+
+from muster.api.scheduling import Queue
+from muster.kube.client import Client
+from muster.kube.config import Config
+from webhook.lookup import QueueLookup
+from webhook.validate import podgroup
+from webhook.validate.queues import queue
+
+QUEUES = QueueWorld(
+    a=("root", "Open"),
+    b=("a", "Open"),
+    c=("b", ""),
+    d=("c", ""),
+    e=("d", ""),
+    shut=("root", "Closed"),
+    closing=("root", "Closing"),
+    parent=("root", "Closing"),
+    leaf=("parent", "Closing"),
+)
+
+
+def a_queue(name: str = "new", **spec: object) -> JSON:
+    """A queue."""
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+BAD = {
+    "bad quantity": (a_queue(capability={"cpu": "many"}), "spec.capability[cpu]", "is not a quantity"),
+    "negative": (a_queue(deserved={"cpu": "-1"}), "spec.deserved[cpu]", "must not be negative"),
+    "guarantee over deserved": (
+        a_queue(deserved={"cpu": "1"}, guarantee={"resource": {"cpu": "1500m"}}),
+        "spec.guarantee.resource[cpu]",
+        '"1500m": must not be greater than spec.deserved[cpu]',
+    ),
+    "guarantee without deserved": (
+        a_queue(guarantee={"resource": {"memory": "1Gi"}}),
+        "spec.guarantee.resource[memory]",
+        "spec.deserved[memory] must be set too",
+    ),
+    "deserved over capability": (
+        a_queue(deserved={"nvidia.com/gpu": 9}, capability={"nvidia.com/gpu": 8}),
+        "spec.deserved[nvidia.com/gpu]",
+        "must not be greater than spec.capability[nvidia.com/gpu]",
+    ),
+    "own parent": (a_queue(parent="new"), "spec.parent", "new is below new"),
+    "circle": (a_queue("a", parent="b"), "spec.parent", "a is below b is below a"),
+    "unknown parent": (a_queue(parent="nowhere"), "spec.parent", "queue nowhere does not exist; create it first"),
+    "too deep": (a_queue(parent="e"), "spec.parent", "at most 5 levels"),
+}
+
+
+@pytest.mark.parametrize(("obj", "path", "words"), BAD.values(), ids=BAD.keys())
+def test_bad_queues(obj: JSON, path: str, words: str) -> None:
+    """Each mistake is refused at its field."""
+    errors = queue.reviewer(QUEUES)(request(obj)).errors
+    assert [error.path for error in errors] == [path]
+    assert words in str(errors[0])
+
+
+def test_good_queues() -> None:
+    """What fits together passes, also the root."""
+    for obj in (
+        a_queue(),
+        a_queue("root"),
+        a_queue(parent="d"),
+        a_queue(capability={"cpu": 8}, deserved={"cpu": 4}, guarantee={"resource": {"cpu": "4000m"}}),
+    ):
+        assert not queue.reviewer(QUEUES)(request(obj)).errors
+
+
+@pytest.mark.parametrize(("name", "refused"), [("root", 2), ("default", 1), ("a", 1), ("e", 0)])
+def test_deletion(name: str, refused: int) -> None:
+    """The two built-in queues and queues with children stay."""
+    review = request(a_queue(name), "DELETE")
+    assert len(queue.reviewer(QUEUES)(review).errors) == refused
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "refused"),
+    [
+        ("a", "", True),
+        ("e", "", False),
+        ("shut", "", True),
+        ("shut", "batch.volcano.sh/v1alpha1", False),
+        ("nowhere", "batch.volcano.sh/v1alpha1", True),
+        ("shut", "batch/v1", True),
+        ("root", "batch/v1", True),
+        ("a", "batch/v1", True),
+        ("e", "batch/v1", False),
+        ("closing", "", True),
+        ("closing", "apps/v1", False),
+        ("closing", "batch.volcano.sh/v1alpha1", False),
+        ("leaf", "apps/v1", False),
+        ("parent", "apps/v1", True),
+        ("nowhere", "apps/v1", True),
+    ],
+)
+def test_pod_group(name: str, owner: str, refused: bool) -> None:  # noqa: FBT001 - a column of the table
+    """A user's needs an open leaf, a controller's may enter a closing one; a Volcano Job, which was asked, any."""
+    reference = {"apiVersion": owner, "kind": "Job", "name": "x", "uid": "u", "controller": True}
+    metadata: JSON = {"name": "g", "ownerReferences": [reference] if owner else []}
+    verdict = podgroup.reviewer(QUEUES)(request({"metadata": metadata, "spec": {"queue": name}}))
+    assert bool(verdict.errors) == refused
+
+
+def test_tree_from_the_cache() -> None:
+    """Children are those that name the queue as parent, or none; usable are open leaves other than the root."""
+    lookup = QueueLookup(Client(Config(server="http://127.0.0.1:9")))
+    for name, parent, state in (("root", "", ""), ("default", "", "Open"), ("a", "root", ""), ("b", "a", "Closed")):
+        obj = {**a_queue(name, parent=parent), "status": {"state": state}}
+        lookup.cached.store.put(msgspec.convert(obj, Queue))
+    assert lookup.children("root") == ["a", "default"]
+    assert lookup.children("a") == ["b"]
+    assert lookup.names() == ["default"]

@@ -1,0 +1,194 @@
+"""Queues among other queues, their defaults, and where PodGroups go."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from webhook_world import JSON, DownWorld, NamespaceWorld, apply, request
+
+from muster.api.scheduling import Queue
+from webhook.mutate import podgroup as mutate_podgroup
+from webhook.mutate import queue as mutate_queue
+from webhook.validate import podgroup
+from webhook.validate.queues import queue
+
+HIERARCHY, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
+
+
+def a_queue(name: str, parent: str = "root", annotations: JSON | None = None, **spec: Any) -> JSON:
+    """A queue."""
+    return {"metadata": {"name": name, "annotations": annotations or {}}, "spec": {"parent": parent, **spec}}
+
+
+class Tree:
+    """`Queues` with whole specs."""
+
+    def __init__(self, *queues: JSON) -> None:
+        known = [a_queue("root", ""), a_queue("default"), *queues]
+        self._queues = {one["metadata"]["name"]: msgspec.convert(one, Queue) for one in known}
+
+    def get(self, name: str) -> Queue | None:
+        """See webhook.lookup.Queues."""
+        return self._queues.get(name)
+
+    def children(self, name: str) -> list[str]:
+        """See webhook.lookup.Queues."""
+        return [one.metadata.name for one in self._queues.values() if one.spec.parent == name]
+
+    def names(self) -> list[str]:
+        """See webhook.lookup.Queues."""
+        return list(self._queues)
+
+
+IN_USE = {**a_queue("busy"), "status": {"allocated": {"cpu": "1", "pods": "3"}}}
+TREE = Tree(
+    a_queue("team", capability={"cpu": 10, "gpu": 8}, deserved={"cpu": 8}, guarantee={"resource": {"cpu": 4}}),
+    a_queue("one", "team", capability={"cpu": 6}, deserved={"cpu": 3}, guarantee={"resource": {"cpu": 2}}),
+    a_queue("deep", "one", capability={"gpu": 4}),
+    a_queue("named", annotations={HIERARCHY: "root/eng/dev", WEIGHTS: "1/2/3"}),
+    IN_USE,
+)
+
+WRONG = {
+    "over the parent": (a_queue("new", "team", capability={"cpu": 11}), "spec.capability[cpu]", "queue team (10000m)"),
+    "over a grandparent": (
+        a_queue("new", "one", capability={"gpu": 9}), "spec.capability[gpu]", "spec.capability[gpu] of queue team (8)",
+    ),
+    "under a grandchild": (
+        a_queue("one", "team", capability={"gpu": 3}), "spec.capability[gpu]", "queue deep (4), which is below",
+    ),
+    "deserved of siblings": (
+        a_queue("new", "team", deserved={"cpu": 6}), "spec.deserved[cpu]", "its other queues have 3000m",
+    ),
+    "guarantee of siblings": (
+        a_queue("new", "team", deserved={"cpu": 3}, guarantee={"resource": {"cpu": 3}}),
+        "spec.guarantee.resource[cpu]", "its other queues have 2000m",
+    ),
+    "deserved of children": (
+        a_queue("team", deserved={"cpu": 2}), "spec.deserved[cpu]", "the queues below it have together: 3000m",
+    ),
+    "parent in use": (a_queue("new", "busy"), "spec.parent", "has pods of its own"),
+    "lengths": (
+        a_queue("new", annotations={HIERARCHY: "root/a", WEIGHTS: "1"}), f"metadata.annotations[{WEIGHTS}]",
+        "must have the same length",
+    ),
+    "weights": (
+        a_queue("new", annotations={HIERARCHY: "root/a", WEIGHTS: "1/0"}), f"metadata.annotations[{WEIGHTS}]",
+        "numbers greater than 0",
+    ),
+    "sub path": (
+        a_queue("new", annotations={HIERARCHY: "root/eng", WEIGHTS: "1/2"}), f"metadata.annotations[{HIERARCHY}]",
+        "sub path of that of another queue: named has root/eng/dev",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("obj", "path", "words"), WRONG.values(), ids=WRONG.keys())
+def test_queues_that_do_not_fit(obj: JSON, path: str, words: str) -> None:
+    """Each is refused at its field, with the other queue's name and amount."""
+    errors = queue.reviewer(TREE)(request(obj)).errors
+    assert [error.path for error in errors] == [path]
+    assert words in str(errors[0])
+
+
+def test_queues_that_fit() -> None:
+    """Amounts up to the limits, resources that nobody above names, and weights with a path of their own."""
+    for obj in (
+        a_queue("new", "team", deserved={"cpu": 5}, guarantee={"resource": {"cpu": 2}}),
+        a_queue("new", "team", deserved={"memory": "1Ti"}, guarantee={"resource": {"memory": "1Gi"}}),
+        a_queue("new", annotations={HIERARCHY: "root/eng/ops", WEIGHTS: "1/2/0.5"}),
+        a_queue("team", capability={"cpu": 6, "gpu": 4}, deserved={"cpu": 3}, guarantee={"resource": {"cpu": 2}}),
+    ):
+        assert not queue.reviewer(TREE)(request(obj)).errors
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """One of each kind."""
+    wrong = a_queue("new", "team", capability={"cpu": 11, "x": "many"}, annotations={HIERARCHY: "root/a", WEIGHTS: "x"})
+    paths = [error.path for error in queue.reviewer(TREE)(request(wrong)).errors]
+    weights = f"metadata.annotations[{WEIGHTS}]"
+    assert paths == ["spec.capability[x]", weights, weights, "spec.capability[cpu]"]
+
+
+@pytest.mark.parametrize("state", ["Open", "Closed", "Closing", "Unknown"])
+def test_a_queue_may_be_edited_in_every_state(state: str) -> None:
+    """Also while it is closing; and what is wrong since earlier times does not stand in the way of other changes."""
+    old = {**a_queue("new", "team", capability={"cpu": 11}), "status": {"state": state}}
+    labelled = {**old, "metadata": {"name": "new", "labels": {"a": "b"}}}
+    assert not queue.reviewer(TREE)(request(labelled, "UPDATE", old)).errors
+    fixed = {**old, "spec": {"parent": "team", "capability": {"cpu": 10}}}
+    assert not queue.reviewer(TREE)(request(fixed, "UPDATE", old)).errors
+    worse = {**old, "spec": {"parent": "team", "capability": {"cpu": 12}}}
+    assert queue.reviewer(TREE)(request(worse, "UPDATE", old)).errors
+
+
+def test_a_queue_stays_below_a_parent_in_use() -> None:
+    """Only to go there is refused."""
+    old, new = a_queue("new", "busy"), a_queue("new", "busy", capability={"cpu": 1})
+    assert not queue.reviewer(TREE)(request(new, "UPDATE", old)).errors
+
+
+def test_what_the_root_has_is_fixed() -> None:
+    """Its amounts cannot be changed; other things can."""
+    old = a_queue("root", "")
+    new = a_queue("root", "", capability={"cpu": 1}, deserved={"cpu": 1}, guarantee={"resource": {"cpu": 1}}, weight=2)
+    errors = queue.reviewer(TREE)(request(new, "UPDATE", old)).errors
+    assert [error.path for error in errors] == ["spec.capability", "spec.deserved", "spec.guarantee.resource"]
+    assert not queue.reviewer(TREE)(request(a_queue("root", "", weight=2), "UPDATE", old)).errors
+
+
+@pytest.mark.parametrize(
+    ("given", "spec", "annotations"),
+    [
+        ({}, {"weight": 1, "reclaimable": True}, {}),
+        ({"spec": {"weight": 0, "reclaimable": False}}, {"weight": 1, "reclaimable": False}, {}),
+        (
+            {"metadata": {"annotations": {HIERARCHY: "eng/dev", WEIGHTS: "2/3"}}, "spec": {"weight": 7}},
+            {"weight": 7, "reclaimable": True},
+            {HIERARCHY: "root/eng/dev", WEIGHTS: "1/2/3"},
+        ),
+        (
+            {"metadata": {"annotations": {HIERARCHY: "root/eng", WEIGHTS: "1/2"}}},
+            {"weight": 1, "reclaimable": True},
+            {HIERARCHY: "root/eng", WEIGHTS: "1/2"},
+        ),
+    ],
+)
+def test_defaults(given: JSON, spec: JSON, annotations: JSON) -> None:
+    """Weight, reclaimable, and a path that begins at the root; a second time nothing changes."""
+    result = apply(given, mutate_queue.review(request(given)).patch)
+    assert result["spec"] == spec
+    assert result.get("metadata", {}).get("annotations", {}) == annotations
+    assert not mutate_queue.review(request(result)).patch
+
+
+VCJOB = {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1"}
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        ({"spec": {}}, "a"),
+        ({"spec": {"queue": "default"}}, "a"),
+        ({"spec": {"queue": "b"}}, "b"),
+        ({"metadata": {"ownerReferences": [{**VCJOB, "apiVersion": "batch/v1", "controller": True}]}, "spec": {}}, "a"),
+        ({"metadata": {"ownerReferences": [VCJOB]}, "spec": {"queue": "default"}}, "a"),
+        ({"metadata": {"ownerReferences": [{**VCJOB, "controller": True}]}, "spec": {"queue": "default"}}, "default"),
+    ],
+)
+def test_the_namespace_names_the_queue(group: JSON, expected: str) -> None:
+    """Of a PodGroup that names none; that of which a Volcano Job is the controller is where its Job is."""
+    verdict = mutate_podgroup.reviewer(NamespaceWorld())(request(group))
+    assert apply(group, verdict.patch)["spec"]["queue"] == expected
+
+
+def test_a_namespace_that_cannot_be_read_changes_no_group() -> None:
+    """A controller makes most of them, and a gang in the default queue runs."""
+    assert mutate_podgroup.reviewer(DownWorld())(request({"spec": {"queue": "default"}})).outcome == "allowed"
+
+
+def test_amounts_of_a_pod_group() -> None:
+    """What the planner could not read is refused at its field."""
+    spec = {"queue": "default", "minTaskMember": {"w": -1}, "minResources": {"requests.cpu": "500m", "memory": "much"}}
+    errors = podgroup.reviewer(TREE)(request({"metadata": {"name": "g"}, "spec": spec})).errors
+    assert [error.path for error in errors] == ["spec.minTaskMember[w]", "spec.minResources[memory]"]

@@ -1,0 +1,166 @@
+"""What becomes of the API server's words about pods that a Job would have."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+from webhook_world import JSON, QueueWorld, request
+
+from muster.api.base import Resource
+from muster.api.batch import Job
+from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, Unreachable
+from muster.runtime import registry
+from webhook.dryrun import DryRuns
+from webhook.validate.volcano_job import job as validate_job
+from webhook.validate.volcano_job.templates import check_templates, sample
+
+CAUSES = [
+    {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.containers[0].image"},
+    {"reason": "FieldValueInvalid", "message": 'Invalid value: "UP": must be lower', "field": "metadata.labels"},
+]
+
+
+class Verdicts:
+    """`Trials` of a test: what is said to each pod, by the name of its task."""
+
+    def __init__(self, **verdicts: APIError) -> None:
+        self.verdicts = verdicts
+        self.asked: list[JSON] = []
+
+    def attempt(self, pod: Mapping[str, Any], _namespace: str) -> APIError | None:
+        """See webhook.dryrun.Trials."""
+        self.asked.append(dict(pod))
+        return self.verdicts.get(pod["metadata"]["generateName"].rstrip("-"))
+
+
+def a_job(*templates: JSON, **spec: Any) -> JSON:
+    """A Job with tasks t0, t1, … of these templates."""
+    tasks = [{"name": f"t{i}", "replicas": 1, "template": template} for i, template in enumerate(templates or [{}])]
+    return {"metadata": {"name": "j"}, "spec": {"tasks": tasks, "queue": "default", **spec}}
+
+
+def decoded(document: JSON) -> Job:
+    """The Job."""
+    return msgspec.convert(document, Job)
+
+
+def test_errors_get_the_path_of_their_task() -> None:
+    """In the API server's words, as causes that clients show field by field."""
+    trials = Verdicts(t1=Invalid("Pod is invalid", details={"causes": CAUSES}))
+    found = check_templates(decoded(a_job({}, {})), "n", trials)
+    assert [str(error) for error in found.errors] == [
+        "spec.tasks[1].template.spec.containers[0].image: Required value",
+        'spec.tasks[1].template.metadata.labels: Invalid value: "UP": must be lower',
+    ]
+    assert [error.reason for error in found.errors] == ["Required", "Invalid"]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "errors", "warnings"),
+    [
+        (Forbidden('violates PodSecurity "restricted:latest"'), 1, 0),
+        (BadRequest("Pod in version v1 cannot be handled as a Pod"), 1, 0),
+        (Forbidden("failed quota: q: must specify limits.cpu"), 1, 0),
+        (Forbidden("exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5"), 0, 1),
+        (BadRequest('admission webhook "x" does not support dry run'), 0, 0),
+    ],
+)
+def test_refusals_as_a_whole(refusal: APIError, errors: int, warnings: int) -> None:
+    """Policies refuse; a quota that is used up now, or somebody who cannot be asked, does not."""
+    found = check_templates(decoded(a_job()), "n", Verdicts(t0=refusal))
+    assert (len(found.errors), len(found.warnings)) == (errors, warnings)
+    assert all(refusal.message in words for words in [*map(str, found.errors), *found.warnings])
+
+
+def test_muster_without_the_permission_says_so() -> None:
+    """It is not the user's fault, so the Job is not called wrong."""
+    refusal = Forbidden('pods is forbidden: User "system:x" cannot create resource "pods" in API group ""')
+    with pytest.raises(Forbidden):
+        check_templates(decoded(a_job()), "n", Verdicts(t0=refusal))
+
+
+def test_a_sample_asks_nobody_at_muster() -> None:
+    """Labels that steer and shape are left out, and it is marked as none of ours."""
+    metadata = {
+        "labels": {"muster.dev/queue": "q", "muster.dev/framework": "torch", "a": "b"},
+        "annotations": {"c": "d"},
+    }
+    job = decoded(a_job({"metadata": metadata, "spec": {"hostname": "h"}}, priorityClassName="high"))
+    pod = sample(job, job.spec.tasks[0])
+    assert pod["metadata"]["labels"] == {"a": "b", "muster.dev/managed": "false"}
+    assert pod["metadata"]["annotations"] == {"c": "d"}
+    assert pod["spec"] == {"hostname": "h", "priorityClassName": "high"}
+
+
+def test_templates_are_tried_once_on_create_and_not_on_update() -> None:
+    """They cannot change; other errors are told together with theirs."""
+    trials = Verdicts(t0=Invalid("no", details={"causes": CAUSES}))
+    review = validate_job.reviewer(QueueWorld(), registry.framework(), trials)
+    document = a_job(queue="nowhere")
+    paths = [error.path for error in review(request(document)).errors]
+    assert paths == [
+        "spec.queue",
+        "spec.tasks[0].template.spec.containers[0].image",
+        "spec.tasks[0].template.metadata.labels",
+    ]
+    assert len(trials.asked) == 1
+    changed = a_job(queue="nowhere", minAvailable=1)
+    assert not review(request(changed, "UPDATE", document)).errors
+    assert len(trials.asked) == 1
+
+
+NO_CLASS = 'pods "t0-x" is forbidden: no PriorityClass with name high was found'
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal", "paths", "asked"),
+    [
+        ({"priorityClassName": "high"}, NO_CLASS, ["spec.priorityClassName"], 1),
+        ({"priorityClassName": "high"}, 'violates PodSecurity "restricted:latest"', [], 1),
+        ({"priorityClassName": "low", "minAvailable": 1}, NO_CLASS, [], 0),
+        ({}, NO_CLASS, [], 0),
+    ],
+    ids=["unknown", "refused for something else", "the same", "none any more"],
+)
+def test_a_new_priority_is_tried(changes: JSON, refusal: str, paths: list[str], asked: int) -> None:
+    """On UPDATE one pod shows whether the class exists; templates may have a class of their own."""
+    template = {"spec": {"priorityClassName": "own"}}
+    trials = Verdicts(t0=Forbidden(refusal))
+    review = validate_job.reviewer(QueueWorld(), registry.framework(), trials)
+    old, new = a_job(template, {}, priorityClassName="low"), a_job(template, {}, **changes)
+    errors = review(request(new, "UPDATE", old)).errors
+    assert [error.path for error in errors] == paths
+    assert [pod["spec"]["priorityClassName"] for pod in trials.asked] == ["high"] * asked
+    assert all("no PriorityClass with name high was found" in str(error) for error in errors)
+
+
+class Server:
+    """As much of a Client as a dry run needs."""
+
+    def __init__(self, *answers: Exception | None) -> None:
+        self.answers = [*answers]
+
+    def create(self, _res: Resource[Any], _obj: Any, _namespace: str, *, dry_run: bool, timeout_s: float) -> None:
+        """See muster.kube.client."""
+        assert dry_run
+        assert timeout_s < 5
+        answer = self.answers.pop(0)
+        if answer:
+            raise answer
+
+
+def test_a_good_verdict_holds_for_a_moment() -> None:
+    """Jobs that are all alike cost one call; a refusal is asked for again, and no answer is an error."""
+    now = [0.0]
+    server = Server(None, Invalid("no"), None, Unreachable("away"))
+    trials = DryRuns(server, lambda: now[0])  # type: ignore[arg-type]  # the one method
+    pod, other = {"spec": {}}, {"spec": {"hostname": "h"}}
+    assert trials.attempt(pod, "n") is None
+    assert trials.attempt(pod, "n") is None
+    assert isinstance(trials.attempt(other, "n"), Invalid)
+    now[0] += 60
+    assert trials.attempt(pod, "n") is None
+    with pytest.raises(Unreachable):
+        trials.attempt(pod, "another namespace")
+    assert not server.answers

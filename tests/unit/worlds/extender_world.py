@@ -1,0 +1,217 @@
+"""Builders: a small cluster in memory, for tests of the planner that read as scenarios."""
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from extender.actions.allocate import Allocate
+from extender.actions.enqueue import Enqueue
+from extender.actions.progress import Settle
+from extender.framework import decisions
+from extender.framework.hooks import Causes
+from extender.framework.registry import Action, Plugin
+from extender.framework.session import Session
+from extender.framework.snapshot import take
+from extender.plugins.gang import Gang
+from extender.plugins.predicates import Predicates
+from extender.plugins.priority import Priority
+from extender.state.digest import differences, picture, rebuilt
+from extender.state.state import State
+from muster.api.batch import Job, JobSpec, TaskSpec
+from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
+from muster.api.gang import Member, pinned_affinity
+from muster.api.meta import ObjectMeta, OwnerReference, format_time
+from muster.api.placement import Placement, PlacementSpec, PlacementStatus, nodes_of
+from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
+
+NOW = 1_800_000_000.0
+
+
+class RememberingState(State):
+    """A state that also remembers the pods as they came, so that it can be compared with one made from them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pod_objects: dict[str, Pod] = {}
+
+    def on_pod(self, old: Pod | None, new: Pod | None) -> None:
+        """As the state, and remembered."""
+        super().on_pod(old, new)
+        if new is not None:
+            if self.pods[new.metadata.uid].resource_version == new.metadata.resource_version:
+                self.pod_objects[new.metadata.uid] = new
+        elif old is not None:
+            self.pod_objects.pop(old.metadata.uid, None)
+
+    def differences(self) -> list[str]:
+        """What is not as the objects say."""
+        kept = picture(self)
+        return differences(kept, picture(rebuilt(self.objects(), self.pod_objects.values(), kept)))
+
+
+class World:
+    """State with objects put in by hand; `plan` runs one cycle and carries its placements out on the state.
+
+    Before every cycle the state is compared with one made from the objects, unless the world is not `checked`.
+    """
+
+    def __init__(self, *, checked: bool = True) -> None:
+        self.state = RememberingState()
+        self.checked = checked
+        self.causes = Causes()
+        self.now = NOW
+        self.half_since: dict[str, float] = {}
+        self.arrived: dict[str, frozenset[Member]] = {}
+        self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
+        self._versions = count(1)
+        self.queue("default")
+
+    def meta(self, name: str, **more: Any) -> ObjectMeta:
+        """Metadata of a new object in namespace `ns`."""
+        version = str(next(self._versions))
+        defaults = {"uid": f"uid-{name}-{version}", "namespace": "ns", "creation_timestamp": format_time(self.now)}
+        return ObjectMeta(name=name, resource_version=version, **(defaults | more))
+
+    def queue(self, name: str, state: str = "Open") -> None:
+        """A queue."""
+        meta = self.meta(name, namespace="")
+        self.state.on_queue(None, Queue(metadata=meta, status=QueueStatus(state=state)))  # type: ignore[arg-type]
+
+    def node(
+        self, name: str, *, gpus: int = 8, cpu: int = 32, labels: Mapping[str, str] | None = None, **spec: Any
+    ) -> Node:
+        """A node."""
+        allocatable = {"cpu": cpu, "memory": "256Gi", "pods": 110, "nvidia.com/gpu": gpus}
+        node = Node(
+            metadata=self.meta(name, namespace="", uid=f"uid-{name}", labels=dict(labels or {})),
+            spec=NodeSpec(**spec),
+            status=NodeStatus(allocatable=allocatable),
+        )
+        self.state.on_node(None, node)
+        return node
+
+    def nodes(self, number: int, **more: Any) -> None:
+        """node-0 … node-(number-1)."""
+        for index in range(number):
+            self.node(f"node-{index}", **more)
+
+    def gang(
+        self, name: str, tasks: Mapping[str, tuple[int, Mapping[str, Any]]], *, min_member: int | None = None,
+        min_task_member: Mapping[str, int] | None = None, phase: str = "Inqueue", queue: str = "default",
+        priority_class: str = "", spec: Mapping[str, Any] | None = None,
+    ) -> str:  # fmt: skip
+        """A Job and its PodGroup; tasks are name → (replicas, requests). Returns the gang's key."""
+        job = Job(
+            metadata=self.meta(name),
+            spec=JobSpec(
+                tasks=[
+                    TaskSpec(name=task, replicas=replicas, template={"spec": self.pod_spec(requests, **(spec or {}))})
+                    for task, (replicas, requests) in tasks.items()
+                ]
+            ),
+        )
+        owner = OwnerReference(
+            api_version="batch.volcano.sh/v1alpha1", kind="Job", name=name, uid=job.metadata.uid, controller=True
+        )
+        total = sum(replicas for replicas, _ in tasks.values())
+        minimums = {task: replicas for task, (replicas, _) in tasks.items()}
+        group = PodGroup(
+            metadata=self.meta(name, owner_references=[owner]),
+            spec=PodGroupSpec(
+                min_member=total if min_member is None else min_member,
+                min_task_member=dict(minimums if min_task_member is None else min_task_member),
+                queue=queue,
+                priority_class_name=priority_class,
+            ),
+            status=PodGroupStatus(phase=phase),  # type: ignore[arg-type]
+        )
+        self.state.on_pod_group(None, group)
+        self.state.on_job(None, job)
+        return group.metadata.key
+
+    @staticmethod
+    def pod_spec(requests: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """The spec of a one-container pod, as JSON."""
+        return {"containers": [{"name": "main", "resources": {"requests": dict(requests)}}], **more}
+
+    def pod(
+        self, gang: str, task: str, index: int, requests: Mapping[str, Any], *, node: str = "", phase: str = "Pending",
+        gated: bool = False, pin: str = "", epoch: int | None = None, refused: bool = False, **more: Any,
+    ) -> Pod:  # fmt: skip
+        """A pod of a gang; the same arguments again give a newer version of the same pod."""
+        annotations = {
+            "scheduling.k8s.io/group-name": gang.partition("/")[2],
+            "volcano.sh/task-spec": task,
+            "volcano.sh/task-index": str(index),
+        }
+        spec = self.pod_spec(requests)
+        if pin:
+            annotations |= {"muster.dev/node": pin, "muster.dev/epoch": str(epoch)}
+            spec["affinity"] = pinned_affinity(None, pin)
+        if gated:
+            spec["schedulingGates"] = [{"name": "muster.dev/gang"}]
+        if node:
+            spec["nodeName"] = node
+        conditions = [PodCondition(type="PodScheduled", status="False", reason="Unschedulable")] if refused else []
+        name = f"{gang.partition('/')[2]}-{task}-{index}"
+        pod = msgspec.convert(
+            {
+                "metadata": msgspec.to_builtins(self.meta(name, uid=f"uid-{name}", annotations=annotations)),
+                "spec": spec,
+            },
+            Pod,
+        )
+        pod.status = PodStatus(phase=phase, conditions=conditions)
+        for key, value in more.items():
+            setattr(pod.metadata, key, value)
+        self.state.on_pod(None, pod)
+        return pod
+
+    def session(self, *actions: Action) -> Session:
+        """Run these actions in one cycle."""
+        if self.checked:
+            assert self.state.differences() == []
+        session = Session(take(self.state), now=self.now, causes=self.causes)
+        session.arrived = self.arrived
+        for plugin in self.plugins:
+            plugin.on_session_open(session)
+        for action in actions:
+            action.execute(session)
+        return session
+
+    def plan(self) -> Session:
+        """One whole cycle: settle, enqueue, allocate; placements are put into the state as if written."""
+        session = self.session(Settle(self.half_since, 30.0), Enqueue(), Allocate())
+        for decision in session.decisions:
+            if isinstance(decision, decisions.Place):
+                self.place(decision)
+        return session
+
+    def place(self, place: decisions.Place) -> Placement:
+        """Write the placement of a decision into the state."""
+        meta = place.gang.group.metadata
+        placement = Placement(
+            metadata=self.meta(meta.name, uid=f"uid-placement-{meta.uid}"),
+            spec=PlacementSpec(
+                pod_group_uid=place.gang.uid,
+                epoch=place.epoch,
+                deadline=format_time(self.now + 60),
+                pod_sets=place.pod_sets,
+            ),
+            status=PlacementStatus(phase="Planned", started=place.gang.started),
+        )
+        self.state.on_placement(None, placement)
+        return placement
+
+
+def of(session: Session, kind: type[Any]) -> list[Any]:
+    """The decisions of one kind."""
+    return [decision for decision in session.decisions if isinstance(decision, kind)]
+
+
+def seats(placement: Placement | decisions.Place) -> dict[str, list[str]]:
+    """Pod set → node of each rank."""
+    pod_sets = placement.pod_sets if isinstance(placement, decisions.Place) else placement.spec.pod_sets
+    return {pod_set.name: list(nodes_of(pod_set.runs)) for pod_set in pod_sets}

@@ -1,0 +1,49 @@
+"""Jobs with plugins, and their pods after all plugins have shaped them."""
+
+from typing import Any
+
+from controller.job.rules.pods import pod
+from controller.job.rules.sync import Seat
+from controller.plugins.base import Owned
+from controller.plugins.registry import plugins_for
+from muster.api.batch import Job, JobSpec, TaskSpec
+from muster.api.meta import ObjectMeta
+from muster.runtime.job_hosts import pod_name
+
+
+def job(tasks: dict[str, int], **plugins: list[str]) -> Job:
+    """Job `n/j`; each task has as many pods as said, with containers `main` and `side` and an init container."""
+
+    def template() -> dict[str, Any]:
+        main = [{"name": "main"}, {"name": "side"}]
+        return {"spec": {"containers": main, "initContainers": [{"name": "init"}]}}
+
+    made = [TaskSpec(name=name, replicas=count, template=template()) for name, count in tasks.items()]
+    return Job(metadata=ObjectMeta(name="j", namespace="n", uid="u"), spec=JobSpec(tasks=made, plugins=plugins))
+
+
+def shaped(of: Job, task: str, index: int) -> dict[str, Any]:
+    """The manifest of a pod after all plugins."""
+    spec = next(one for one in of.spec.tasks if one.name == task)
+    seat = Seat(spec, index, pod_name(of.metadata.name, task, index))
+    manifest = pod(of, seat)
+    for plugin in plugins_for(of.spec.plugins):
+        plugin.shape(of, seat, manifest)
+    return manifest
+
+
+def container(manifest: dict[str, Any], name: str = "main") -> dict[str, Any]:
+    """One container of a pod, init containers included."""
+    spec = manifest["spec"]
+    found: dict[str, Any] = next(one for one in (*spec["containers"], *spec["initContainers"]) if one["name"] == name)
+    return found
+
+
+def variables(manifest: dict[str, Any], name: str = "main") -> dict[str, Any]:
+    """The environment of one container."""
+    return {one["name"]: one.get("value", one.get("valueFrom")) for one in container(manifest, name).get("env", [])}
+
+
+def objects(of: Job) -> list[Owned]:
+    """The objects of all plugins."""
+    return [owned for plugin in plugins_for(of.spec.plugins) for owned in plugin.objects(of)]

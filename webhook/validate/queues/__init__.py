@@ -1,0 +1,1 @@
+"""What must hold for a Queue, alone and among the others: `queue` puts the parts together. No I/O."""

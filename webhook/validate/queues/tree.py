@@ -1,0 +1,121 @@
+"""A queue among the others: the chain of parents ends at the root, and amounts add up level by level."""
+
+from collections.abc import Iterator
+
+from muster.api import names
+from muster.api.scheduling import Queue
+from muster.runtime.fields import FieldError
+from webhook.lookup import Queues
+from webhook.validate.queues.amounts import CAPABILITY, DESERVED, GUARANTEE, Amounts, read_amounts, shown, too_much
+
+LARGEST_DEPTH = 5
+
+
+def check_parent(queue: Queue, queues: Queues, *, moved: bool) -> Iterator[FieldError]:
+    """The chain of parents ends at the root after a few steps, and a parent has no pods of its own."""
+    name, parent = queue.metadata.name, queue.spec.parent
+    if name == names.ROOT_QUEUE or parent in {"", names.ROOT_QUEUE}:
+        return
+    trail = [name]
+    while parent not in {"", names.ROOT_QUEUE}:
+        if parent in trail:
+            message = f"a queue can not be its own ancestor: {' is below '.join([*trail, parent])}"
+            yield FieldError("spec.parent", message, queue.spec.parent)
+            return
+        found = queues.get(parent)
+        if found is None:
+            message = f"queue {parent} does not exist; create it first"
+            yield FieldError("spec.parent", message, queue.spec.parent, "NotFound")
+            return
+        trail.append(parent)
+        parent = found.spec.parent
+    if len(trail) > LARGEST_DEPTH:
+        message = f"at most {LARGEST_DEPTH} levels are allowed below the root: {' is below '.join(trail)}"
+        yield FieldError("spec.parent", message, queue.spec.parent)
+    if moved and _in_use(trail[1], name, queues):
+        message = f"queue {trail[1]} has pods of its own, so it can not become a parent; let them end first"
+        yield FieldError("spec.parent", message, queue.spec.parent)
+
+
+def _in_use(name: str, child: str, queues: Queues) -> bool:
+    """Whether the queue is a leaf with pods."""
+    found = queues.get(name)
+    pods = found.status.allocated.get("pods", 0) if found else 0
+    return str(pods) != "0" and not set(queues.children(name)) - {child}
+
+
+def check_neighbours(queue: Queue, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
+    """Amounts against those of the queues above, beside and below; the chain of parents is known to be sound."""
+    yield from _check_above(queue, amounts, queues)
+    if queue.metadata.name == names.ROOT_QUEUE:
+        return
+    yield from _check_capability_below(queue.metadata.name, amounts, queues)
+    for path in (DESERVED, GUARANTEE):
+        yield from _check_sums(queue, amounts, path, queues)
+
+
+def _check_above(queue: Queue, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
+    """Capability: at most that of the nearest queue above which names the resource."""
+    for name, amount in amounts[CAPABILITY].items():
+        for above in _ancestors(queue, queues):
+            limit = read_amounts(above)[0][CAPABILITY].get(name)
+            if limit is None:
+                continue
+            if amount > limit:
+                yield too_much(CAPABILITY, name, amount, _of(above.metadata.name, CAPABILITY, name, limit))
+            break
+
+
+def _check_capability_below(name: str, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
+    """Capability: no queue below may have more, unless one in between says something else."""
+    for resource, limit in amounts[CAPABILITY].items():
+        waiting = queues.children(name)
+        while waiting:
+            child = waiting.pop()
+            found = queues.get(child)
+            has = read_amounts(found)[0][CAPABILITY].get(resource) if found else None
+            if has is None:
+                waiting += queues.children(child)
+            elif has > limit:
+                message = f"must not be less than {_of(child, CAPABILITY, resource, has)}, which is below"
+                yield FieldError(f"{CAPABILITY}[{resource}]", message, shown(resource, limit))
+
+
+def _check_sums(queue: Queue, amounts: Amounts, path: str, queues: Queues) -> Iterator[FieldError]:
+    """What the children of a queue have together is at most what it has, as far as it says so."""
+    name, parent = queue.metadata.name, queue.spec.parent
+    above = queues.get(parent) if parent not in {"", names.ROOT_QUEUE} else None
+    if above:
+        limits = read_amounts(above)[0][path]
+        siblings = [other for other in queues.children(parent) if other != name]
+        for resource, limit in limits.items():
+            others = _sum(siblings, path, resource, queues)
+            own = amounts[path].get(resource, 0)
+            if own and own + others > limit:
+                where = _of(parent, path, resource, limit)
+                message = f"must not be greater than {where}, of which its other queues have {shown(resource, others)}"
+                yield FieldError(f"{path}[{resource}]", message, shown(resource, own))
+    for resource, limit in amounts[path].items():
+        below = _sum(queues.children(name), path, resource, queues)
+        if below and below > limit:
+            message = f"must not be less than what the queues below it have together: {shown(resource, below)}"
+            yield FieldError(f"{path}[{resource}]", message, shown(resource, limit))
+
+
+def _sum(children: list[str], path: str, resource: str, queues: Queues) -> int:
+    found = (queues.get(child) for child in children)
+    return sum(read_amounts(child)[0][path].get(resource, 0) for child in found if child)
+
+
+def _ancestors(queue: Queue, queues: Queues) -> Iterator[Queue]:
+    """The queues above, the root last."""
+    while queue.metadata.name != names.ROOT_QUEUE:
+        above = queues.get(queue.spec.parent or names.ROOT_QUEUE)
+        if above is None:
+            return
+        yield above
+        queue = above
+
+
+def _of(queue: str, path: str, resource: str, amount: int) -> str:
+    return f"{path}[{resource}] of queue {queue} ({shown(resource, amount)})"
