@@ -14,10 +14,10 @@ from controller.gc import GarbageCollector
 from controller.job.commands import request_of
 from controller.job.context import OWNER_INDEX, Context
 from controller.job.effects import AT_ONCE, Effects
-from controller.job.expectations import Ledger
+from controller.job.expectations import Expectations
 from controller.job.groups import Groups
 from controller.job.objects import Objects
-from controller.job.pending_events import Inbox
+from controller.job.pending_events import PendingEvents
 from controller.job.reconcile import Reconciler
 from controller.job.rules.events import group_changed, job_changed, job_of, pod_changed, pod_matters
 from controller.job.writer import StatusWriter
@@ -40,7 +40,7 @@ def _owner_uids(pod: Pod) -> list[str]:
 class Controller:
     """All of it, for one API server; `workers` share the Jobs among them.
 
-    `clock` is monotonic, `now_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight.
+    `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Controller:
         client: Client,
         workers: int,
         *,
-        clock: Callable[[], float] = time.monotonic,
-        now_s: Callable[[], float] = time.time,
+        monotonic_s: Callable[[], float] = time.monotonic,
+        wall_s: Callable[[], float] = time.time,
         at_once: int = AT_ONCE,
     ) -> None:
-        self._clock, self._now_s = clock, now_s
+        self._monotonic_s, self._wall_s = monotonic_s, wall_s
         pods = Store[Pod]({OWNER_INDEX: _owner_uids, GROUP_INDEX: group_keys})
         self._jobs = Reflector(client, JOBS)
         self._pods = Reflector(client, PODS, store=pods)
@@ -61,17 +61,17 @@ class Controller:
         self._queues = Reflector(client, QUEUES, store=Store[Queue]({PARENT_INDEX: parent_names}))
         self._priorities = Reflector(client, PRIORITY_CLASSES)
         self._recorder = Recorder(client, "muster-controller")
-        self._ledger = Ledger(clock)
-        self._inbox = Inbox()
-        self._effects = Effects(client, self._ledger, self._recorder, at_once)
-        self._shards = Shards(workers, self._process, clock)
-        self._reconciler = Reconciler(self._context(client), self._inbox)
+        self._expectations = Expectations(monotonic_s)
+        self._pending_events = PendingEvents()
+        self._effects = Effects(client, self._expectations, self._recorder, at_once)
+        self._shards = Shards(workers, self._process, monotonic_s)
+        self._reconciler = Reconciler(self._context(client), self._pending_events)
         self.queue_controller = Queues(
-            client, self._recorder, self._queues.store, self._groups.store, pods, clock=clock
+            client, self._recorder, self._queues.store, self._groups.store, pods, monotonic_s=monotonic_s
         )
-        self.group_controller = PodGroups(client, self._recorder, pods, self._groups.store, clock=clock)
-        self.rendezvous = Rendezvous(client, self._recorder, pods, clock=clock)
-        self.collector = GarbageCollector(client, self._jobs.store, now_s, clock=clock)
+        self.group_controller = PodGroups(client, self._recorder, pods, self._groups.store, monotonic_s=monotonic_s)
+        self.rendezvous = Rendezvous(client, self._recorder, pods, monotonic_s=monotonic_s)
+        self.collector = GarbageCollector(client, self._jobs.store, wall_s, monotonic_s=monotonic_s)
         self._leading = threading.Event()
         self._connect()
 
@@ -128,13 +128,13 @@ class Controller:
             recorder=self._recorder,
             jobs=self._jobs.store,
             pod_store=self._pods.store,
-            ledger=self._ledger,
+            expectations=self._expectations,
             effects=self._effects,
-            groups=Groups(client, self._groups.store, self._priorities.store.list, self._ledger),
+            groups=Groups(client, self._groups.store, self._priorities.store.list, self._expectations),
             objects=Objects(client),
-            writer=StatusWriter(client, self._ledger, self._shards.add_after, self._clock),
-            again=self._shards.add_after,
-            now_s=self._now_s,
+            writer=StatusWriter(client, self._expectations, self._shards.add_after, self._monotonic_s),
+            requeue_after=self._shards.add_after,
+            wall_s=self._wall_s,
         )
 
     def _connect(self) -> None:
@@ -157,9 +157,9 @@ class Controller:
             (self._commands, self._command_seen),
             (self._queues, self.queue_controller.queue_seen),
         ]
-        self._jobs.add_handler(self._ledger.job_seen)
-        self._pods.add_handler(self._ledger.pod_seen)
-        self._groups.add_handler(self._ledger.group_seen)
+        self._jobs.add_handler(self._expectations.job_seen)
+        self._pods.add_handler(self._expectations.pod_seen)
+        self._groups.add_handler(self._expectations.group_seen)
         for reflector, handler in self._handlers:
             reflector.add_handler(self._when_leading(handler))
 
@@ -180,7 +180,7 @@ class Controller:
         if job is None:
             return
         if new is None or (old and old.metadata.uid != new.metadata.uid):
-            self._inbox.put_gone(old or job)
+            self._pending_events.put_gone(old or job)
         if job_changed(old, new):
             self._shards.add(job.metadata.key)
         self.collector.job_seen(old, new)
@@ -189,7 +189,7 @@ class Controller:
         pod = new or old
         job = job_of(pod.metadata) if pod else None
         if job and pod_matters(old, new):
-            self._inbox.put(job.key, pod_changed(old, new))
+            self._pending_events.put(job.key, pod_changed(old, new))
             self._shards.add(job.key)
         elif not job:
             self.group_controller.pod_seen(old, new)
@@ -201,7 +201,7 @@ class Controller:
         job = job_of(group.metadata) if group else None
         request = group_changed(old, new)
         if job and request:
-            self._inbox.put(job.key, request)
+            self._pending_events.put(job.key, request)
             self._shards.add(job.key)
         elif not job:
             self.group_controller.group_seen(old, new)
@@ -212,5 +212,5 @@ class Controller:
         found = request_of(new) if new and old is None else None
         if found:
             key, request = found
-            self._inbox.put(key, request)
+            self._pending_events.put(key, request)
             self._shards.add(key)

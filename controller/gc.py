@@ -30,27 +30,27 @@ def expires_s(job: Job) -> float | None:
 
 
 class GarbageCollector:
-    """A worker over the keys of Jobs; `now_s` gives seconds since the epoch."""
+    """A worker over the keys of Jobs; `wall_s` gives seconds since the epoch."""
 
     def __init__(
         self,
         client: Client,
         jobs: Store[Job],
-        now_s: Callable[[], float],
+        wall_s: Callable[[], float],
         *,
-        clock: Callable[[], float] = time.monotonic,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._jobs = jobs
-        self._now_s = now_s
-        self.worker = Worker("gc", self.process, queue="gc", clock=clock)
+        self._wall_s = wall_s
+        self.worker = Worker("gc", self.process, queue="gc", monotonic_s=monotonic_s)
 
     def job_seen(self, old: Job | None, new: Job | None) -> None:
         """A Job has changed."""
         del old
         due_s = expires_s(new) if new else None
         if new and due_s is not None:
-            self.worker.queue.add_after(new.metadata.key, due_s - self._now_s())
+            self.worker.queue.add_after(new.metadata.key, due_s - self._wall_s())
 
     def process(self, key: str) -> None:
         """Deletes the Job, with its pods first, if it is still due by what the API server says now."""
@@ -62,8 +62,8 @@ class GarbageCollector:
             due_s = expires_s(job)
             if due_s is None:
                 return
-            if due_s > self._now_s():
-                self.worker.queue.add_after(key, due_s - self._now_s())
+            if due_s > self._wall_s():
+                self.worker.queue.add_after(key, due_s - self._wall_s())
                 return
             log.info("job deleted, its time after finishing is over", job=key)
             meta = job.metadata

@@ -20,8 +20,10 @@ def fnv32(text: str) -> int:
 class Shards:
     """`count` workers; a key always goes to the one that its hash says."""
 
-    def __init__(self, count: int, process: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self.workers = [Worker("job", process, queue=f"job-{index}", clock=clock) for index in range(count)]
+    def __init__(
+        self, count: int, process: Callable[[str], None], monotonic_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.workers = [Worker("job", process, queue=f"job-{index}", monotonic_s=monotonic_s) for index in range(count)]
 
     def add(self, key: str) -> None:
         """Wants a pass over the key now."""

@@ -12,7 +12,7 @@ from muster.kube.workqueue import WorkQueue
 
 log = structlog.get_logger(__name__)
 
-_LONGEST_DELAY_S = 30.0
+_MAX_DELAY_S = 30.0
 
 
 class Retry(Exception):  # noqa: N818 - not an error of ours: something outside has to change first
@@ -31,10 +31,10 @@ class Worker:
         process: Callable[[str], None],
         *,
         queue: str = "",
-        clock: Callable[[], float] = time.monotonic,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
-        self.queue: WorkQueue[str] = WorkQueue(clock, max_delay_s=_LONGEST_DELAY_S, name=queue)
+        self.queue: WorkQueue[str] = WorkQueue(monotonic_s, max_delay_s=_MAX_DELAY_S, name=queue)
         self._process = process
         self.may_act: Callable[[], bool] = lambda: True
         self._thread = threading.Thread(target=self._run, name=queue or name, daemon=True)

@@ -39,14 +39,14 @@ class _Meeting:
 
 
 class Barrier:
-    """All meetings. `clock` is monotonic seconds; `timeout_s` is counted from the first arrival."""
+    """All meetings. `timeout_s` is counted from the first arrival."""
 
     def __init__(
-        self, *, timeout_s: float, clock: Callable[[], float], on_arrival: Callable[[], None] = lambda: None
+        self, *, timeout_s: float, monotonic_s: Callable[[], float], on_arrival: Callable[[], None] = lambda: None
     ) -> None:
         self._timeout_s = timeout_s
         self._on_arrival = on_arrival
-        self._clock = clock
+        self._monotonic_s = monotonic_s
         self._changed = threading.Condition()
         self._meetings: dict[tuple[str, int], _Meeting] = {}
 
@@ -59,7 +59,7 @@ class Barrier:
         with self._changed:
             meeting = self._meetings.get(key)
             if meeting is None or meeting.outcome is not None:
-                meeting = self._meetings[key] = _Meeting(opened_at=self._clock())
+                meeting = self._meetings[key] = _Meeting(opened_at=self._monotonic_s())
             meeting.arrived.add(member)
             meeting.waiting += 1
             if enough(meeting.arrived):
@@ -96,7 +96,7 @@ class Barrier:
 
     def _wait(self, key: tuple[str, int], meeting: _Meeting) -> Outcome:
         while meeting.outcome is None:
-            left = meeting.opened_at + self._timeout_s - self._clock()
+            left = meeting.opened_at + self._timeout_s - self._monotonic_s()
             if left <= 0:
                 self._end(key, meeting, Outcome.TIMED_OUT)
                 break
@@ -107,7 +107,7 @@ class Barrier:
         if meeting.outcome is None:
             meeting.outcome = outcome
             OUTCOMES.labels(outcome.name.lower()).inc()
-            WAIT.observe(self._clock() - meeting.opened_at)
+            WAIT.observe(self._monotonic_s() - meeting.opened_at)
             self._changed.notify_all()
         if self._meetings.get(key) is meeting:
             del self._meetings[key]

@@ -11,7 +11,7 @@ from muster.api.meta import ObjectMeta
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 
-LONGEST_DELAY_S = 5.0
+MAX_DELAY_S = 5.0
 """Between two tries while the API server does not answer: gangs wait for it."""
 
 
@@ -69,7 +69,7 @@ class Cluster:
 
     def _watch(self, client: Client, fed: Fed) -> Reflector[Any]:
         keep = name_only if fed.resource is PODS else None
-        reflector: Reflector[Any] = Reflector(client, fed.resource, keep=keep, longest_delay_s=LONGEST_DELAY_S)
+        reflector: Reflector[Any] = Reflector(client, fed.resource, keep=keep, longest_delay_s=MAX_DELAY_S)
 
         def changed(old: Any, new: Any) -> None:
             with self._told:

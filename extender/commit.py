@@ -39,25 +39,27 @@ EVICT_AGAIN_S = 5.0
 
 
 class Committer:
-    """Writes placements, statuses, releases and evictions. `clock` is seconds since the epoch."""
+    """Writes placements, statuses, releases and evictions. `wall_s` is seconds since the epoch."""
 
     def __init__(
-        self, client: Client, cluster: Cluster, barrier: Barrier, recorder: Recorder, *, clock: Callable[[], float]
+        self, client: Client, cluster: Cluster, barrier: Barrier, recorder: Recorder, *, wall_s: Callable[[], float]
     ) -> None:
         self._client = client
         self._cluster = cluster
         self._barrier = barrier
         self._recorder = recorder
-        self._clock = clock
+        self._wall_s = wall_s
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="commit")
-        self._statuses = StatusWriter(client, cluster, recorder, self._pool, clock=clock)
+        self._statuses = StatusWriter(client, cluster, recorder, self._pool, wall_s=wall_s)
         self._not_before: dict[str, float] = {}
 
     def carry_out(self, session: Session) -> None:
         """Write everything this cycle decided; returns when all writes have been answered."""
-        now = self._clock()
+        now = self._wall_s()
         self._not_before = {key: until for key, until in self._not_before.items() if until > now}
-        self._each("placement", lambda settle: self._settle(session, settle), session.decided(decisions.Settle))
+        self._each(
+            "placement", lambda close: self._close_placement(session, close), session.decided(decisions.ClosePlacement)
+        )
         self._each("placement", lambda place: self._place(session, place), session.decided(decisions.Place))
         self._statuses.write(session)
         self._each("release", self._release, session.decided(decisions.Release))
@@ -68,14 +70,14 @@ class Committer:
 
         def guarded(item: D) -> None:
             key = item.gang.key
-            if self._not_before.get(f"{what}/{key}", 0.0) > self._clock():
+            if self._not_before.get(f"{what}/{key}", 0.0) > self._wall_s():
                 return
             try:
                 fn(item)
                 WRITES.labels(what, "ok").inc()
             except APIError as error:
                 WRITES.labels(what, "failed").inc()
-                self._not_before[f"{what}/{key}"] = self._clock() + RETRY_S
+                self._not_before[f"{what}/{key}"] = self._wall_s() + RETRY_S
                 log.warning("write failed; it is decided again", what=what, gang=key, error=str(error))
 
         list(self._pool.map(guarded, items))
@@ -84,7 +86,7 @@ class Committer:
 
     def _place(self, session: Session, place: decisions.Place) -> None:
         gang = place.gang
-        deadline = self._clock() + DEADLINE_S + DEADLINE_PER_SEAT_S * (session.snapshot.in_flight + place.new_seats)
+        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * (session.snapshot.in_flight + place.new_seats)
         spec = {
             "podGroupUID": gang.uid,
             "epoch": place.epoch,
@@ -122,19 +124,19 @@ class Committer:
             self._patch_placement(known, {"spec": spec, "status": status})
         log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
 
-    def _settle(self, session: Session, settle: decisions.Settle) -> None:
-        placement = settle.gang.placement
+    def _close_placement(self, session: Session, close: decisions.ClosePlacement) -> None:
+        placement = close.gang.placement
         if placement is None:
             return
-        if settle.phase == "Abandoned":
-            self._barrier.cancel(settle.gang.uid)
-            log.info("placement abandoned", gang=settle.gang.key, reason=settle.message)
-            self._recorder.event(settle.gang.group, "Warning", "PlacementAbandoned", settle.message)
-        started = settle.gang.started or settle.phase == "Bound"
-        status = {"phase": settle.phase, "bound": settle.gang.taken, "started": started, "message": settle.message}
-        patch: dict[str, object] = {"status": {**status, "avoided": _avoided(session, settle.gang, placement)}}
-        if settle.pod_sets is not None:
-            patch["spec"] = {"epoch": settle.gang.next_epoch(), "podSets": msgspec.to_builtins(settle.pod_sets)}
+        if close.phase == "Abandoned":
+            self._barrier.cancel(close.gang.uid)
+            log.info("placement abandoned", gang=close.gang.key, reason=close.message)
+            self._recorder.event(close.gang.group, "Warning", "PlacementAbandoned", close.message)
+        started = close.gang.started or close.phase == "Bound"
+        status = {"phase": close.phase, "bound": close.gang.taken, "started": started, "message": close.message}
+        patch: dict[str, object] = {"status": {**status, "avoided": _avoided(session, close.gang, placement)}}
+        if close.pod_sets is not None:
+            patch["spec"] = {"epoch": close.gang.next_epoch(), "podSets": msgspec.to_builtins(close.pod_sets)}
         self._patch_placement(placement, patch)
 
     def say_binding(self, placement: Placement, bound: int) -> None:
@@ -182,9 +184,9 @@ class Committer:
 
     def _evict(self, evict: decisions.Evict) -> None:
         pod = evict.pod
-        if self._not_before.get(f"evicted/{pod.uid}", 0.0) > self._clock():
+        if self._not_before.get(f"evicted/{pod.uid}", 0.0) > self._wall_s():
             return
-        self._not_before[f"evicted/{pod.uid}"] = self._clock() + EVICT_AGAIN_S
+        self._not_before[f"evicted/{pod.uid}"] = self._wall_s() + EVICT_AGAIN_S
         try:
             if not evict.started:  # it never ran, so no policy of its owner may see an eviction
                 mark = {"metadata": {"uid": pod.uid, "annotations": {names.OUT_OF_SYNC: "true"}}}

@@ -64,12 +64,12 @@ class Extender:
         self.options = options
         client = Client.load(options.kubeconfig or None, user_agent="muster-extender", pool_size=POOL_SIZE)
         self._follower = LeaseFollower(
-            client, options.lease_namespace, options.lease_name, options.identity_prefix, clock=time.monotonic
+            client, options.lease_namespace, options.lease_name, options.identity_prefix, monotonic_s=time.monotonic
         )
-        self._recorder = Recorder(client, "muster-extender", clock=time.time)
-        self._barrier = Barrier(timeout_s=options.barrier_timeout_s, clock=time.monotonic, on_arrival=self._wake)
+        self._recorder = Recorder(client, "muster-extender", wall_s=time.time)
+        self._barrier = Barrier(timeout_s=options.barrier_timeout_s, monotonic_s=time.monotonic, on_arrival=self._wake)
         self._cluster = Cluster(client, wake=self._wake)
-        self._committer = Committer(client, self._cluster, self._barrier, self._recorder, clock=time.time)
+        self._committer = Committer(client, self._cluster, self._barrier, self._recorder, wall_s=time.time)
         actions, plugins = config.build(options.scheduler_config, Registry(PLUGINS, ACTIONS))
         self._planner = Planner(
             self._cluster,
@@ -78,8 +78,8 @@ class Extender:
             plugins,
             active=self._active,
             arrived=self._barrier.arrived,
-            clock=time.time,
-            monotonic=time.monotonic,
+            wall_s=time.time,
+            monotonic_s=time.monotonic,
             recovery_s=options.recovery_timeout_s,
             staleness_grace_s=options.staleness_grace_s,
         )

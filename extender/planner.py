@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
-from extender.actions.progress import AVOID_S, Settle
+from extender.actions.progress import AVOID_S, TrackPlacements
 from extender.cluster import Cluster
 from extender.commit import Committer
 from extender.framework.decisions import Unschedulable
@@ -29,7 +29,7 @@ DEBOUNCE_S = 0.005
 REST = 2.0
 """After a cycle the planner rests so many times the CPU time that it took: while events pour in, more time is left to
 those who answer kube-scheduler, and each cycle sees more of them."""
-LONGEST_REST_S = 0.05
+MAX_REST_S = 0.05
 IDLE_S = 1.0
 
 
@@ -45,14 +45,14 @@ class Planner:
         *,
         active: Callable[[], bool],
         arrived: Callable[[], dict[str, frozenset[Member]]],
-        clock: Callable[[], float],
-        monotonic: Callable[[], float],
+        wall_s: Callable[[], float],
+        monotonic_s: Callable[[], float],
         recovery_s: float = 30.0,
         staleness_grace_s: float = 60.0,
     ) -> None:
         self._cluster = cluster
         self._committer = committer
-        self._actions: list[Action] = [Settle({}, recovery_s), *actions]
+        self._actions: list[Action] = [TrackPlacements({}, recovery_s), *actions]
         self._plugins = plugins
         self._staleness_grace_s = staleness_grace_s
         self.pages: dict[str, Callable[[], object]] = {}
@@ -61,8 +61,8 @@ class Planner:
         """The last cycle."""
         self._active = active
         self._arrived = arrived
-        self._clock = clock
-        self._monotonic = monotonic
+        self._wall_s = wall_s
+        self._monotonic_s = monotonic_s
         self._causes = Causes()
         self._avoided: dict[tuple[str, str], float] = {}
         self._was_active = False
@@ -88,7 +88,7 @@ class Planner:
         took_s = 0.0
         while not self._stopped.is_set():
             self._woken.wait(IDLE_S)
-            self._stopped.wait(min(max(DEBOUNCE_S, REST * took_s), LONGEST_REST_S))
+            self._stopped.wait(min(max(DEBOUNCE_S, REST * took_s), MAX_REST_S))
             self._woken.clear()
             if self._stopped.is_set() or not self._ready():
                 continue
@@ -111,10 +111,10 @@ class Planner:
 
     def cycle(self) -> None:
         """Plan once and carry the decisions out."""
-        started = self._monotonic()
+        started = self._monotonic_s()
         with self._cluster.lock:
             snapshot = take(self._cluster.state)
-        now = self._clock()
+        now = self._wall_s()
         session = Session(snapshot, now=now, causes=self._causes)
         session.avoided = self._still_avoided(snapshot, now)
         session.staleness_grace_s = self._staleness_grace_s
@@ -123,10 +123,10 @@ class Planner:
         self.pages, self.session = session.ask("http_handler"), session
         self._remember_avoided(session, now)
         WAITING.set(len(session.decided(Unschedulable)))
-        CYCLE.labels("plan").observe(self._monotonic() - started)
+        CYCLE.labels("plan").observe(self._monotonic_s() - started)
         if self._active():
             self._committer.carry_out(session)
-            CYCLE.labels("whole").observe(self._monotonic() - started)
+            CYCLE.labels("whole").observe(self._monotonic_s() - started)
 
     def _still_avoided(self, snapshot: Snapshot, now: float) -> dict[str, set[str]]:
         """What this process remembers, and what placements say (it may have been an earlier process that was told)."""

@@ -7,7 +7,7 @@ import structlog
 from prometheus_client import Counter
 
 from extender.cluster import Cluster
-from extender.state.digest import differences, picture, rebuilt
+from extender.state.digest import differences, digest, rebuilt
 
 log = structlog.get_logger()
 DIFFERENCES = Counter(
@@ -61,9 +61,9 @@ class SelfCheck:
         Pods are read from the API server page by page: nobody keeps them whole.
         """
         with self._cluster.lock:
-            kept = picture(self._cluster.state)
+            kept = digest(self._cluster.state)
             objects = self._cluster.state.objects()
-        return differences(kept, picture(rebuilt(objects, self._cluster.pods(), kept)))
+        return differences(kept, digest(rebuilt(objects, self._cluster.pods(), kept)))
 
     def _run(self) -> None:
         while not self._stopped.wait(self._every_s):

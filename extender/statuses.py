@@ -23,7 +23,7 @@ COUNTS_EVERY_S = 1.0
 
 
 class StatusWriter:
-    """Remembers what it said, so that a gang that did not change costs nothing. `clock` is seconds since the epoch."""
+    """Remembers what it said, so that a gang that did not change costs nothing. `wall_s` is seconds since the epoch."""
 
     def __init__(
         self,
@@ -32,13 +32,13 @@ class StatusWriter:
         recorder: Recorder,
         pool: ThreadPoolExecutor,
         *,
-        clock: Callable[[], float],
+        wall_s: Callable[[], float],
     ) -> None:
         self._client = client
         self._cluster = cluster
         self._recorder = recorder
         self._pool = pool
-        self._clock = clock
+        self._wall_s = wall_s
         self._said: dict[str, tuple[GangView, str]] = {}
         self._status_at: dict[str, float] = {}
 
@@ -77,7 +77,7 @@ class StatusWriter:
             "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
             "status": {"running": 0, "succeeded": 0, "failed": 0, **wanted},
         }
-        self._status_at[gang.key] = self._clock()
+        self._status_at[gang.key] = self._wall_s()
         try:
             group = self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
         except APIError as error:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from extender.explain.clusterdump import Picture
+from extender.explain.clusterdump import ClusterDump
 from extender.explain.snapshotfile import load
 from extender.state.feed import FEED
 from muster.api.base import Resource
@@ -38,28 +38,28 @@ namespace_option = click.option("-n", "--namespace", default="default", show_def
 output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
-def look(
+def read_dump(
     *, kubeconfig: Path | None, name: str | None, scheduler_config: Path | None, snapshot: Path | None = None
-) -> Picture:
+) -> ClusterDump:
     """The picture of what the options name."""
     config = scheduler_config.read_text(encoding="utf-8") if scheduler_config else ""
     if snapshot is None:
         return take(client_of(kubeconfig, name), config)
     try:
-        picture = load(snapshot.read_bytes())
+        dump = load(snapshot.read_bytes())
     except ValueError as error:
         raise click.ClickException(f"{snapshot}: {error}") from error
-    picture.scheduler_config = config or picture.scheduler_config
-    return picture
+    dump.scheduler_config = config or dump.scheduler_config
+    return dump
 
 
-def take(client: Client, scheduler_config: str = "") -> Picture:
+def take(client: Client, scheduler_config: str = "") -> ClusterDump:
     """Read the cluster: lists only."""
-    picture = Picture(time.time(), scheduler_config)
+    dump = ClusterDump(time.time(), scheduler_config)
     for fed in FEED:
         with known(client, fed.resource):
-            picture.put(fed.resource, client.list(fed.resource))
-    return picture
+            dump.put(fed.resource, client.list(fed.resource))
+    return dump
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_te
 from muster.crds.reference import reference
 from muster.kube.client import Client
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 CRDS = Path("charts/muster/crds")
 API_PAGE = Path("docs/api.md")
 

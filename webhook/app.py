@@ -1,6 +1,6 @@
 """The list of routes, and the app that serves them.
 
-Flask's dispatch costs as much CPU as a whole review. So what the API server sends takes the straight way (`Straight`);
+Flask's dispatch costs as much CPU as a whole review. So what the API server sends takes the straight way (`FastPath`);
 everything that is odd in any way takes Flask's, and gets its answers: 404, 405, 413, 415.
 """
 
@@ -56,7 +56,7 @@ def routes(
         f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework),
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime),
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime),
-        "/validate/job": validate_job.reviewer(queues, framework, lookups.trials),
+        "/validate/job": validate_job.reviewer(queues, framework, lookups.dry_runs),
         "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
         "/validate/pod": validate_disruption.review,
         "/validate/podgroup": validate_podgroup.reviewer(queues),
@@ -71,7 +71,7 @@ def create_app(handlers: Mapping[str, Handler]) -> flask.Flask:
     known = {path: Route(path, handler) for path, handler in handlers.items()}
     for path, route in known.items():
         app.add_url_rule(path, endpoint=path, view_func=_view(route), methods=["POST"])
-    app.wsgi_app = Straight(app.wsgi_app, known)  # type: ignore[method-assign] # Flask's own way to wrap an app
+    app.wsgi_app = FastPath(app.wsgi_app, known)  # type: ignore[method-assign] # Flask's own way to wrap an app
     return app
 
 
@@ -91,7 +91,7 @@ def _response(answer: Answer) -> flask.Response:
     return flask.Response(answer.body, status=answer.status, content_type=answer.content_type)
 
 
-class Straight:
+class FastPath:
     """Answers reviews as the API server sends them, and leaves the rest to the app behind it."""
 
     def __init__(self, app: "WSGIApplication", routes: Mapping[str, Route]) -> None:

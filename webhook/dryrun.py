@@ -17,41 +17,41 @@ from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid
 from webhook import deadline
 
-_LONGEST_S = 4.0  # the API server waits 10 s for the whole review
+_MAX_S = 4.0  # the API server waits 10 s for the whole review
 _REMEMBERED_S = 20.0
-_MOST_REMEMBERED = 1024
+_MAX_REMEMBERED = 1024
 
 
-class Trials(Protocol):
+class DryRuns(Protocol):
     """Tries pods."""
 
     def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
         """The API server's refusal of this pod, or None; raises APIError if it could not be asked."""
 
 
-class DryRuns:
-    """`Trials` by the API server. Thread safe; `clock` is monotonic."""
+class ServerDryRuns:
+    """`DryRuns` by the API server. Thread safe."""
 
-    def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._client = client
-        self._clock = clock
+        self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._fine: OrderedDict[bytes, float] = OrderedDict()
 
     def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
-        """See `Trials`."""
+        """See `DryRuns`."""
         key = hashlib.sha256(msgspec.json.encode([namespace, pod])).digest()
         with self._lock:
-            if self._fine.get(key, 0.0) > self._clock():
+            if self._fine.get(key, 0.0) > self._monotonic_s():
                 return None
         try:
-            self._client.create(PODS, pod, namespace, dry_run=True, timeout_s=deadline.within(_LONGEST_S))
+            self._client.create(PODS, pod, namespace, dry_run=True, timeout_s=deadline.within(_MAX_S))
         except AlreadyExists:
             return None  # a name that the server made up; what it names was found valid before
         except (Invalid, BadRequest, Forbidden) as refusal:
             return refusal
         with self._lock:
-            self._fine[key] = self._clock() + _REMEMBERED_S
-            if len(self._fine) > _MOST_REMEMBERED:
+            self._fine[key] = self._monotonic_s() + _REMEMBERED_S
+            if len(self._fine) > _MAX_REMEMBERED:
                 self._fine.popitem(last=False)
         return None

@@ -11,7 +11,7 @@ from typing import Final
 from muster.api.core import Affinity, NodeSelectorTerm, PodAffinity, Toleration
 from muster.api.meta import LabelSelector, LabelSelectorRequirement
 from muster.runtime.fields import FieldError
-from webhook.validate.volcano_job.names import LONGEST_LABEL, is_subdomain
+from webhook.validate.volcano_job.names import MAX_LABEL, is_subdomain
 
 _TOLERATED: Final = ("Equal", "Exists")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -134,11 +134,11 @@ def _weight_errors(weight: int, path: str) -> Iterator[FieldError]:
 
 def _key_errors(key: str, path: str) -> Iterator[FieldError]:
     prefix, slash, name = key.rpartition("/")
-    if len(name) > LONGEST_LABEL or not _NAME.fullmatch(name) or (slash and not is_subdomain(prefix)):
-        message = f"should be a key: at most {LONGEST_LABEL} characters {_SYNTAX}, perhaps behind a domain and '/'"
+    if len(name) > MAX_LABEL or not _NAME.fullmatch(name) or (slash and not is_subdomain(prefix)):
+        message = f"should be a key: at most {MAX_LABEL} characters {_SYNTAX}, perhaps behind a domain and '/'"
         yield FieldError(path, message, key)
 
 
 def _value_errors(value: str, path: str) -> Iterator[FieldError]:
-    if value and (len(value) > LONGEST_LABEL or not _NAME.fullmatch(value)):
-        yield FieldError(path, f"should be empty, or at most {LONGEST_LABEL} characters {_SYNTAX}", value)
+    if value and (len(value) > MAX_LABEL or not _NAME.fullmatch(value)):
+        yield FieldError(path, f"should be empty, or at most {MAX_LABEL} characters {_SYNTAX}", value)

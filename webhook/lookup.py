@@ -24,13 +24,13 @@ from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from webhook import deadline
-from webhook.dryrun import DryRuns, Trials
+from webhook.dryrun import DryRuns, ServerDryRuns
 
 T = TypeVar("T", bound=Object)
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 
 _RECENT_S = 1.0
-_MOST_RECENT = 1000
+_MAX_RECENT = 1000
 _LIVE_TIMEOUT_S = 4.0  # the API server waits 10 s for the whole review
 
 
@@ -82,7 +82,7 @@ class Lookups:
     owners: Owners
     namespaces: Namespaces
     runtimes: Runtimes
-    trials: Trials | None = None
+    dry_runs: DryRuns | None = None
     """None where there is no API server to try pods on."""
 
 
@@ -143,25 +143,25 @@ class OwnerLookup:
     """`Owners` from the API server; only owners with a framework label are kept in memory.
 
     The pods of a Job whose label stands on its template only (as in a JobSet) come many at a time: such a Job is read
-    once for all pods of a second. `clock` is monotonic.
+    once for all pods of a second.
     """
 
-    def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         kinds: tuple[Resource[Any], ...] = (INDEXED_JOBS, STATEFUL_SETS, JOBS)
         self.caches = {kind: Cached(client, kind, label_selector=names.FRAMEWORK) for kind in kinds}
-        self._clock = clock
+        self._monotonic_s = monotonic_s
         self._recent: dict[str, tuple[float, Object]] = {}
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """See `Owners`."""
         end, recent = self._recent.get(owner.uid, (0.0, None))
-        if recent and self._clock() < end:
+        if recent and self._monotonic_s() < end:
             return recent
         found: Object | None = self.caches[source].get(owner.name, namespace, uid=owner.uid)
         if found and source is INDEXED_JOBS and names.FRAMEWORK not in found.metadata.labels:
-            if len(self._recent) >= _MOST_RECENT:
+            if len(self._recent) >= _MAX_RECENT:
                 self._recent.clear()
-            self._recent[owner.uid] = (self._clock() + _RECENT_S, found)
+            self._recent[owner.uid] = (self._monotonic_s() + _RECENT_S, found)
         return found
 
 
@@ -204,7 +204,7 @@ class ClusterLookups:
     def __init__(self, client: Client) -> None:
         queues, owners = QueueLookup(client), OwnerLookup(client)
         namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
-        self.lookups = Lookups(queues, owners, namespaces, runtimes, DryRuns(client))
+        self.lookups = Lookups(queues, owners, namespaces, runtimes, ServerDryRuns(client))
         self.caches: list[Cached[Any]] = [
             queues.cached,
             namespaces.cached,

@@ -71,14 +71,14 @@ class PodGroups:
         pods: Store[Pod],
         groups: Store[PodGroup],
         *,
-        clock: Callable[[], float] = time.monotonic,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._recorder = recorder
         self._pods = pods
         self._groups = groups
         self._fits: dict[str, Fit] = {}
-        self.worker = Worker("podgroup", self.process, queue="podgroup", clock=clock)
+        self.worker = Worker("podgroup", self.process, queue="podgroup", monotonic_s=monotonic_s)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """A pod has changed."""

@@ -33,20 +33,20 @@ _BY_LABEL: dict[str, Resource[Any]] = {JOBSET_NAME: JOB_SETS, LWS_NAME: LEADER_W
 _BY_KIND: dict[tuple[str, str], Resource[Any]] = {
     (resource.api_version, resource.kind): resource for resource in (INDEXED_JOBS, STATEFUL_SETS, JOBS)
 }
-_MOST_KNOWN = 10_000
+_MAX_KNOWN = 10_000
 
 
 class Rendezvous:
     """A worker over shaped pods; of each owner the first one is enough."""
 
     def __init__(
-        self, client: Client, recorder: Recorder, pods: Store[Pod], *, clock: Callable[[], float] = time.monotonic
+        self, client: Client, recorder: Recorder, pods: Store[Pod], *, monotonic_s: Callable[[], float] = time.monotonic
     ) -> None:
         self._client = client
         self._recorder = recorder
         self._pods = pods
         self._done: dict[str, None] = {}
-        self.worker = Worker("rendezvous", self.process, queue="rendezvous", clock=clock)
+        self.worker = Worker("rendezvous", self.process, queue="rendezvous", monotonic_s=monotonic_s)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """A pod has changed; only what a new one needs can be missing."""
@@ -62,7 +62,7 @@ class Rendezvous:
             self._serve(pod)
         if mounted_keys(pod):
             self._make_keys(pod)
-        if len(self._done) >= _MOST_KNOWN:
+        if len(self._done) >= _MAX_KNOWN:
             self._done.clear()
         self._done[_owner_uid(pod)] = None
 

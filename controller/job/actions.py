@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from controller.job.context import Context, Picture
+from controller.job.context import Context, JobSnapshot
 from controller.job.rules import request as event
 from controller.job.rules import status as statuses
 from controller.job.rules.counts import count, without
 from controller.job.rules.events import task_outcome, unseen_evictions
-from controller.job.rules.kill import Target, covers, target_of, victims
+from controller.job.rules.kill import Target, covers, pods_to_delete, target_of
 from controller.job.rules.machine import TARGETED, Action, Effect, Step, step
 from controller.job.rules.policies import SYNC, Match, match
 from controller.job.rules.request import Request
@@ -35,11 +35,11 @@ class Actions:
         self._context = context
         self._timers: dict[str, dict[object, Timer]] = {}
 
-    def first_sight(self, job: Job, picture: Picture) -> list[Request]:
+    def first_sight(self, job: Job, snapshot: JobSnapshot) -> list[Request]:
         """Takes over the timers of an earlier process; what happened to the Job's pods while nobody watched."""
         if job.metadata.uid in self._timers:
             return []
-        unseen = [request for request in unseen_evictions(job, picture.pods) if self._is_gone(job, request.pod)]
+        unseen = [request for request in unseen_evictions(job, snapshot.pods) if self._is_gone(job, request.pod)]
         noted = from_note(job.status.controlled_resources.get(statuses.TIMERS_NOTE, ""))
         self._timers[job.metadata.uid] = {timer.key: timer for timer in noted}
         return unseen
@@ -56,63 +56,63 @@ class Actions:
         """The status with a note of the timers."""
         return statuses.timed(status, to_note(self._timers.get(job.metadata.uid, {}).values()))
 
-    def handle(self, job: Job, request: Request, picture: Picture) -> Job:
+    def handle(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
         """The Job after this request; a request that leads to nothing but a sync leaves it as it is."""
-        found = self._match(job, request, picture)
+        found = self._match(job, request, snapshot)
         if found.action == Action.SYNC_JOB:
             return job
         if found.delay_s > 0:
             return self._arm(job, request, found)
-        return self._carry_out(job, found.action, request, picture)
+        return self._carry_out(job, found.action, request, snapshot)
 
-    def restart_more(self, job: Job, picture: Picture) -> Job:
+    def restart_more(self, job: Job, snapshot: JobSnapshot) -> Job:
         """The Job with a note of all that this pass wants to restart besides; one write, however many they are."""
-        if not picture.targets or job.status.state.phase != "Restarting":
+        if not snapshot.targets or job.status.state.phase != "Restarting":
             return job
         status = job.status
-        for target in picture.targets.values():
+        for target in snapshot.targets.values():
             status = statuses.restarting(status, target)
-        job = self._write(job, status, picture, Effect.KILL_TARGET)
-        picture.targets.clear()
+        job = self._write(job, status, snapshot, Effect.KILL_TARGET)
+        snapshot.targets.clear()
         return job
 
-    def expire(self, job: Job, picture: Picture) -> Job:
+    def expire(self, job: Job, snapshot: JobSnapshot) -> Job:
         """The Job after the timers that are due; those that have lost their point are dropped."""
-        now_s = self._context.now_s()
+        now_s = self._context.wall_s()
         timers = self._timers.get(job.metadata.uid, {})
         for timer in [timer for timer in timers.values() if timer.to_ask(now_s)]:
             if timer.key not in timers:
                 continue  # an earlier one has dealt with it
-            found = self._match(job, timer.request, picture)
-            phase = picture.group.status.phase if picture.group else ""
-            if found.action == Action.SYNC_JOB or not still_true(timer.request, job, picture.by_name, phase):
+            found = self._match(job, timer.request, snapshot)
+            phase = snapshot.group.status.phase if snapshot.group else ""
+            if found.action == Action.SYNC_JOB or not still_true(timer.request, job, snapshot.by_name, phase):
                 del timers[timer.key]
             elif timer.due_s <= now_s:
-                job = self._carry_out(job, found.action, timer.request, picture)
+                job = self._carry_out(job, found.action, timer.request, snapshot)
                 timers.pop(timer.key, None)
         due = min((timer.due_s for timer in timers.values()), default=None)
         if due is not None:
-            self._context.again(job.metadata.key, max(due - now_s, 0.001))
+            self._context.requeue_after(job.metadata.key, max(due - now_s, 0.001))
         return job
 
     def forget(self, job: Job) -> None:
         """The Job is gone, and its timers with it."""
         self._timers.pop(job.metadata.uid, None)
 
-    def carry_out_command(self, job: Job, request: Request, picture: Picture) -> Job:
+    def carry_out_command(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
         """The Job after a Command; one that was carried out before is not carried out again."""
         if statuses.was_commanded(job.status, request.command_uid):
             return job
-        return self._carry_out(job, request.action, request, picture)
+        return self._carry_out(job, request.action, request, snapshot)
 
-    def _match(self, job: Job, request: Request, picture: Picture) -> Match:
+    def _match(self, job: Job, request: Request, snapshot: JobSnapshot) -> Match:
         """The action of an event, as far as it is still news: it may be what an action of ours has led to."""
         if request.event in {event.TASK_COMPLETED, event.TASK_FAILED}:
-            outcome = task_outcome(job, request.task, picture.pods)
+            outcome = task_outcome(job, request.task, snapshot.pods)
             if outcome is None:
                 return SYNC
             request = replace(request, event=outcome)
-        if request.group_uid and (picture.group is None or picture.group.metadata.uid != request.group_uid):
+        if request.group_uid and (snapshot.group is None or snapshot.group.metadata.uid != request.group_uid):
             return SYNC
         found = match(job, request)
         if self._dealt_with(job, request, found.action):
@@ -125,7 +125,7 @@ class Actions:
 
     def _dealt_with(self, job: Job, request: Request, action: str) -> bool:
         """Whether a pod tells what a restart of ours has covered, or the Job stops whatever happens."""
-        deletion = self._context.ledger.deletion(request.pod_uid)
+        deletion = self._context.expectations.deletion(request.pod_uid)
         if deletion and (action in TARGETED or (deletion.ours and request.event == event.POD_EVICTED)):
             return True
         cell = step(job.status.state.phase, action)
@@ -133,7 +133,7 @@ class Actions:
 
     def _arm(self, job: Job, request: Request, found: Match) -> Job:
         """Starts a timer, unless there is one, or what happened is being dealt with by a restart."""
-        timer = Timer((request.since_s or self._context.now_s()) + found.delay_s, request)
+        timer = Timer((request.since_s or self._context.wall_s()) + found.delay_s, request)
         timers = self._timers.setdefault(job.metadata.uid, {})
         restarted = any(covers(target, request) for target in statuses.restart_targets(job.status))
         if timer.key not in timers and not restarted:
@@ -141,20 +141,20 @@ class Actions:
             self._event(job, f"Execute action {found.action} after {statuses.format_duration(found.delay_s)}")
         return job
 
-    def _carry_out(self, job: Job, action: str, request: Request, picture: Picture) -> Job:
+    def _carry_out(self, job: Job, action: str, request: Request, snapshot: JobSnapshot) -> Job:
         cell = step(job.status.state.phase, action)
         if action == Action.RESUME_JOB and cell.enter and RESUME_COUNTS in compat(job.metadata):
             cell = cell._replace(retry=True)
         target = target_of(action, request)
         if cell.effect is Effect.KILL_TARGET and not cell.enter:
-            picture.targets[request] = target
+            snapshot.targets[request] = target
         else:
             status = self._entered(job.status, cell, action, request, target)
             if request.command_uid:
                 status = statuses.commanded(status, request.command_uid)
-            job = self._write(job, status, picture, cell.effect)
+            job = self._write(job, status, snapshot, cell.effect)
             if cell.effect is not Effect.SYNC:
-                picture.targets.clear()  # the phase that is entered covers them
+                snapshot.targets.clear()  # the phase that is entered covers them
         if cell.effect is not Effect.SYNC:
             self._drop_timers(job.metadata.uid, target, request)
         ACTIONS.labels(action if action in Action._value2member_map_ else "unknown").inc()
@@ -162,12 +162,14 @@ class Actions:
             self._event(job, f"Start to execute action {action} ")
         return job
 
-    def _write(self, job: Job, status: JobStatus, picture: Picture, effect: Effect) -> Job:
+    def _write(self, job: Job, status: JobStatus, snapshot: JobSnapshot, effect: Effect) -> Job:
         """The Job with this status, written with counters as they are once `effect` has begun."""
         if statuses.only_counters(job.status, status):
             return job
-        doomed = victims(structs.replace(job, status=status), picture.pods, effect, statuses.restart_targets(status))
-        counts = count(without(picture.pods, doomed))
+        doomed = pods_to_delete(
+            structs.replace(job, status=status), snapshot.pods, effect, statuses.restart_targets(status)
+        )
+        counts = count(without(snapshot.pods, doomed))
         counts.terminating += len(doomed)
         status = statuses.counted(status, counts, job.spec.min_available)
         return self._context.writer.write(job, statuses.finished_with_duration(job, status))
@@ -183,13 +185,13 @@ class Actions:
     def _entered(self, status: JobStatus, cell: Step, action: str, request: Request, target: Target) -> JobStatus:
         """The status with what the step writes before anything is done."""
         if cell.enter:
-            status = statuses.moved(status, cell.enter, action, _why(request), self._context.now_s())
+            status = statuses.moved(status, cell.enter, action, _why(request), self._context.wall_s())
         if cell.retry:
             status = structs.replace(status, retry_count=status.retry_count + 1)
-        again = cell.effect is Effect.KILL_ALL
-        if again or (cell.enter and cell.effect is not Effect.KILL_TARGET):
+        requeue_after = cell.effect is Effect.KILL_ALL
+        if requeue_after or (cell.enter and cell.effect is not Effect.KILL_TARGET):
             status = structs.replace(status, version=status.version + 1)
-        if again or cell.enter == "Restarting" or cell.effect is Effect.KILL_TARGET:
+        if requeue_after or cell.enter == "Restarting" or cell.effect is Effect.KILL_TARGET:
             status = statuses.restarting(status, target)
         return status
 

@@ -6,7 +6,7 @@ write that enters the phase, so it is not carried out a second time when this pr
 
 from controller.deletion import delete
 from controller.job.actions import Actions
-from controller.job.context import Context, Picture
+from controller.job.context import Context, JobSnapshot
 from controller.job.rules.machine import TARGETED, Action
 from controller.job.rules.request import COMMAND_ISSUED, Request
 from controller.worker import Retry
@@ -41,7 +41,7 @@ class Commands:
         self._context = context
         self._actions = actions
 
-    def handle(self, job: Job, request: Request, picture: Picture) -> Job:
+    def handle(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
         """The Job after the Command, which is to be deleted at the end of the pass."""
         event = self._context.recorder.event
         if request.job_uid and request.job_uid != job.metadata.uid:
@@ -54,7 +54,7 @@ class Commands:
             event(job, "Warning", "CommandIssued", why)
         else:
             event(job, "Normal", "CommandIssued", f"Command {request.command} asks for {request.action}")
-            job = self._actions.carry_out_command(job, request, picture)
+            job = self._actions.carry_out_command(job, request, snapshot)
         return job
 
     def without_job(self, key: str, requests: list[Request]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from controller.job.effects import Effects
-from controller.job.expectations import Ledger
+from controller.job.expectations import Expectations
 from controller.job.groups import Groups
 from controller.job.objects import Objects
 from controller.job.rules.kill import Target
@@ -25,39 +25,39 @@ OWNER_INDEX = "owner"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Caches, effects and the clock (seconds since the epoch); `again` wants another pass after a delay in seconds."""
+    """Caches, effects and the time: `requeue_after` wants another pass over a key after a delay in seconds."""
 
     client: Client
     recorder: Recorder
     jobs: Store[Job]
     pod_store: Store[Pod]
-    ledger: Ledger
+    expectations: Expectations
     effects: Effects
     groups: Groups
     objects: Objects
     writer: StatusWriter
-    again: Callable[[str, float], None]
-    now_s: Callable[[], float]
+    requeue_after: Callable[[str, float], None]
+    wall_s: Callable[[], float]
 
     def job(self, key: str) -> Job | None:
         """The Job as it is, or None if there is none."""
         cached = self.jobs.get(key)
-        return self.ledger.job(cached) if cached else None
+        return self.expectations.job(cached) if cached else None
 
     def pods(self, job: Job) -> list[Pod]:
         """The Job's pods as they are."""
         uid = job.metadata.uid
-        return self.ledger.pods(uid, self.pod_store.by_index(OWNER_INDEX, uid))
+        return self.expectations.pods(uid, self.pod_store.by_index(OWNER_INDEX, uid))
 
     def forget(self, job: Job) -> None:
         """The Job is gone: keeps nothing about it."""
         self.groups.forget(job)
         self.objects.forget(job)
         self.writer.forget(job)
-        self.ledger.forget(job.metadata.key, job.metadata.uid, group_key(job))
+        self.expectations.forget(job.metadata.key, job.metadata.uid, group_key(job))
 
 
-class Picture:
+class JobSnapshot:
     """A Job's pods and PodGroup as one pass sees them, and what the pass wants to restart.
 
     The pods are read before the news about them is taken: of a pod that is not there any more the news has come.

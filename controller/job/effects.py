@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from controller.deletion import delete, exists
-from controller.job.expectations import Ledger
+from controller.job.expectations import Expectations
 from controller.job.rules.pods import Manifest
 from controller.metrics import POD_FAILURES, PODS_CREATED, PODS_DELETED
 from muster.api import names
@@ -28,9 +28,9 @@ class Effects:
     With `at_once` 1 one call follows the other, in order and in the caller's thread.
     """
 
-    def __init__(self, client: Client, ledger: Ledger, recorder: Recorder, at_once: int = AT_ONCE) -> None:
+    def __init__(self, client: Client, expectations: Expectations, recorder: Recorder, at_once: int = AT_ONCE) -> None:
         self._client = client
-        self._ledger = ledger
+        self._expectations = expectations
         self._recorder = recorder
         self._at_once = at_once
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="pods")
@@ -72,7 +72,7 @@ class Effects:
         except APIError as error:
             return f"pod {meta['name']} cannot be created: {error}"
         PODS_CREATED.labels("pinned" if names.NODE in meta["annotations"] else "gated").inc()
-        self._ledger.pod_created(job.metadata.uid, pod)
+        self._expectations.pod_created(job.metadata.uid, pod)
         return None
 
     def _adopt(self, job: Job, namespace: str, name: str) -> str | None:
@@ -85,7 +85,7 @@ class Effects:
             return f"pod {name} cannot be read: {error}"
         owner = pod.metadata.controller
         if owner and owner.uid == job.metadata.uid:
-            self._ledger.pod_created(job.metadata.uid, pod)
+            self._expectations.pod_created(job.metadata.uid, pod)
             return None
         whose = f"{owner.kind} {owner.name}" if owner else "nobody"
         return f"pod {name} exists already and belongs to {whose}; delete it, or give the Job or its task another name"
@@ -99,7 +99,7 @@ class Effects:
             return f"pod {meta.name} cannot be deleted: {error}"
         PODS_DELETED.labels(why).inc()
         if not meta.deletion_timestamp:  # else somebody else has begun it, and that is an eviction
-            self._ledger.deleted(meta.uid, ours=ours)
+            self._expectations.deleted(meta.uid, ours=ours)
         return None
 
     def _mark(self, meta: ObjectMeta) -> bool:

@@ -32,11 +32,11 @@ class Deletion(NamedTuple):
     ours: bool
 
 
-class Ledger:
-    """Objects created, deleted and written. Thread safe; `clock` is monotonic."""
+class Expectations:
+    """Objects created, deleted and written. Thread safe."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, monotonic_s: Callable[[], float]) -> None:
+        self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._pods: dict[str, dict[str, tuple[float, Pod]]] = {}
         self._groups: dict[str, tuple[float, PodGroup]] = {}
@@ -46,17 +46,17 @@ class Ledger:
     def pod_created(self, owner_uid: str, pod: Pod) -> None:
         """We created this pod, or found it where we wanted to create it."""
         with self._lock:
-            self._pods.setdefault(owner_uid, {})[pod.metadata.name] = (self._clock() + KEPT_S, pod)
+            self._pods.setdefault(owner_uid, {})[pod.metadata.name] = (self._monotonic_s() + KEPT_S, pod)
 
     def group_created(self, group: PodGroup) -> None:
         """We created this PodGroup."""
         with self._lock:
-            self._groups[group.metadata.key] = (self._clock() + KEPT_S, group)
+            self._groups[group.metadata.key] = (self._monotonic_s() + KEPT_S, group)
 
     def deleted(self, uid: str, *, ours: bool = True) -> None:
         """The deletion of the object with this UID was accepted, or, if it is not ours, it was gone already."""
         with self._lock:
-            now = self._clock()
+            now = self._monotonic_s()
             self._deleted.pop(uid, None)
             self._deleted[uid] = Deletion(now + REMEMBERED_S, ours)
             for old, deletion in list(islice(self._deleted.items(), _SWEPT_AT_ONCE)):  # in the order of their ends
@@ -66,7 +66,7 @@ class Ledger:
     def deletion(self, uid: str) -> Deletion | None:
         """What we know of the deletion of the object with this UID, in the last minutes."""
         found = self._deleted.get(uid)
-        return found if found and self._clock() < found.until else None
+        return found if found and self._monotonic_s() < found.until else None
 
     def wrote(self, job: Job) -> None:
         """The API server answered a write with this Job."""
@@ -76,7 +76,7 @@ class Ledger:
     def pods(self, owner_uid: str, cached: Iterable[Pod]) -> list[Pod]:
         """The owner's pods as they are: the cached ones, those created, and with those deleted on their way out."""
         with self._lock:
-            now = self._clock()
+            now = self._monotonic_s()
             known = {pod.metadata.name: pod for pod in cached}
             created = self._pods.get(owner_uid, {})
             for name, (until, pod) in list(created.items()):
@@ -95,13 +95,13 @@ class Ledger:
 
     def owes(self, owner_uid: str, group_key: str = "") -> bool:
         """Whether the owner has pods here, or its PodGroup, that the caches do not show."""
-        return owner_uid in self._pods or self._clock() < self._groups.get(group_key, (0.0, None))[0]
+        return owner_uid in self._pods or self._monotonic_s() < self._groups.get(group_key, (0.0, None))[0]
 
     def group(self, key: str, cached: PodGroup | None) -> PodGroup | None:
         """The PodGroup as it is, or None if it does not exist or is on its way out."""
         with self._lock:
             until, created = self._groups.get(key, (0.0, None))
-            for group in (cached, created if self._clock() < until else None):
+            for group in (cached, created if self._monotonic_s() < until else None):
                 if group and not group.metadata.deletion_timestamp and group.metadata.uid not in self._deleted:
                     return group
             return None

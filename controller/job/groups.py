@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from controller.deletion import delete
-from controller.job.expectations import Ledger
+from controller.job.expectations import Expectations
 from controller.job.rules.podgroup import group_key, pod_group, update
 from controller.job.rules.pods import usable
 from controller.job.rules.sync import not_counted_yet
@@ -21,38 +21,46 @@ class Groups:
     """The PodGroups of Jobs."""
 
     def __init__(
-        self, client: Client, groups: Store[PodGroup], priorities: Callable[[], list[PriorityClass]], ledger: Ledger
+        self,
+        client: Client,
+        groups: Store[PodGroup],
+        priorities: Callable[[], list[PriorityClass]],
+        expectations: Expectations,
     ) -> None:
         self._client = client
         self._groups = groups
         self._priorities = priorities
-        self._ledger = ledger
-        self._settled: dict[str, tuple[str, int, frozenset[str]]] = {}  # group key → what it fits
+        self._expectations = expectations
+        self._synced_generation: dict[str, tuple[str, int, frozenset[str]]] = {}  # group key → what it fits
 
     def find(self, job: Job) -> PodGroup | None:
         """The Job's PodGroup as it is."""
         key = group_key(job)
-        return self._ledger.group(key, self._groups.get(key))
+        return self._expectations.group(key, self._groups.get(key))
 
     def ensure(self, job: Job, pods: Sequence[Pod]) -> PodGroup:
         """The Job's PodGroup, created or brought up to date; what it counts also depends on the Job's pods."""
         found = self.find(job)
         later = not_counted_yet(job, pods, found)
-        if found and self._settled.get(group_key(job)) == (found.metadata.uid, job.metadata.generation, later):
+        if found and self._synced_generation.get(group_key(job)) == (
+            found.metadata.uid,
+            job.metadata.generation,
+            later,
+        ):
             return found
         wanted = pod_group(job, {item.metadata.name: item.value for item in self._priorities()}, later)
         group = self._updated(found, wanted) if found else self._created(job, wanted)
-        self._settled[group_key(job)] = (group.metadata.uid, job.metadata.generation, later)
+        self._synced_generation[group_key(job)] = (group.metadata.uid, job.metadata.generation, later)
         return group
 
     def delete(self, job: Job) -> None:
         """Deletes the Job's PodGroup: what comes after a kill is another gang."""
         found = self.find(job)
-        self._settled.pop(group_key(job), None)
+        self._synced_generation.pop(group_key(job), None)
         if found is None:
             return
         delete(self._client, POD_GROUPS, found.metadata)
-        self._ledger.deleted(found.metadata.uid)
+        self._expectations.deleted(found.metadata.uid)
 
     def placement(self, group: PodGroup) -> Placement | None:
         """The gang's placement, read live, if pods can be born pinned by it."""
@@ -64,7 +72,7 @@ class Groups:
 
     def forget(self, job: Job) -> None:
         """The Job is gone."""
-        self._settled.pop(group_key(job), None)
+        self._synced_generation.pop(group_key(job), None)
 
     def _created(self, job: Job, wanted: PodGroup) -> PodGroup:
         try:
@@ -77,7 +85,7 @@ class Groups:
             if group.metadata.deletion_timestamp:
                 raise Retry(f"PodGroup {group.metadata.name} is still being deleted") from None
             return self._updated(group, wanted)
-        self._ledger.group_created(group)
+        self._expectations.group_created(group)
         return group
 
     def _updated(self, found: PodGroup, wanted: PodGroup) -> PodGroup:

@@ -33,18 +33,18 @@ class Objects:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._settled: dict[str, int] = {}  # UID of a Job → its generation that the objects fit
+        self._synced_generation: dict[str, int] = {}  # UID of a Job → its generation that the objects fit
 
     def ensure(self, job: Job, plugins: Sequence[Plugin]) -> None:
         """Creates the objects, or brings them up to date after a change of the Job. Raises ObjectError."""
-        if self._settled.get(job.metadata.uid) == job.metadata.generation:
+        if self._synced_generation.get(job.metadata.uid) == job.metadata.generation:
             return
         for claim in claims(job):
             self._ensure(job, Owned(CLAIMS, claim), "PVCError", change=False)
         for plugin in plugins:
             for owned in plugin.objects(job):
                 self._ensure(job, owned, "PluginError", change=True)
-        self._settled[job.metadata.uid] = job.metadata.generation
+        self._synced_generation[job.metadata.uid] = job.metadata.generation
 
     def delete(self, job: Job, plugins: Sequence[Plugin]) -> None:
         """Deletes the objects that are the Job's."""
@@ -62,7 +62,7 @@ class Objects:
 
     def forget(self, job: Job) -> None:
         """The Job is gone, or at its end."""
-        self._settled.pop(job.metadata.uid, None)
+        self._synced_generation.pop(job.metadata.uid, None)
 
     def _ensure(self, job: Job, owned: Owned, reason: str, *, change: bool) -> None:
         what = f"{owned.resource.kind} {owned.manifest['metadata']['name']}"

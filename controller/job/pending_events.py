@@ -7,7 +7,7 @@ from controller.job.rules.request import SYNC, Request
 from muster.api.batch import Job
 
 
-class Inbox:
+class PendingEvents:
     """Requests by the key of their Job, each once, in order of arrival. Thread safe.
 
     A mere sync is not kept: every pass syncs.

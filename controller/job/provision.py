@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from controller.job.conditions import Trouble
 from controller.job.context import Context
+from controller.job.failures import Failure
 from controller.job.objects import ObjectError
-from controller.job.rules.pods import Manifest, pod, seated
-from controller.job.rules.sync import Seat
+from controller.job.rules.pods import Manifest, pinned_or_gated, pod
+from controller.job.rules.sync import PodSlot
 from controller.job.rules.volumes import mount
 from controller.plugins.base import Plugin, PluginError
 from controller.plugins.registry import plugins_for
@@ -19,20 +19,20 @@ from muster.kube.errors import APIError
 
 
 class Prepared(NamedTuple):
-    """What is there of what pods need; with a trouble none is created."""
+    """What is there of what pods need; with a failure none is created."""
 
     plugins: Sequence[Plugin]
     group: PodGroup | None
-    troubles: list[Trouble]
+    failures: list[Failure]
 
     @property
     def may_create(self) -> bool:
         """Whether pods may be created: everything is there, and the gang is admitted."""
-        return not self.troubles and self.group is not None and self.group.status.phase not in {"", "Pending"}
+        return not self.failures and self.group is not None and self.group.status.phase not in {"", "Pending"}
 
 
-class Seating:
-    """Makes pods, and takes away what they needed. Every trouble is told in an event of the Job, and given back."""
+class Provisioner:
+    """Makes pods, and takes away what they needed. Every failure is told in an event of the Job, and given back."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -46,55 +46,55 @@ class Seating:
             group = self._context.groups.ensure(job, pods)
         except PluginError as error:
             # Plugins of a Job cannot be changed: trying again would not help.
-            trouble = Trouble("PluginError", str(error), passing=False)
+            failure = Failure("PluginError", str(error), transient=False)
         except ObjectError as error:
-            trouble = Trouble(error.reason, str(error))
+            failure = Failure(error.reason, str(error))
         except (Retry, APIError, ValueError) as error:
-            trouble = Trouble("PodGroupError", str(error))
+            failure = Failure("PodGroupError", str(error))
         else:
             return Prepared(plugins, group, [])
-        return Prepared(plugins, self._context.groups.find(job), [self._told(job, trouble)])
+        return Prepared(plugins, self._context.groups.find(job), [self._told(job, failure)])
 
-    def create(self, job: Job, group: PodGroup, seats: Sequence[Seat], plugins: Sequence[Plugin]) -> list[Trouble]:
+    def create(self, job: Job, group: PodGroup, slots: Sequence[PodSlot], plugins: Sequence[Plugin]) -> list[Failure]:
         """Creates the pods of these seats: pinned where the gang's placement has a node for them, else gated."""
-        if not seats:
+        if not slots:
             return []
         try:
             placement = self._context.groups.placement(group)
-            manifests = [seated(self._shaped(job, seat, plugins), seat, placement) for seat in seats]
+            manifests = [pinned_or_gated(self._shaped(job, slot, plugins), slot, placement) for slot in slots]
         except PluginError as error:
-            return [self._told(job, Trouble("PluginError", str(error), passing=False))]
+            return [self._told(job, Failure("PluginError", str(error), transient=False))]
         except APIError as error:
             why = f"the gang's placement cannot be read: {error}"
-            return [self._told(job, Trouble("FailedCreate", why))]
-        return [Trouble("FailedCreate", why) for why in self._context.effects.create_pods(job, manifests)]
+            return [self._told(job, Failure("FailedCreate", why))]
+        return [Failure("FailedCreate", why) for why in self._context.effects.create_pods(job, manifests)]
 
-    def delete_group(self, job: Job) -> list[Trouble]:
+    def delete_group(self, job: Job) -> list[Failure]:
         """Deletes the PodGroup."""
         try:
             self._context.groups.delete(job)
         except APIError as error:
-            return [self._told(job, Trouble("PodGroupError", f"the PodGroup cannot be deleted: {error}"))]
+            return [self._told(job, Failure("PodGroupError", f"the PodGroup cannot be deleted: {error}"))]
         return []
 
-    def delete_objects(self, job: Job) -> list[Trouble]:
+    def delete_objects(self, job: Job) -> list[Failure]:
         """Deletes the objects of plugins."""
         try:
             self._context.objects.delete(job, plugins_for(job.spec.plugins))
         except PluginError:
             pass  # a plugin was uninstalled meanwhile; its objects go with the Job
         except APIError as error:
-            return [self._told(job, Trouble("PluginError", f"objects of plugins cannot be deleted: {error}"))]
+            return [self._told(job, Failure("PluginError", f"objects of plugins cannot be deleted: {error}"))]
         return []
 
     @staticmethod
-    def _shaped(job: Job, seat: Seat, plugins: Sequence[Plugin]) -> Manifest:
-        manifest = pod(job, seat)
+    def _shaped(job: Job, slot: PodSlot, plugins: Sequence[Plugin]) -> Manifest:
+        manifest = pod(job, slot)
         mount(job, manifest)
         for plugin in plugins:
-            plugin.shape(job, seat, manifest)
+            plugin.shape(job, slot, manifest)
         return manifest
 
-    def _told(self, job: Job, trouble: Trouble) -> Trouble:
-        self._context.recorder.event(job, "Warning", trouble.reason, trouble.message)
-        return trouble
+    def _told(self, job: Job, failure: Failure) -> Failure:
+        self._context.recorder.event(job, "Warning", failure.reason, failure.message)
+        return failure

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from controller.job.expectations import Ledger
+from controller.job.expectations import Expectations
 from controller.job.rules.status import difference, only_counters
 from controller.metrics import STATUS_WRITES
 from muster.api.batch import JOBS, Job, JobStatus
@@ -17,7 +17,7 @@ REST_PER_POD_S = 0.01
 """and for so much longer with each pod: those of many pods change all the time."""
 WORDS_S = 5.0
 """Other words for the same reason rest longer: why a gang waits is told anew whenever another one moves."""
-LONGEST_S = 10.0
+MAX_S = 10.0
 """Counters that never rest are written so often."""
 
 
@@ -30,15 +30,19 @@ class Held(NamedTuple):
 
 
 class StatusWriter:
-    """The one place that writes Jobs. `clock` is monotonic; `again` wants another pass over a key after a delay."""
+    """The one place that writes Jobs. `requeue_after` wants another pass over a key after a delay in seconds."""
 
     def __init__(
-        self, client: Client, ledger: Ledger, again: Callable[[str, float], None], clock: Callable[[], float]
+        self,
+        client: Client,
+        expectations: Expectations,
+        requeue_after: Callable[[str, float], None],
+        monotonic_s: Callable[[], float],
     ) -> None:
         self._client = client
-        self._ledger = ledger
-        self._again = again
-        self._clock = clock
+        self._expectations = expectations
+        self._requeue_after = requeue_after
+        self._monotonic_s = monotonic_s
         self._held: dict[str, Held] = {}
 
     def write(self, job: Job, status: JobStatus) -> Job:
@@ -55,13 +59,13 @@ class StatusWriter:
         rest_s = WORDS_S if _only_words(job.status, status) else _rest_s(status)
         wait_s = self._hold(meta.uid, status, rest_s) if mere else 0.0
         if wait_s > 0:
-            self._again(meta.key, wait_s)
+            self._requeue_after(meta.key, wait_s)
             return structs.replace(job, status=status)
         body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
         written = self._client.merge_patch(JOBS, meta.name, body, meta.namespace, subresource="status")
         STATUS_WRITES.labels("counters" if mere else "phase").inc()
         self._held.pop(meta.uid, None)
-        self._ledger.wrote(written)
+        self._expectations.wrote(written)
         return written
 
     def forget(self, job: Job) -> None:
@@ -70,12 +74,12 @@ class StatusWriter:
 
     def _hold(self, uid: str, status: JobStatus, rest_s: float) -> float:
         """How much longer these counters have to wait."""
-        now_s = self._clock()
+        now_s = self._monotonic_s()
         held = self._held.get(uid, Held(now_s, now_s, status))
         if held.status != status:
             held = Held(held.first_s, now_s, status)
         self._held[uid] = held
-        return min(held.latest_s + rest_s, held.first_s + LONGEST_S) - now_s
+        return min(held.latest_s + rest_s, held.first_s + MAX_S) - now_s
 
 
 def _only_words(old: JobStatus, new: JobStatus) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from muster.api.base import Resource
 from muster.api.batch import Job
 from muster.runtime.job_plugins import Default, parse
@@ -26,8 +26,8 @@ class Plugin(Protocol):
         """The objects that must exist before the Job's pods; without owner, which the controller adds."""
         ...
 
-    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
-        """Adds to the pod of `seat`, in place."""
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
+        """Adds to the pod of `slot`, in place."""
         ...
 
 
@@ -95,10 +95,10 @@ def add_volume(manifest: Manifest, volume: Manifest, *, path: str, sub_path: str
             container["volumeMounts"] = [*mounts, mount]
 
 
-LONGEST_VARIABLE_BYTES = 131_072
+MAX_VARIABLE_BYTES = 131_072
 """What Linux takes as one `NAME=value` with the byte that ends it: a program with a longer one cannot be started."""
 
 
 def fits_env(name: str, value: str) -> bool:
     """Whether a program can be started with this variable."""
-    return len(name) + len(value.encode()) + len("=\0") <= LONGEST_VARIABLE_BYTES
+    return len(name) + len(value.encode()) + len("=\0") <= MAX_VARIABLE_BYTES

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import Owned, add_env, containers
 from muster.api.batch import Job
 
@@ -19,9 +19,9 @@ class Env:
         del job
         return []
 
-    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Sets the variables."""
         del job
-        variables = [{"name": name, "value": str(seat.index)} for name in ("VK_TASK_INDEX", "VC_TASK_INDEX")]
+        variables = [{"name": name, "value": str(slot.index)} for name in ("VK_TASK_INDEX", "VC_TASK_INDEX")]
         for container in containers(manifest):
             add_env(container, variables)

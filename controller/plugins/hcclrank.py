@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import Owned, containers
 from muster.api.batch import Job
 from muster.runtime.job_plugins import flags
@@ -23,19 +23,19 @@ class HCCLRank:
         del job
         return []
 
-    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Annotates the pod, unless the template has done so; RANK of a container (pytorch sets it) goes first."""
-        value = _rank_variable(manifest) or self._rank(job, seat)
+        value = _rank_variable(manifest) or self._rank(job, slot)
         if value:
             manifest["metadata"]["annotations"].setdefault(ANNOTATION, value)
 
-    def _rank(self, job: Job, seat: Seat) -> str:
+    def _rank(self, job: Job, slot: PodSlot) -> str:
         """Masters count first, then workers; pods of other tasks have no rank."""
-        if seat.task.name == self._flags["master"]:
-            return str(seat.index)
-        if seat.task.name == self._flags["worker"]:
+        if slot.task.name == self._flags["master"]:
+            return str(slot.index)
+        if slot.task.name == self._flags["worker"]:
             masters = sum(task.replicas for task in job.spec.tasks if task.name == self._flags["master"])
-            return str(masters + seat.index)
+            return str(masters + slot.index)
         return ""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import Owned, PluginError, add_env, containers, fits_env, open_port
 from controller.plugins.svc import MOUNT_PATH
 from muster.api.batch import Job
@@ -27,12 +27,12 @@ class MPI:
             raise PluginError(f"spec.plugins[mpi]: no task is named {master!r}; name the master's with --master")
         return []
 
-    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Opens the port everywhere, and names the workers to the master's containers.
 
         More workers than fit in a variable are in the file that svc writes: `mpiexec --hostfile` takes it.
         """
-        hosts = self._workers(job) if seat.task.name == self._flags["master"] else ""
+        hosts = self._workers(job) if slot.task.name == self._flags["master"] else ""
         open_port(manifest, PORT_NAME, self._flags["port"], init=True)
         for container in containers(manifest):
             if hosts and fits_env(MPI_HOST, hosts):

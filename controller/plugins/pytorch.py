@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import Owned, add_env, containers, open_port
 from muster.api.batch import Job
 from muster.runtime.job_env import pytorch
@@ -24,15 +24,15 @@ class PyTorch:
         del job
         return []
 
-    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Sets the variables, and opens the port; a Job without a master task is left alone."""
-        variables = pytorch(job, self._flags, seat.task.name, seat.index)
+        variables = pytorch(job, self._flags, slot.task.name, slot.index)
         if not variables:
             return
         open_port(manifest, PORT_NAME, self._flags["port"])
         for container in containers(manifest, init=False):
             add_env(container, [{"name": name, "value": value} for name, value in variables.items()])
-        if self._flags["wait-master-enabled"] and seat.task.name == self._flags["worker"]:
+        if self._flags["wait-master-enabled"] and slot.task.name == self._flags["worker"]:
             self._wait(manifest, variables["MASTER_ADDR"])
 
     def _wait(self, manifest: Manifest, address: str) -> None:

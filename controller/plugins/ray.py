@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import Owned, PluginError, add_port, containers
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
@@ -33,9 +33,9 @@ class Ray:
         metadata = {"name": f"{job.metadata.name}-head-svc"}
         return [Owned(SERVICES, {"metadata": metadata, "spec": {"selector": selector, "ports": ports}})]
 
-    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Replaces the commands of the head's and the workers' container, and opens the head's ports."""
-        head, role = self._head(job), seat.task.name
+        head, role = self._head(job), slot.task.name
         for container in containers(manifest, init=False):
             if (role, container.get("name")) == (self._flags["head"], self._flags["headContainer"]):
                 for name, flag in RAY_PORTS.items():

@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import Owned, Plugin, PluginError
 from controller.plugins.env import Env
 from controller.plugins.hcclrank import HCCLRank
@@ -71,8 +71,8 @@ class _Guarded:
     def objects(self, job: Job) -> list[Owned]:
         return self._do("objects failed", lambda: self._plugin.objects(job))
 
-    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
-        self._do("shape failed", lambda: self._plugin.shape(job, seat, manifest))
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
+        self._do("shape failed", lambda: self._plugin.shape(job, slot, manifest))
 
     def _do(self, what: str, act: Callable[[], T]) -> T:
         try:

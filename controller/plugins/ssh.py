@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from certs.ssh import KeyPair, key_pair, pair_of
 from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import Owned, PluginError, add_volume
 from muster.api.batch import Job
 from muster.api.core import SECRETS
@@ -42,9 +42,9 @@ class SSH:
         manifest = {"metadata": {"name": secret_name(job)}, "type": "Opaque", "data": data}
         return [Owned(SECRETS, manifest, made_once=lambda: _files(given or key_pair(self._flags["ssh-key-type"])))]
 
-    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Mounts the Secret; where others than root are to read it, with a mode that lets them."""
-        del seat
+        del slot
         path = self._flags["ssh-key-file-path"]
         name = secret_name(job)
         secret = {

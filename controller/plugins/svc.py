@@ -11,7 +11,7 @@ environments is left out.
 from collections.abc import Sequence
 
 from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import Owned, add_env, add_volume, containers, fits_env
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
@@ -56,10 +56,10 @@ class Svc:
         ]
         return result if self._flags["disable-network-policy"] else [*result, Owned(NETWORK_POLICIES, policy)]
 
-    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Sets host name and subdomain, mounts the ConfigMap and refers to it in the environment."""
         spec = manifest["spec"]
-        spec["hostname"] = spec.get("hostname") or seat.name
+        spec["hostname"] = spec.get("hostname") or slot.name
         spec["subdomain"] = spec.get("subdomain") or job.metadata.name
         config_map = config_map_name(job)
         add_volume(manifest, {"name": config_map, "configMap": {"name": config_map}}, path=MOUNT_PATH)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import Owned, PluginError, add_env, containers, fits_env
 from muster.api.batch import Job
 from muster.runtime.job_env import TF_CONFIG, tensorflow, tensorflow_cluster
@@ -27,11 +27,11 @@ class TensorFlow:
             )
         return []
 
-    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Sets the variable; a Job of one pod is no cluster."""
         if len(job.spec.tasks) == 1 and job.spec.tasks[0].replicas == 1:
             return
-        text = self._config(job, seat.task.name, seat.index)
+        text = self._config(job, slot.task.name, slot.index)
         for container in containers(manifest, init=False):
             add_env(container, [{"name": TF_CONFIG, "value": text}])
 

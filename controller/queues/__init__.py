@@ -1,1 +1,1 @@
-"""Queues: their state, and what is in them. `rules` decides and `usage` counts, both without I/O; `controller` writes."""
+"""Queues: their state, and what is in them: `rules` decides, `usage` counts, both without I/O; `controller` writes."""

@@ -70,7 +70,7 @@ class Queues:
         groups: Store[PodGroup],
         pods: Store[Pod],
         *,
-        clock: Callable[[], float] = time.monotonic,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._recorder = recorder
@@ -80,7 +80,7 @@ class Queues:
         self._usage = Usage(groups.get)
         self._lock = threading.Lock()
         self._commands: dict[str, dict[str, Command]] = {}
-        self.worker = Worker("queue", self.process, queue="queue", clock=clock)
+        self.worker = Worker("queue", self.process, queue="queue", monotonic_s=monotonic_s)
 
     def queue_seen(self, old: Queue | None, new: Queue | None) -> None:
         """A queue has changed: it is looked after, and so are those above and below it."""

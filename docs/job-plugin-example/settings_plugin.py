@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import Owned, PluginError, add_env, add_volume, containers, flags
 from muster.api.batch import Job
 from muster.api.core import CONFIG_MAPS
@@ -20,9 +20,9 @@ class Settings:
         """A ConfigMap; Muster makes the Job its owner, creates it before the pods and deletes it after them."""
         return [Owned(CONFIG_MAPS, {"metadata": {"name": _name(job)}, "data": self._data})]
 
-    def shape(self, job: Job, seat: Seat, manifest: Manifest) -> None:
-        """Mounts it in every container, and says where; `seat` tells task and index of the pod."""
-        del seat
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
+        """Mounts it in every container, and says where; `slot` tells task and index of the pod."""
+        del slot
         add_volume(manifest, {"name": "settings", "configMap": {"name": _name(job)}}, path=self._path)
         for container in containers(manifest):
             add_env(container, [{"name": "SETTINGS", "value": self._path}])

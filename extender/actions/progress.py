@@ -19,15 +19,15 @@ AVOID_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class TrackPlacements:
     """`half_since` maps the UID of an incomplete gang to when that was first seen (seconds since the epoch)."""
 
     half_since: dict[str, float]
     recovery_s: float
-    name: str = "settle"
+    name: str = "progress"
 
     def execute(self, session: Session) -> None:
-        """Decide Release, Settle and Evict for gangs whose placement is being carried out, or failed."""
+        """Decide Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
         for gang in session.snapshot.gangs:
             if gang.settled or not gang.incomplete:
                 self.half_since.pop(gang.uid, None)
@@ -46,7 +46,7 @@ class Settle:
             return
         reason = f"only {gang.taken} of the {gang.min_member} pods that start together got a node"
         if gang.active:
-            session.decide(decisions.Settle(gang, "Abandoned", reason))
+            session.decide(decisions.ClosePlacement(gang, "Abandoned", reason))
         for pod in gang.pods:
             if pod.node and not pod.terminating and pod.phase in {"", "Pending", "Running"}:
                 session.decide(decisions.Evict(gang, pod, reason, started=True))
@@ -60,7 +60,7 @@ def _follow(session: Session, gang: GangView) -> None:
         return
     missing = _missing(gang, placement)
     if not missing:
-        session.decide(decisions.Settle(gang, "Bound", f"all {gang.taken} members are bound"))
+        session.decide(decisions.ClosePlacement(gang, "Bound", f"all {gang.taken} members are bound"))
         return
     trouble = _trouble(session, gang, placement, missing)
     if trouble:
@@ -122,9 +122,9 @@ def _give_up(session: Session, gang: GangView, placement: Placement, trouble: st
             for pod_set in gang.pod_sets
             if pod_set.taken
         ]
-        session.decide(decisions.Settle(gang, "Bound", trouble, kept))
+        session.decide(decisions.ClosePlacement(gang, "Bound", trouble, kept))
     else:
-        session.decide(decisions.Settle(gang, "Abandoned", trouble))
+        session.decide(decisions.ClosePlacement(gang, "Abandoned", trouble))
     for pod in gang.pods:
         if pod.waiting and pod.pin and not pod.gated:
             session.decide(decisions.Evict(gang, pod, trouble, started=False))

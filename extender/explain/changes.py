@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from extender.explain.clusterdump import Picture
+from extender.explain.clusterdump import ClusterDump
 from extender.explain.report import UnknownNameError
 from muster.api.base import Resource
 from muster.api.batch import JOBS
@@ -34,10 +34,10 @@ class Change:
     """Objects that are submitted."""
 
 
-def changed(picture: Picture, change: Change) -> Picture:
+def changed(dump: ClusterDump, change: Change) -> ClusterDump:
     """A picture with the change. Raises UnknownNameError for names that do not exist."""
-    result = Picture(
-        picture.taken_at, picture.scheduler_config, {kind: list(all_) for kind, all_ in picture.objects.items()}
+    result = ClusterDump(
+        dump.taken_at, dump.scheduler_config, {kind: list(all_) for kind, all_ in dump.objects.items()}
     )
     for name in change.without:
         _remove(result, name, change.namespace)
@@ -77,32 +77,32 @@ def _own_taints(node: Node) -> list[Taint]:
     return [taint for taint in node.spec.taints if not taint.key.startswith(KUBERNETES_TAINTS)]
 
 
-def _remove(picture: Picture, name: str, namespace: str) -> None:
+def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
     """Take out a workload, its gang and its pods."""
     given, _, short = name.rpartition("/")
     namespace = given or namespace
-    jobs = [job for job in picture.of(JOBS) if (job.metadata.namespace, job.metadata.name) == (namespace, short)]
+    jobs = [job for job in dump.of(JOBS) if (job.metadata.namespace, job.metadata.name) == (namespace, short)]
     groups = [
         group
-        for group in picture.of(POD_GROUPS)
+        for group in dump.of(POD_GROUPS)
         if group.metadata.namespace == namespace
         and short in {group.metadata.name, *(owner.name for owner in group.metadata.owner_references)}
     ]
     if not jobs and not groups:
-        known = [each.metadata.name for each in picture.of(JOBS) if each.metadata.namespace == namespace]
+        known = [each.metadata.name for each in dump.of(JOBS) if each.metadata.namespace == namespace]
         near = get_close_matches(short, known, cutoff=0.4) or sorted(known)[:5]
         there = f"; there is {', '.join(near)}" if near else ""
         raise UnknownNameError(f"there is no job {short!r} in namespace {namespace!r}{there}")
     gone = {item.metadata.uid for item in [*jobs, *groups]}
     keys = {group.metadata.key for group in groups}
     for resource in (JOBS, POD_GROUPS):
-        _keep(picture, resource, lambda item: item.metadata.uid not in gone)
-    _keep(picture, PLACEMENTS, lambda item: item.metadata.key not in keys)
-    _keep(picture, PODS, lambda item: f"{item.metadata.namespace}/{gang_of(item.metadata)}" not in keys)
+        _keep(dump, resource, lambda item: item.metadata.uid not in gone)
+    _keep(dump, PLACEMENTS, lambda item: item.metadata.key not in keys)
+    _keep(dump, PODS, lambda item: f"{item.metadata.namespace}/{gang_of(item.metadata)}" not in keys)
 
 
-def _keep(picture: Picture, resource: Resource[Any], wanted: Any) -> None:
-    items = picture.of(resource)
+def _keep(dump: ClusterDump, resource: Resource[Any], wanted: Any) -> None:
+    items = dump.of(resource)
     items[:] = [item for item in items if wanted(item)]
 
 

@@ -20,7 +20,7 @@ def kind_name(resource: Resource[Any]) -> str:
 
 
 @dataclass(slots=True)
-class Picture:
+class ClusterDump:
     """Objects by kind."""
 
     taken_at: float
@@ -44,11 +44,11 @@ class Picture:
         )
 
 
-def state_of(picture: Picture) -> State:
+def state_of(dump: ClusterDump) -> State:
     """The planner's state, fed as the watches would feed it; gangs arrive in the order of their creation."""
     state = State()
     for fed in FEED:
-        items: list[Object] = picture.of(fed.resource)
+        items: list[Object] = dump.of(fed.resource)
         if fed.resource is POD_GROUPS:
             items = sorted(items, key=lambda item: item.metadata.creation_timestamp or "")
         for item in items:

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from extender.explain.gang import GangExplainer
 from extender.explain.pod import explain_pod
 from extender.explain.report import GangReport, PodReport, QueueReport, UnknownNameError
-from extender.explain.whatif import Scene
+from extender.explain.whatif import WhatIf
 from muster.api.batch import FINISHED, JOBS, Job
 from muster.api.core import PODS
 from muster.api.meta import Object, ObjectMeta
@@ -17,50 +17,50 @@ NEAR = 5
 CUTOFF = 0.5
 
 
-def explain(scene: Scene, kind: str, name: str, namespace: str) -> GangReport | PodReport:
+def explain(what_if: WhatIf, kind: str, name: str, namespace: str) -> GangReport | PodReport:
     """The report of a `job`, `gang` or `pod`. Raises UnknownNameError."""
     if kind == "pod":
-        pod = scene.picture.pod(namespace, name)
+        pod = what_if.dump.pod(namespace, name)
         if pod is None:
-            pods = scene.picture.of(PODS)
+            pods = what_if.dump.of(PODS)
             raise _unknown("pod", name, namespace, pods)
-        return explain_pod(scene, pod)
-    group = _by_workload(scene, name, namespace) if kind == "job" else _by_name(scene, name, namespace)
+        return explain_pod(what_if, pod)
+    group = _by_workload(what_if, name, namespace) if kind == "job" else _by_name(what_if, name, namespace)
     if group is not None:
-        view = scene.state.gang(group.metadata.key)
+        view = what_if.state.gang(group.metadata.key)
         if view is not None:
-            return GangExplainer(scene).explain(view)
+            return GangExplainer(what_if).explain(view)
     if kind == "gang":
-        groups = scene.picture.of(POD_GROUPS)
+        groups = what_if.dump.of(POD_GROUPS)
         raise _unknown("gang (PodGroup)", name, namespace, groups)
-    jobs = scene.picture.of(JOBS)
+    jobs = what_if.dump.of(JOBS)
     job = next((each for each in jobs if (each.metadata.name, each.metadata.namespace) == (name, namespace)), None)
     if job is None:
-        raise _unknown("job with a gang", name, namespace, [*jobs, *_workloads(scene)])
+        raise _unknown("job with a gang", name, namespace, [*jobs, *_workloads(what_if)])
     return _without_group(job)
 
 
-def _by_workload(scene: Scene, name: str, namespace: str) -> PodGroup | None:
+def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
     """The PodGroup that a workload of this name owns; the youngest if there are several."""
     owned = [
         group
-        for group in scene.picture.of(POD_GROUPS)
+        for group in what_if.dump.of(POD_GROUPS)
         if group.metadata.namespace == namespace
         and any(owner.name == name for owner in group.metadata.owner_references)
     ]
     return max(owned, key=lambda group: group.metadata.creation_timestamp or "", default=None)
 
 
-def _by_name(scene: Scene, name: str, namespace: str) -> PodGroup | None:
+def _by_name(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
     """The PodGroup of this name; the workload's name will do, as PodGroups have UIDs in theirs."""
-    return scene.state.groups.get(f"{namespace}/{name}") or _by_workload(scene, name, namespace)
+    return what_if.state.groups.get(f"{namespace}/{name}") or _by_workload(what_if, name, namespace)
 
 
-def _workloads(scene: Scene) -> list[Object]:
+def _workloads(what_if: WhatIf) -> list[Object]:
     """Owners of PodGroups, as far as their PodGroups name them."""
     return [
         Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))
-        for group in scene.picture.of(POD_GROUPS)
+        for group in what_if.dump.of(POD_GROUPS)
         for owner in group.metadata.owner_references
     ]
 

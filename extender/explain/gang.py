@@ -6,7 +6,7 @@ from extender.actions.allocate import wants_nodes
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
 from extender.explain.seats import gang_words, pod_set_report, progress, where
-from extender.explain.whatif import Scene
+from extender.explain.whatif import WhatIf
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage
@@ -32,16 +32,16 @@ class _Verdict:
 class GangExplainer:
     """Answers from one cycle of a scene."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._session = scene.cycle()
-        self._waiting = scene.waiting(self._session)
+    def __init__(self, what_if: WhatIf) -> None:
+        self._what_if = what_if
+        self._session = what_if.cycle()
+        self._waiting = what_if.waiting(self._session)
 
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
         """Everything about one gang. Finding relief runs further cycles, so it can be left out."""
-        verdict = _verdict(self._scene, self._session, gang)
+        verdict = _verdict(self._what_if, self._session, gang)
         owner = gang.group.metadata.controller
-        job = self._scene.state.jobs.get(owner.uid) if owner else None
+        job = self._what_if.state.jobs.get(owner.uid) if owner else None
         report = GangReport(
             gang=gang.key,
             workload=gang_words(gang) if owner else "",
@@ -62,7 +62,7 @@ class GangExplainer:
             details=list(verdict.details),
         )
         if relief:
-            report.relief.extend(Reliever(self._scene, self._session, gang).find(report))
+            report.relief.extend(Reliever(self._what_if, self._session, gang).find(report))
         return report
 
     def _queue(self, gang: GangView) -> QueueReport:
@@ -90,7 +90,7 @@ class GangExplainer:
             epoch=placement.spec.epoch,
             phase=placement.status.phase,
             deadline=placement.spec.deadline,
-            left_s=round(deadline - self._scene.now, 1) if deadline is not None else 0.0,
+            left_s=round(deadline - self._what_if.now, 1) if deadline is not None else 0.0,
             message=placement.status.message,
             pod_sets={pod_set.name: pod_set.runs for pod_set in placement.spec.pod_sets},
         )
@@ -112,14 +112,14 @@ def _since(gang: GangView, cause: GangCause) -> str:
     return next((each.last_transition_time or "" for each in told), gang.created)
 
 
-def _verdict(scene: Scene, session: Session, gang: GangView) -> _Verdict:
+def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     mine = [decision for decision in session.decisions if decision.gang.key == gang.key]
     waits = next((decision for decision in mine if isinstance(decision, decisions.Unschedulable)), None)
     if gang.group.status.phase == "Completed":
         return _Verdict("finished", _ended(gang))
-    bound = any(isinstance(decision, decisions.Settle) and decision.phase == "Bound" for decision in mine)
+    bound = any(isinstance(decision, decisions.ClosePlacement) and decision.phase == "Bound" for decision in mine)
     if gang.active and not bound:  # bound: the planner is about to write so
-        return _starting(scene, gang, mine)
+        return _starting(what_if, gang, mine)
     if gang.incomplete:
         return _half_placed(gang, waits)
     if gang.started:
@@ -154,11 +154,15 @@ def _half_placed(gang: GangView, waits: decisions.Unschedulable | None) -> _Verd
     return _Verdict("half-placed", text, waits.reason if waits else "", waits.shortage if waits else None)
 
 
-def _starting(scene: Scene, gang: GangView, mine: list[decisions.Decision]) -> _Verdict:
-    failed = next((each for each in mine if isinstance(each, decisions.Settle) and each.phase == "Abandoned"), None)
-    given_up = next((each for each in mine if isinstance(each, decisions.Settle) and each.pod_sets is not None), None)
+def _starting(what_if: WhatIf, gang: GangView, mine: list[decisions.Decision]) -> _Verdict:
+    failed = next(
+        (each for each in mine if isinstance(each, decisions.ClosePlacement) and each.phase == "Abandoned"), None
+    )
+    given_up = next(
+        (each for each in mine if isinstance(each, decisions.ClosePlacement) and each.pod_sets is not None), None
+    )
     trouble = failed or given_up
-    steps = tuple(progress(scene, gang))
+    steps = tuple(progress(what_if, gang))
     if trouble:
         what = "the gang is planned again" if failed else "the members that have a node go on"
         return _Verdict(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.explain.seats import gang_words
-from extender.explain.whatif import Scene
+from extender.explain.whatif import WhatIf
 from extender.framework.session import Session
 from extender.state.gangs import GangView, seats_of
 from extender.state.nodes import Amounts
@@ -46,15 +46,15 @@ class Holder:
         self.size += 1
 
 
-def holders(scene: Scene, session: Session, cls: PodClass, gang: GangView) -> list[Holder]:
+def holders(what_if: WhatIf, session: Session, cls: PodClass, gang: GangView) -> list[Holder]:
     """Holders whose end would make room for a pod of this class on nodes that take it."""
     found: dict[str, Holder] = {}
-    for pod in scene.picture.of(PODS):
-        record = scene.state.pods.get(pod.metadata.uid)
+    for pod in what_if.dump.of(PODS):
+        record = what_if.state.pods.get(pod.metadata.uid)
         column = session.snapshot.table.index.get(record.node) if record else None
         if record is None or column is None or record.gang == gang.key or pod.finished:
             continue
-        known_gang = record.gang in scene.state.groups
+        known_gang = record.gang in what_if.state.groups
         name = record.gang if record.gang and known_gang else _owner(pod.metadata)
         holder = found.setdefault(name, Holder(name, known_gang))
         holder.take(column, session.snapshot.row_of(record.cls))

@@ -2,7 +2,7 @@
 
 from extender.explain.gang import GangExplainer
 from extender.explain.report import PodCause, PodReport
-from extender.explain.whatif import Scene
+from extender.explain.whatif import WhatIf
 from extender.framework.counting import shortage
 from extender.framework.shortage import Shortage
 from extender.state.gangs import GangView, PodRecord, PodSetView
@@ -11,13 +11,13 @@ from muster.api.names import GATES, SCHEDULERS
 from muster.api.placement import node_of
 
 
-def explain_pod(scene: Scene, pod: Pod) -> PodReport:
+def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
     """Everything about one pod, with its gang."""
-    record = scene.state.pods[pod.metadata.uid]
-    gang = scene.state.gang(record.gang) if record.gang else None  # looking at the gang gives the pod its seat
-    record = scene.state.pods[pod.metadata.uid]
-    report = GangExplainer(scene).explain(gang, relief=not record.node) if gang else None
-    lacks = _lacks(scene, record) if not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS else None
+    record = what_if.state.pods[pod.metadata.uid]
+    gang = what_if.state.gang(record.gang) if record.gang else None  # looking at the gang gives the pod its seat
+    record = what_if.state.pods[pod.metadata.uid]
+    report = GangExplainer(what_if).explain(gang, relief=not record.node) if gang else None
+    lacks = _lacks(what_if, record) if not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS else None
     cause, summary = _why(pod, record, gang, lacks)
     scheduled = _scheduled(pod)
     return PodReport(
@@ -122,7 +122,7 @@ def _alone(pod: Pod, lacks: Shortage | None) -> str:
     return f"of {lacks.nodes} nodes: {causes}; {lacks.nearest}{says}"
 
 
-def _lacks(scene: Scene, record: PodRecord) -> Shortage:
+def _lacks(what_if: WhatIf, record: PodRecord) -> Shortage:
     """The pod's own counts."""
-    session = scene.cycle()
+    session = what_if.cycle()
     return shortage(session, None, PodSetView("pod", record.cls, 1, 1), 1, 0)

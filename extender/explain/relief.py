@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from extender.explain.changes import copies, uncordoned
 from extender.explain.holders import Holder, holders
 from extender.explain.report import GangReport, Relief
-from extender.explain.whatif import Scene
+from extender.explain.whatif import WhatIf
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.framework.shortage import CORDONED, Shortage
@@ -18,9 +18,9 @@ from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
 from muster.api.core import Node
 
-MOST_SINGLES = 3
-MOST_TRIES = 12
-MOST_TOGETHER = 24
+MAX_SINGLES = 3
+MAX_TRIES = 12
+MAX_TOGETHER = 24
 NAMED = 6
 Trial = Callable[[], AbstractContextManager[None]]
 
@@ -28,8 +28,8 @@ Trial = Callable[[], AbstractContextManager[None]]
 class Reliever:
     """Tries what could help one gang. `session` is the cycle in which it was seen to wait."""
 
-    def __init__(self, scene: Scene, session: Session, gang: GangView) -> None:
-        self._scene = scene
+    def __init__(self, what_if: WhatIf, session: Session, gang: GangView) -> None:
+        self._what_if = what_if
         self._session = session
         self._gang = gang
 
@@ -90,7 +90,7 @@ class Reliever:
             nodes = self._behind(cls, cause.words)
             bare = [replace(node, spec=replace(node.spec, taints=[])) for node in nodes]
             taint = cause.words.removeprefix("has the taint ")
-            if self._fits(lambda bare=bare: self._scene.tried_nodes(bare)):  # type: ignore[misc]  # mypy: default of a lambda
+            if self._fits(lambda bare=bare: self._what_if.tried_nodes(bare)):  # type: ignore[misc]  # mypy: default of a lambda
                 yield Relief("tolerate", f"its pods tolerate the taint {taint} ({len(nodes)} nodes)", (taint,))
 
     def _behind(self, cls: PodClass, words: str) -> list[Node]:
@@ -105,12 +105,12 @@ class Reliever:
 
     def _fewest(self, nodes: list[Node]) -> list[Node]:
         """The smallest number of these nodes, in their order, with which the gang starts; none if all do not help."""
-        if not nodes or not self._fits(lambda: self._scene.tried_nodes(nodes)):
+        if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
             return []
         low, high = 1, len(nodes)
         while low < high:
             middle = (low + high) // 2
-            if self._fits(lambda middle=middle: self._scene.tried_nodes(nodes[:middle])):  # type: ignore[misc]  # as above
+            if self._fits(lambda middle=middle: self._what_if.tried_nodes(nodes[:middle])):  # type: ignore[misc]  # as above
                 high = middle
             else:
                 low = middle + 1
@@ -119,15 +119,15 @@ class Reliever:
     # -- what is in the way -----------------------------------------------------------------------------------------
 
     def _ends(self, cls: PodClass, missing: int) -> Iterator[Relief]:
-        found = holders(self._scene, self._session, cls, self._gang)
+        found = holders(self._what_if, self._session, cls, self._gang)
         singles = 0
-        for holder in sorted((each for each in found if each.room >= missing), key=lambda each: each.size)[:MOST_TRIES]:
-            if singles < MOST_SINGLES and self._fits_without([holder]):
+        for holder in sorted((each for each in found if each.room >= missing), key=lambda each: each.size)[:MAX_TRIES]:
+            if singles < MAX_SINGLES and self._fits_without([holder]):
                 singles += 1
                 yield Relief("ends", f"{holder.words} ends", (holder.name,))
         if singles:
             return
-        together = self._together(sorted(found, key=lambda each: (-each.room, each.size))[:MOST_TOGETHER], missing)
+        together = self._together(sorted(found, key=lambda each: (-each.room, each.size))[:MAX_TOGETHER], missing)
         if together:
             names = [holder.name for holder in together]
             yield Relief("ends", f"{_listed([holder.words for holder in together])} end", tuple(names))
@@ -157,7 +157,7 @@ class Reliever:
             return
         like = snapshot.nodes[int(snapshot.order[int(fit.argmax())])]
         number = ceil(missing / int(fit.max()))
-        if like is not None and self._fits(lambda: self._scene.tried_nodes(copies(like, number))):
+        if like is not None and self._fits(lambda: self._what_if.tried_nodes(copies(like, number))):
             name = like.metadata.name
             yield Relief("add-nodes", f"{number} more {'nodes' if number > 1 else 'node'} like {name} join", (name,))
 
@@ -166,12 +166,12 @@ class Reliever:
     def _fits_without(self, chosen: list[Holder]) -> bool:
         gangs = [holder.name for holder in chosen if holder.gang]
         pods = [pod for holder in chosen if not holder.gang for pod in holder.pods]
-        return self._fits(lambda: self._scene.tried_without(gangs, pods))
+        return self._fits(lambda: self._what_if.tried_without(gangs, pods))
 
     def _fits(self, trial: Trial) -> bool:
         """Whether the planner would place the gang then."""
         with trial():
-            session = self._scene.cycle()
+            session = self._what_if.cycle()
         return any(isinstance(each, decisions.Place) and each.gang.key == self._gang.key for each in session.decisions)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from extender.explain.report import PodSetReport
-from extender.explain.whatif import Scene
+from extender.explain.whatif import WhatIf
 from extender.state.gangs import GangView, PodRecord, PodSetView
 from muster.api.placement import NodeRun, Placement, PodSetPlacement, nodes_of, runs_of
 from muster.resources.vector import PODS, to_quantities
@@ -58,7 +58,7 @@ def runs_words(runs: list[NodeRun]) -> str:
     return ", ".join(named[:SHOWN]) + (f" and {more} more nodes" if more > 0 else "")
 
 
-def progress(scene: Scene, gang: GangView) -> Iterator[str]:
+def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
     """Members of an active placement that are not bound yet, by what they wait for."""
     if gang.placement is None:
         return
@@ -69,7 +69,7 @@ def progress(scene: Scene, gang: GangView) -> Iterator[str]:
             names.setdefault(stage, []).append(f"{pod_set.name} {rank} on {node}")
     for stage, seats in names.items():
         yield f"{len(seats)} {stage}: {listed(seats)}"
-    if scene.now and names:
+    if what_if.now and names:
         yield f"placement {gang.placement.spec.epoch} is given up at {gang.placement.spec.deadline}"
 
 

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from extender.explain.gang import GangExplainer
 from extender.explain.report import GangReport
 from extender.explain.seats import gang_words, where
-from extender.explain.whatif import Scene, waits
+from extender.explain.whatif import WhatIf, waits
 from extender.framework import decisions
 from extender.state.gangs import GangView
 from muster.api.placement import PodSetPlacement, nodes_of
 
 
-class Outcome(Struct, frozen=True, rename="camel"):
+class SimulatedGang(Struct, frozen=True, rename="camel"):
     """What becomes of one gang."""
 
     gang: str
@@ -30,29 +30,29 @@ class Outcome(Struct, frozen=True, rename="camel"):
     """Of a gang that is not placed."""
 
 
-def simulate(scene: Scene, submitted: Iterable[str]) -> list[Outcome]:
+def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
     """Every waiting gang in the order in which they are placed or tried; `submitted` are keys of new ones.
 
     Seats on their way do not keep a simulated gang from being tried: by the time it is, they have arrived.
     """
     new = set(submitted)
-    placed: list[Outcome] = []
+    placed: list[SimulatedGang] = []
     while True:
-        session = scene.cycle()
+        session = what_if.cycle()
         places = [each for each in session.decisions if isinstance(each, decisions.Place) and not each.gang.begun]
         if not places:
             break
         for place in places:
             placed.append(_placed(place, new))
-            _take(scene, place)
-    explainer = GangExplainer(scene)
-    session = scene.cycle()
+            _take(what_if, place)
+    explainer = GangExplainer(what_if)
+    session = what_if.cycle()
     left = session.ordered_gangs([gang for gang in session.snapshot.gangs if waits(session, gang)])
     return placed + [_left(explainer, gang, new) for gang in left]
 
 
-def _placed(place: decisions.Place, new: set[str]) -> Outcome:
-    return Outcome(
+def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
+    return SimulatedGang(
         gang=place.gang.key,
         workload=gang_words(place.gang),
         submitted=place.gang.key in new,
@@ -63,18 +63,20 @@ def _placed(place: decisions.Place, new: set[str]) -> Outcome:
     )
 
 
-def _left(explainer: GangExplainer, gang: GangView, new: set[str]) -> Outcome:
+def _left(explainer: GangExplainer, gang: GangView, new: set[str]) -> SimulatedGang:
     why = explainer.explain(gang, relief=False)
-    return Outcome(gang.key, gang_words(gang), gang.key in new, placed=False, seats=0, nodes=[], pod_sets=[], why=why)
+    return SimulatedGang(
+        gang.key, gang_words(gang), gang.key in new, placed=False, seats=0, nodes=[], pod_sets=[], why=why
+    )
 
 
-def _take(scene: Scene, place: decisions.Place) -> None:
+def _take(what_if: WhatIf, place: decisions.Place) -> None:
     """Let the gang use its nodes, and be tried no more."""
     classes = {pod_set.name: pod_set.cls for pod_set in place.gang.pod_sets}
     for pod_set in place.pod_sets:
         for rank, node in enumerate(nodes_of(pod_set.runs)):
             cls = classes.get(pod_set.name)
             if node and cls:
-                scene.state.nodes.charge(("simulated", place.gang.key, pod_set.name, rank), node, cls)
+                what_if.state.nodes.charge(("simulated", place.gang.key, pod_set.name, rank), node, cls)
     group = place.gang.group
-    scene.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))
+    what_if.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from extender.explain.clusterdump import Picture, kind_name
+from extender.explain.clusterdump import ClusterDump, kind_name
 from extender.explain.scrub import scrubbed
 from extender.state.feed import FEED
 from muster.api.meta import format_time, parse_time
@@ -24,22 +24,21 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
     objects: dict[str, msgspec.Raw]
 
 
-def dump(picture: Picture) -> bytes:
+def save(dump: ClusterDump) -> bytes:
     """The picture as a file, with nothing in it that the planner does not read; equal pictures give equal files."""
     objects = {
-        kind_name(fed.resource): msgspec.json.encode([scrubbed(item) for item in picture.of(fed.resource)])
-        for fed in FEED
+        kind_name(fed.resource): msgspec.json.encode([scrubbed(item) for item in dump.of(fed.resource)]) for fed in FEED
     }
     file = _File(
         format=FORMAT,
-        taken_at=format_time(picture.taken_at, micros=True),
-        scheduler_config=picture.scheduler_config,
+        taken_at=format_time(dump.taken_at, micros=True),
+        scheduler_config=dump.scheduler_config,
         objects={kind: msgspec.Raw(text) for kind, text in objects.items()},
     )
     return gzip.compress(msgspec.json.encode(file), mtime=0)
 
 
-def load(content: bytes) -> Picture:
+def load(content: bytes) -> ClusterDump:
     """Read the file back. Raises ValueError that says what is wrong with it."""
     try:
         text = gzip.decompress(content) if content.startswith(_MAGIC) else content
@@ -48,10 +47,10 @@ def load(content: bytes) -> Picture:
         raise ValueError(f"this is not a file of `muster snapshot`: {error}") from error
     if file.format != FORMAT:
         raise ValueError(f"the file has format {file.format!r}; this version reads {FORMAT!r}: take it again")
-    picture = Picture(parse_time(file.taken_at) or 0.0, file.scheduler_config)
+    dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config)
     known: dict[str, Any] = {kind_name(fed.resource): fed.resource for fed in FEED}
     for kind, raw in file.objects.items():
         if kind in known:  # another kind comes from a later version, whose planner reads more than ours
             items = msgspec.json.decode(raw, type=list[known[kind].type])  # type: ignore[misc]  # chosen at run time
-            picture.put(known[kind], items)
-    return picture
+            dump.put(known[kind], items)
+    return dump

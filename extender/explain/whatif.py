@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from extender.actions import ACTIONS
 from extender.actions.allocate import wants_nodes
-from extender.actions.progress import Settle
-from extender.explain.clusterdump import Picture, state_of
+from extender.actions.progress import TrackPlacements
+from extender.explain.clusterdump import ClusterDump, state_of
 from extender.framework import config
 from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Registry, run
@@ -22,19 +22,19 @@ from muster.api.gang import gang_of
 RECOVERY_S = 30.0
 
 
-class Scene:
+class WhatIf:
     """The cluster of a picture. Every cycle is new; what `tried_*` changes is undone when it ends."""
 
-    def __init__(self, picture: Picture) -> None:
-        self.picture = picture
-        self.now = picture.taken_at
-        self.state = state_of(picture)
-        self._config = config.parse(picture.scheduler_config)
+    def __init__(self, dump: ClusterDump) -> None:
+        self.dump = dump
+        self.now = dump.taken_at
+        self.state = state_of(dump)
+        self._config = config.parse(dump.scheduler_config)
         self._registry = Registry(PLUGINS, ACTIONS)
         _, self._plugins = config.build(self._config, self._registry)
         self._causes = Causes()  # one for all cycles, as plugins keep codes from one to the next
         self._pods_of: dict[str, list[Pod]] = {}
-        for pod in picture.of(PODS):
+        for pod in dump.of(PODS):
             if gang := gang_of(pod.metadata):
                 self._pods_of.setdefault(f"{pod.metadata.namespace}/{gang}", []).append(pod)
 
@@ -43,8 +43,8 @@ class Scene:
         session = Session(take(self.state), now=self.now, causes=self._causes)
         session.avoided = avoided_nodes(session.snapshot.gangs, self.now)
         actions, _ = config.build(self._config, self._registry)
-        settle: Action = Settle({}, RECOVERY_S)
-        run(session, [settle, *actions], self._plugins)
+        progress: Action = TrackPlacements({}, RECOVERY_S)
+        run(session, [progress, *actions], self._plugins)
         return session
 
     def waiting(self, session: Session) -> list[GangView]:

@@ -18,7 +18,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class ClosePlacement:
     """Change the phase of the gang's placement; `pod_sets` replaces its seats if given (then with a new epoch)."""
 
     gang: GangView
@@ -65,4 +65,4 @@ class Release:
     epoch: int
 
 
-Decision = Release | Place | Settle | Enqueue | Unschedulable | Evict
+Decision = Release | Place | ClosePlacement | Enqueue | Unschedulable | Evict

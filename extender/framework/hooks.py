@@ -136,7 +136,7 @@ AGGREGATES: dict[Rule, Callable[..., Any]] = {
 }
 
 
-MOST_CAUSES = 30_000
+MAX_CAUSES = 30_000
 """Words name claims and labels, so there can be many; the codes are 16 bits wide."""
 OTHER_CAUSES = "refused for a reason that is not told apart any more (restart the extender to see it)"
 
@@ -152,7 +152,7 @@ class Causes:
         """The code of these words; new words get a new code."""
         code = self._codes.get(words)
         if code is None:
-            if len(self.words) > MOST_CAUSES and words != OTHER_CAUSES:
+            if len(self.words) > MAX_CAUSES and words != OTHER_CAUSES:
                 return self.code(OTHER_CAUSES)
             code = self._codes[words] = len(self.words)
             self.words.append(words)

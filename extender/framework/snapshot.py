@@ -35,7 +35,7 @@ class Snapshot:
     in_flight: int
     """Seats that active placements hold for pods that are not bound yet."""
     table: NodeTable
-    census: dict[Mark, Counts]
+    pod_counts: dict[Mark, Counts]
     """Pods with each mark per node, int32 of shape (nodes,); a mark that no pod has is left out."""
     volumes: Volumes
     exclusive_claims: dict[str, int]
@@ -81,7 +81,7 @@ def take(state: State) -> Snapshot:
         free=table.allocatable - table.used,
         in_flight=state.held_seats(),
         table=table,
-        census=table.census.share(),
+        pod_counts=table.pod_counts.share(),
         volumes=state.volumes,
         exclusive_claims={claim: table.claim_users[claim] for claim in state.volumes.exclusive},
     )

@@ -24,7 +24,7 @@ Eligible = Callable[[PodClass, Spread], Mask]
 """Nodes on which a spread constraint counts pods, by the node alone."""
 
 
-class Crowd:
+class InterPodAffinity:
     """Pods on nodes during one session."""
 
     def __init__(self, session: Session, domains: Domains, eligible: Eligible) -> None:
@@ -32,7 +32,7 @@ class Crowd:
         self._snapshot = session.snapshot
         self._domains = domains
         self._eligible = eligible
-        self._counts = dict(session.snapshot.census)
+        self._counts = dict(session.snapshot.pod_counts)
         self._copied: set[Mark] = set()
         self._claims = dict(session.snapshot.exclusive_claims)
         self._index: dict[Hashable, list[Mark]] | None = None

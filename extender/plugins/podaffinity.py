@@ -35,7 +35,7 @@ class PodAffinity:
     def _scores(self, session: Session, cls: PodClass) -> NDArray[np.float64]:
         sums = np.zeros(len(session.snapshot.nodes))
         for wish in cls.neighbours.wishes:
-            counts = session.snapshot.census.get(wish.query.mark)
+            counts = session.snapshot.pod_counts.get(wish.query.mark)
             if counts is None:
                 continue
             codes, number = self._domains.of(wish.topology_key, session.snapshot)

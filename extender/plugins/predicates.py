@@ -14,7 +14,7 @@ from extender.framework.hooks import Causes, Codes
 from extender.framework.registry import refuse_arguments
 from extender.framework.session import Session
 from extender.framework.snapshot import Snapshot
-from extender.plugins.interpodaffinity import Crowd, Mask
+from extender.plugins.interpodaffinity import InterPodAffinity, Mask
 from extender.plugins.nodeselector import matches
 from extender.plugins.pernode import Domains, PerNode
 from extender.plugins.volumes import volume_refusal
@@ -43,11 +43,13 @@ class Predicates:
         snapshot = session.snapshot
         if self._causes is not session.causes:  # what is kept are codes of these causes
             self._by_node, self._by_volumes, self._causes = PerNode(), PerNode(), session.causes
-        crowd = Crowd(session, self._domains, lambda cls, spread: self._eligible(snapshot, cls, spread))
+        interpodaffinity = InterPodAffinity(
+            session, self._domains, lambda cls, spread: self._eligible(snapshot, cls, spread)
+        )
         session.add("predicate", lambda cls: self._codes(session, cls))
-        session.add("neighbour_predicate", crowd.codes)
-        session.add("allocated", crowd.placed)
-        session.add("deallocated", crowd.taken_back)
+        session.add("neighbour_predicate", interpodaffinity.codes)
+        session.add("allocated", interpodaffinity.placed)
+        session.add("deallocated", interpodaffinity.taken_back)
 
     def on_session_close(self, session: Session) -> None:
         """Nothing to clean up: what is known stays for the next cycle."""

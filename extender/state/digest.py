@@ -1,6 +1,6 @@
 """Whether the state that events keep is the one that the objects alone would give.
 
-`picture` is what there is to compare, taken in a moment under the state's lock; `rebuilt` makes a state from the
+`digest` is what there is to compare, taken in a moment under the state's lock; `rebuilt` makes a state from the
 objects; `differences` names what is not alike, in words. Numbers of queries differ from state to state, so marks are
 compared by what their queries ask.
 """
@@ -19,12 +19,12 @@ from muster.api.core import Pod
 from muster.api.gang import Member
 
 K = TypeVar("K", bound=Hashable)
-MOST = 20
+MAX_DIFFERENCES = 20
 """Differences that are told; the first one is what matters."""
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class StateDigest:
     """The part of a state that decides, at one moment."""
 
     columns: Mapping[str, int]
@@ -32,7 +32,7 @@ class Picture:
     allocatable: Amounts
     used: Amounts
     charges: Mapping[Hashable, Charge]
-    census: Mapping[Mark, Counts]
+    pod_counts: Mapping[Mark, Counts]
     claim_users: Mapping[str, int]
     queries: Mapping[Mark, bytes]
     members: Mapping[str, Member | None]
@@ -42,17 +42,17 @@ class Picture:
     """Gang → pods of it that are bound or have succeeded."""
 
 
-def picture(state: State) -> Picture:
+def digest(state: State) -> StateDigest:
     """Take it; the caller holds the state's lock."""
     state.gangs()  # whatever changed is looked at first
     table = state.nodes
-    return Picture(
+    return StateDigest(
         dict(table.index),
         dict(table.axis),
         table.allocatable.copy(),
         table.used.copy(),
         table.charges(),
-        table.census.share(),
+        table.pod_counts.share(),
         dict(table.claim_users),
         {query.mark: query.key for query in state.classes.queries.alive()},
         {uid: record.member for uid, record in state.pods.items()},
@@ -61,7 +61,7 @@ def picture(state: State) -> Picture:
     )
 
 
-def rebuilt(objects: Objects, pods: Iterable[Pod], seen: Picture) -> State:
+def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
     """A state from the objects that another one holds and from these pods, which it does not hold as they came."""
     fresh = State()
     for node in objects.nodes:
@@ -82,8 +82,8 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: Picture) -> State:
     return fresh
 
 
-def differences(kept: Picture, fresh: Picture) -> list[str]:
-    """What the state has other than the objects say, at most `MOST` of them; empty if all is well."""
+def differences(kept: StateDigest, fresh: StateDigest) -> list[str]:
+    """What the state has other than the objects say, at most `MAX_DIFFERENCES` of them; empty if all is well."""
     asked = frozenset(fresh.queries.values())  # a query that nobody asks any more may live a little longer
     found = [
         *_unlike("node", dict.fromkeys(kept.columns, ""), dict.fromkeys(fresh.columns, "")),
@@ -94,24 +94,25 @@ def differences(kept: Picture, fresh: Picture) -> list[str]:
         *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),
         *_unlike("pods counted", _counts(kept, asked), _counts(fresh, asked)),
     ]
-    return found[:MOST]
+    return found[:MAX_DIFFERENCES]
 
 
 def _unlike(what: str, kept: Mapping[K, object], fresh: Mapping[K, object]) -> list[str]:
     keys = [key for key in {**kept, **fresh} if kept.get(key) != fresh.get(key) or (key in kept) != (key in fresh)]
     return [
-        f"{what} {key}: {kept.get(key, 'nothing')} is kept, {fresh.get(key, 'nothing')} is right" for key in keys[:MOST]
+        f"{what} {key}: {kept.get(key, 'nothing')} is kept, {fresh.get(key, 'nothing')} is right"
+        for key in keys[:MAX_DIFFERENCES]
     ]
 
 
-def _charges(seen: Picture) -> dict[Hashable, object]:
+def _charges(seen: StateDigest) -> dict[Hashable, object]:
     return {
         holder: (charge.node, charge.leaving, sorted(charge.cls.requests.items()))
         for holder, charge in seen.charges.items()
     }
 
 
-def _amounts(seen: Picture, amounts: Amounts) -> dict[Hashable, object]:
+def _amounts(seen: StateDigest, amounts: Amounts) -> dict[Hashable, object]:
     names = {column: name for name, column in seen.columns.items()}
     resources = {row: resource for resource, row in seen.axis.items()}
     rows, columns = np.nonzero(amounts)
@@ -121,11 +122,11 @@ def _amounts(seen: Picture, amounts: Amounts) -> dict[Hashable, object]:
     }
 
 
-def _counts(seen: Picture, asked: frozenset[bytes]) -> dict[Hashable, object]:
+def _counts(seen: StateDigest, asked: frozenset[bytes]) -> dict[Hashable, object]:
     names = {column: name for name, column in seen.columns.items()}
     return {
         (said, names.get(int(column), f"column {column}")): int(counts[column])
-        for mark, counts in seen.census.items()
+        for mark, counts in seen.pod_counts.items()
         if (said := _said(mark, seen.queries, asked)) is not None
         for column in np.flatnonzero(counts)
     }

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.state.podclass import PodClass
-from extender.state.podcounts import Census
+from extender.state.podcounts import PodCounts
 from extender.state.queries import Mark
 from muster.api.core import Node
 from muster.resources.pods import node_allocatable
@@ -53,7 +53,7 @@ class NodeTable:
         self.generation = 0
         self.version = 0
         """Grows with every change of any array."""
-        self.census = Census()
+        self.pod_counts = PodCounts()
         self.claim_users: Counter[str] = Counter()
         """Key of a claim → pods that use it."""
         self._free_columns: list[int] = []
@@ -86,7 +86,7 @@ class NodeTable:
         if column is None:
             return
         for holder in self._by_node.get(name, ()):
-            self.census.add(self._charges[holder].marks, column, -1)
+            self.pod_counts.add(self._charges[holder].marks, column, -1)
         self.nodes[column] = None
         self.allocatable[:, column] = 0
         self.used[:, column] = 0
@@ -130,7 +130,7 @@ class NodeTable:
             row = self.row_of(charge.cls.requests)  # may add rows, so it comes before the array is looked at
             self.used[:, column] += pods * row
             if charge.cls.charged:
-                self.census.add(charge.marks, column, pods)
+                self.pod_counts.add(charge.marks, column, pods)
 
     def charged(self, holder: Hashable) -> str | None:
         """The node that `holder` uses."""
@@ -178,7 +178,7 @@ class NodeTable:
             self.allocatable = np.pad(self.allocatable, ((0, 0), (0, grown)))
             self.used = np.pad(self.used, ((0, 0), (0, grown)))
             self.changed = np.pad(self.changed, (0, grown))
-            self.census.grow(size + grown)
+            self.pod_counts.grow(size + grown)
             self.nodes += [None] * grown
             self._free_columns = list(range(size + grown - 1, size - 1, -1))
         column = self._free_columns.pop()
@@ -188,7 +188,7 @@ class NodeTable:
             charge = self._charges[holder]
             row = self.row_of(charge.cls.requests)
             self.used[:, column] += row
-            self.census.add(charge.marks, column, 1)
+            self.pod_counts.add(charge.marks, column, 1)
         return column
 
 

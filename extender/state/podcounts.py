@@ -22,7 +22,7 @@ class _Tally:
     shared: bool = False
 
 
-class Census:
+class PodCounts:
     """Counts per mark, int32 of shape (nodes,)."""
 
     def __init__(self) -> None:

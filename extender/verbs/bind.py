@@ -27,7 +27,7 @@ BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a bin
 LAG_S = 1.0
 """How long a bind call waits for our watches to show what kube-scheduler, whose watches may be ahead, has seen."""
 
-MOST_HELD = 1000
+MAX_HELD = 1000
 """Members that are held at once: of a larger gang so many are let through together, as they stand, and then the rest.
 
 Each held call takes a thread here and a connection of kube-scheduler's, which brings a few hundred members a second.
@@ -46,7 +46,7 @@ class Bind:
         active: Callable[[], bool],
         on_release: Callable[[Placement, int], None],
         session: Callable[[], Session | None] = lambda: None,
-        most_held: int = MOST_HELD,
+        most_held: int = MAX_HELD,
     ) -> None:
         self._cluster = cluster
         self._barrier = barrier

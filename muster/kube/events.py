@@ -26,14 +26,14 @@ from muster.kube.metrics import EVENTS_DROPPED
 
 log = structlog.get_logger(__name__)
 
-_MOST_PENDING = 1000
-_MOST_REMEMBERED = 4096
-_LONGEST_MESSAGE_CHARS = 1024
-_LONGEST_NAME_CHARS = 230
+_MAX_PENDING = 1000
+_MAX_REMEMBERED = 4096
+_MAX_MESSAGE_CHARS = 1024
+_MAX_NAME_CHARS = 230
 _STOP_FLUSH_S = 2.0
 _FIRST_DELAY_S = 0.2
-_LONGEST_DELAY_S = 10.0
-_MOST_TRIES = 8
+_MAX_DELAY_S = 10.0
+_MAX_TRIES = 8
 
 
 class _Key(NamedTuple):
@@ -66,12 +66,12 @@ class _Written(msgspec.Struct, gc=False):
 
 
 class Recorder:
-    """Writes events in the name of `component`. `clock` gives seconds since the epoch."""
+    """Writes events in the name of `component`. `wall_s` gives seconds since the epoch."""
 
-    def __init__(self, client: Client, component: str, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, client: Client, component: str, *, wall_s: Callable[[], float] = time.time) -> None:
         self._client = client
         self._component = component
-        self._clock = clock
+        self._wall_s = wall_s
         self._host = socket.gethostname()
         self._changed = threading.Condition()
         self._pending: OrderedDict[_Key, _Pending] = OrderedDict()
@@ -82,15 +82,15 @@ class Recorder:
 
     def event(self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:  # noqa: A002 - Kubernetes calls it so
         """Notes that something happened to `obj`, which must say its kind."""
-        meta, now = obj.metadata, self._clock()
-        message = message[:_LONGEST_MESSAGE_CHARS]
+        meta, now = obj.metadata, self._wall_s()
+        message = message[:_MAX_MESSAGE_CHARS]
         key = _Key(meta.namespace, obj.kind, meta.name, meta.uid, type, reason, message)
         with self._changed:
             pending = self._pending.get(key)
             if pending:
                 pending.times += 1
                 pending.last_s = now
-            elif len(self._pending) >= _MOST_PENDING or self._stopping:
+            elif len(self._pending) >= _MAX_PENDING or self._stopping:
                 EVENTS_DROPPED.labels("queue full").inc()
             else:
                 self._pending[key] = _Pending(obj.api_version, meta.resource_version, now, now)
@@ -136,9 +136,9 @@ class Recorder:
 
     def _deliver(self, key: _Key, pending: _Pending) -> None:
         """Writes an event; a server that is away for a moment is asked again."""
-        backoff = Backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, random.random)
-        name = f"{key.name[:_LONGEST_NAME_CHARS]}.{secrets.token_hex(8)}"
-        for _ in range(_MOST_TRIES):
+        backoff = Backoff(_FIRST_DELAY_S, _MAX_DELAY_S, random.random)
+        name = f"{key.name[:_MAX_NAME_CHARS]}.{secrets.token_hex(8)}"
+        for _ in range(_MAX_TRIES):
             try:
                 self._write(key, pending, name)
             except (Unreachable, ServerError, TooManyRequests) as error:
@@ -170,7 +170,7 @@ class Recorder:
         with suppress(AlreadyExists):  # an earlier try came through, only its answer did not
             self._client.create(EVENTS, self._object(key, pending, name))
         self._written[key] = _Written(name, pending.times)
-        if len(self._written) > _MOST_REMEMBERED:
+        if len(self._written) > _MAX_REMEMBERED:
             self._written.popitem(last=False)
 
     def _object(self, key: _Key, pending: _Pending, name: str) -> dict[str, Any]:

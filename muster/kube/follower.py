@@ -13,7 +13,7 @@ from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 
 # The leader renews every two seconds: after an outage we should see it about as soon as it is back.
-_LONGEST_DELAY_S = 2.0
+_MAX_DELAY_S = 2.0
 
 
 class LeaseFollower:
@@ -29,10 +29,10 @@ class LeaseFollower:
         name: str,
         identity_prefix: str,
         *,
-        clock: Callable[[], float] = time.monotonic,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._prefix = identity_prefix
-        self._clock = clock
+        self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._active_until = float("-inf")
         self._reflector = Reflector(
@@ -40,7 +40,7 @@ class LeaseFollower:
             LEASES,
             namespace=namespace,
             field_selector=f"metadata.name={name}",
-            longest_delay_s=_LONGEST_DELAY_S,
+            longest_delay_s=_MAX_DELAY_S,
         )
         self._reflector.add_handler(self.observe)
 
@@ -48,7 +48,7 @@ class LeaseFollower:
     def active(self) -> bool:
         """Whether our leader leads now."""
         with self._lock:
-            return self._clock() < self._active_until
+            return self._monotonic_s() < self._active_until
 
     def start(self) -> None:
         """Starts to follow."""
@@ -68,4 +68,4 @@ class LeaseFollower:
             elif old is None and not self._reflector.synced:
                 return
             elif old is None or old.spec.renew_time != new.spec.renew_time:
-                self._active_until = self._clock() + (new.spec.lease_duration_seconds or 0)
+                self._active_until = self._monotonic_s() + (new.spec.lease_duration_seconds or 0)

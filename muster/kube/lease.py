@@ -49,7 +49,7 @@ class Elector:
         lease_duration_s: float = 15,
         renew_deadline_s: float = 10,
         retry_period_s: float = 2,
-        clock: Callable[[], float] = time.monotonic,
+        monotonic_s: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = _random.random,
         on_started: Callable[[], None] = _nothing,
         on_stopped: Callable[[], None] = _nothing,
@@ -66,7 +66,7 @@ class Elector:
         self._lease_duration_s = lease_duration_s
         self._renew_deadline_s = renew_deadline_s
         self._retry_period_s = retry_period_s
-        self._clock = clock
+        self._monotonic_s = monotonic_s
         self._random = random
         self._on_started = on_started
         self._on_stopped = on_stopped
@@ -80,7 +80,7 @@ class Elector:
     def leading(self) -> bool:
         """Whether this process may act now."""
         renewed_at = self._renewed_at
-        return renewed_at is not None and self._clock() - renewed_at < self._renew_deadline_s
+        return renewed_at is not None and self._monotonic_s() - renewed_at < self._renew_deadline_s
 
     def start(self) -> None:
         """Starts to stand for election."""
@@ -102,10 +102,10 @@ class Elector:
             self._release()
 
     def _turn(self) -> None:
-        sent_at = self._clock()
+        sent_at = self._monotonic_s()
         holder = self._try()
         if self._renewed_at is None:
-            if holder == "us" and self._clock() - sent_at < self._renew_deadline_s:
+            if holder == "us" and self._monotonic_s() - sent_at < self._renew_deadline_s:
                 self._step_up(sent_at)
         elif not self.leading:
             # Too late even if this renewal came through: who asked meanwhile was told that we do not lead.
@@ -138,7 +138,7 @@ class Elector:
 
     def _free(self, spec: LeaseSpec) -> bool:
         """Whether the lease is ours, nobody's, or was not renewed for its duration by our clock."""
-        now = self._clock()
+        now = self._monotonic_s()
         if spec != self._seen:
             self._seen, self._seen_at = spec, now
         duration_s = spec.lease_duration_seconds or self._lease_duration_s

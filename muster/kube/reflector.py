@@ -64,7 +64,7 @@ class Reflector(Generic[T]):
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
-        clock: Callable[[], float] = time.monotonic,
+        monotonic_s: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = _random.random,
         longest_delay_s: float = 30.0,
     ) -> None:
@@ -76,7 +76,7 @@ class Reflector(Generic[T]):
         self._resource = resource
         self._namespace = namespace
         self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
-        self._clock = clock
+        self._monotonic_s = monotonic_s
         self._random = random
         self._backoff = Backoff(_FIRST_DELAY_S, longest_delay_s, random)
         self._page_objects = _PAGE_OBJECTS
@@ -132,12 +132,12 @@ class Reflector(Generic[T]):
     def _follow(self) -> None:
         self._list()
         while not self._stopping.is_set():
-            started, version = self._clock(), self._version
+            started, version = self._monotonic_s(), self._version
             try:
                 self._consume()
             except (Unreachable, TooManyRequests) as error:
                 log.info("watching again", resource=self._resource.plural, why=str(error))
-            healthy = self._clock() - started >= _HEALTHY_S
+            healthy = self._monotonic_s() - started >= _HEALTHY_S
             if healthy or self._version != version:
                 self._backoff.reset()
             if not healthy:

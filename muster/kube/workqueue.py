@@ -26,7 +26,7 @@ from muster.kube.metrics import QUEUE_DEPTH
 
 K = TypeVar("K", bound=Hashable)
 
-_MOST_DOUBLINGS = 60  # keeps the power small; every delay is at its maximum long before
+_MAX_DOUBLINGS = 60  # keeps the power small; every delay is at its maximum long before
 
 
 class WorkQueue(Generic[K]):
@@ -34,13 +34,13 @@ class WorkQueue(Generic[K]):
 
     def __init__(
         self,
-        clock: Callable[[], float] = time.monotonic,
+        monotonic_s: Callable[[], float] = time.monotonic,
         base_delay_s: float = 0.005,
         max_delay_s: float = 60,
         *,
         name: str = "",
     ) -> None:
-        self._clock = clock
+        self._monotonic_s = monotonic_s
         self._base_delay_s = base_delay_s
         self._max_delay_s = max_delay_s
         self._changed = threading.Condition()
@@ -72,7 +72,7 @@ class WorkQueue(Generic[K]):
             if delay_s <= 0:
                 self._add(key)
                 return
-            due = self._clock() + delay_s
+            due = self._monotonic_s() + delay_s
             if due < self._due.get(key, float("inf")):
                 self._due[key] = due
                 heapq.heappush(self._heap, (due, next(self._order), key))
@@ -83,7 +83,7 @@ class WorkQueue(Generic[K]):
         with self._changed:
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
-        self.add_after(key, min(self._base_delay_s * 2 ** min(failures, _MOST_DOUBLINGS), self._max_delay_s))
+        self.add_after(key, min(self._base_delay_s * 2 ** min(failures, _MAX_DOUBLINGS), self._max_delay_s))
 
     def forget(self, key: K) -> None:
         """The key is fine: its next failure is its first."""
@@ -96,7 +96,7 @@ class WorkQueue(Generic[K]):
 
     def get(self, timeout_s: float | None = None) -> K | None:
         """The next key, which is this worker's until `done`; None after `timeout_s` or when the queue is shut down."""
-        deadline = None if timeout_s is None else self._clock() + timeout_s
+        deadline = None if timeout_s is None else self._monotonic_s() + timeout_s
         with self._changed:
             while not self._down:
                 next_due = self._promote()
@@ -105,7 +105,7 @@ class WorkQueue(Generic[K]):
                     self._dirty.discard(key)
                     self._processing.add(key)
                     return key
-                now = self._clock()
+                now = self._monotonic_s()
                 if deadline is not None and now >= deadline:
                     return None
                 ends = [moment - now for moment in (deadline, next_due) if moment is not None]
@@ -136,7 +136,7 @@ class WorkQueue(Generic[K]):
 
     def _promote(self) -> float | None:
         """Adds the delayed keys that are due; when the next one is."""
-        now = self._clock()
+        now = self._monotonic_s()
         while self._heap:
             due, _, key = self._heap[0]
             if self._due.get(key) != due:

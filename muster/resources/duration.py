@@ -4,7 +4,7 @@ import re
 
 _NS = 10**9
 _UNIT_NS = {"h": 3600 * _NS, "m": 60 * _NS, "s": _NS, "ms": 10**6, "us": 10**3, "µs": 10**3, "ns": 1}
-_LONGEST_NS = 2**63 - 1  # Go's clients cannot read more, some 292 years
+_MAX_NS = 2**63 - 1  # Go's clients cannot read more, some 292 years
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ms|us|µs|ns|h|m|s)")
 _DURATION = re.compile(r"\+?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ms|us|µs|ns|h|m|s))+)")
 
@@ -19,7 +19,7 @@ def parse_duration_ns(text: str) -> int:
     total = 0
     for whole, part, unit in _PART.findall(text):
         total += int(whole or 0) * _UNIT_NS[unit] + int(part or 0) * _UNIT_NS[unit] // 10 ** len(part)
-    if total > _LONGEST_NS:
+    if total > _MAX_NS:
         raise ValueError(f"{text!r} is longer than any duration can be; write it like 30s, 5m or 1h30m")
     return total
 

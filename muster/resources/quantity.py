@@ -11,7 +11,7 @@ from functools import lru_cache
 LARGEST = 2**63 - 1
 """No quantity is larger; a larger one counts as this much."""
 
-_LONGEST_CHARS = 256
+_MAX_CHARS = 256
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _PATTERN = re.compile(
@@ -31,15 +31,15 @@ def parse(text: str | float, *, milli: bool = False) -> int:
 
 @lru_cache(maxsize=65536)
 def _parse(text: str, milli: bool) -> int:  # noqa: FBT001 - private, and positional arguments make the cheaper cache key
-    match = _PATTERN.fullmatch(text) if len(text) <= _LONGEST_CHARS else None
+    match = _PATTERN.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if not match:
-        raise ValueError(_complaint(text if len(text) <= _LONGEST_CHARS else f"{text[:20]}…"))
+        raise ValueError(_complaint(text if len(text) <= _MAX_CHARS else f"{text[:20]}…"))
     part = match["part"] or match["only_part"] or ""
     amount = int(f"{match['sign']}{match['whole'] or ''}{part}")
     tens = (3 if milli else 0) - len(part)
     if match["exponent"]:
         # Beyond this, every mantissa of the allowed length is over the largest amount or next to nothing.
-        tens += max(-2 * _LONGEST_CHARS, min(int(match["exponent"]), 2 * _LONGEST_CHARS))
+        tens += max(-2 * _MAX_CHARS, min(int(match["exponent"]), 2 * _MAX_CHARS))
     elif match["suffix"] in _BINARY:
         amount <<= _BINARY[match["suffix"]]
     else:

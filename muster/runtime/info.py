@@ -15,7 +15,7 @@ from muster.runtime.endpoints import Endpoints
 from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.plan import ContainerPlan, EnvVar, Gang, Mount, Owner, Plan, PodSetPlan, Role, Volume
 from muster.runtime.settings import Setting
-from muster.runtime.values import Late, Value, settled, text
+from muster.runtime.values import Late, Value, resolved, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def _freeze(pod_set: PodSet) -> PodSetPlan:
 def _freeze_container(container: Container) -> ContainerPlan:
     return ContainerPlan(
         name=container.name,
-        env=tuple(EnvVar(each.name, settled(each.value), each.plugin, each.source) for each in container.env),
+        env=tuple(EnvVar(each.name, resolved(each.value), each.plugin, each.source) for each in container.env),
         ports=tuple(container.ports),
         mounts=tuple(container.mounts),
         command=None if container.command is None else tuple(text(word) for word in container.command),

@@ -22,14 +22,14 @@ class Late:
     of: Callable[[], Value]
 
 
-def settled(value: Value | Late) -> Value:
+def resolved(value: Value | Late) -> Value:
     """The value, now that the network is known."""
     return value.of() if isinstance(value, Late) else value
 
 
 def text(value: Value | Late) -> str:
     """The value where only a text is possible (a command, a file); ValueError for a field of the pod."""
-    result = settled(value)
+    result = resolved(value)
     if isinstance(result, FieldPath):
         raise TypeError(f"{result.path} is known only inside of the pod; it cannot be part of a text")
     return result

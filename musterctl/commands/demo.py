@@ -18,7 +18,7 @@ from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.core import INDEXED_JOBS, PODS
 from muster.kube.client import Client
-from musterctl.output.live_table import Board, Row
+from musterctl.output.live_table import LiveTable, Row
 from musterctl.plane.plane import Plane
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -117,7 +117,7 @@ def _clear(client: Client) -> None:
 
 
 def _submit(plane: Plane, console: Console) -> None:
-    kubectl = str(plane.site.binaries()["kubectl"])
+    kubectl = str(plane.commandlines.binaries()["kubectl"])
     for file in ("torch-gang.yaml", "torch-gang-second.yaml", "indexed-job.yaml"):
         console.print(f"$ kubectl create -f examples/{file}")
         result = subprocess.run(  # noqa: S603 - kubectl of this plane, without a shell
@@ -133,15 +133,15 @@ def _submit(plane: Plane, console: Console) -> None:
 
 def _show(client: Client, console: Console) -> Story:
     """The live table, until everything has happened or the time is up."""
-    story, board = Story(), Board(client, NAMESPACE)
+    story, live_table = Story(), LiveTable(client, NAMESPACE)
     deadline = time.monotonic() + TIMEOUT_S
     told = ""
     with Live(console=console, refresh_per_second=8, transient=False) as live:
         while story.missing and not story.broken and time.monotonic() < deadline:
-            rows = board.rows()
+            rows = live_table.rows()
             story.watch(rows)
-            live.update(board.table(rows))
-            if not console.is_terminal and (text := board.line(rows)) != told:
+            live.update(live_table.table(rows))
+            if not console.is_terminal and (text := live_table.line(rows)) != told:
                 told = text
                 console.print(text)
             time.sleep(POLL_S)

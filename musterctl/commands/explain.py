@@ -7,8 +7,8 @@ import click
 from extender.explain.find import explain as explain_in
 from extender.explain.report import UnknownNameError
 from extender.explain.text import lines_of
-from extender.explain.whatif import Scene
-from musterctl.cluster import cluster_options, look, namespace_option, output_option, snapshot_option
+from extender.explain.whatif import WhatIf
+from musterctl.cluster import cluster_options, namespace_option, output_option, read_dump, snapshot_option
 from musterctl.output.report import print_json, print_lines
 
 
@@ -31,12 +31,12 @@ def explain(
     scheduler_config: Path | None,
 ) -> None:
     """Says why a job, gang or pod is where it is, and what would change that. Changes nothing."""
-    picture = look(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
+    dump = read_dump(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
     try:
-        report = explain_in(Scene(picture), kind, object_name, namespace)
+        report = explain_in(WhatIf(dump), kind, object_name, namespace)
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     if output == "json":
         print_json(report)
     else:
-        print_lines(lines_of(report, picture.taken_at))
+        print_lines(lines_of(report, dump.taken_at))

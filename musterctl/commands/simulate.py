@@ -6,15 +6,15 @@ from pathlib import Path
 import click
 
 from extender.explain.changes import Change, changed
-from extender.explain.clusterdump import Picture
+from extender.explain.clusterdump import ClusterDump
 from extender.explain.report import UnknownNameError
-from extender.explain.simulation import Outcome
+from extender.explain.simulation import SimulatedGang
 from extender.explain.simulation import simulate as run
 from extender.explain.text import Line
-from extender.explain.whatif import Scene
+from extender.explain.whatif import WhatIf
 from muster.api.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
 from muster.api.scheduling import POD_GROUPS
-from musterctl.cluster import cluster_options, look, namespace_option, output_option, snapshot_option
+from musterctl.cluster import cluster_options, namespace_option, output_option, read_dump, snapshot_option
 from musterctl.manifests.resolve import Manifests
 from musterctl.options import admission_config_option
 from musterctl.output.report import print_json, print_lines
@@ -52,8 +52,8 @@ def simulate(
     """Says which gangs would be placed where, and which would wait and why. Changes nothing."""
     if (add_nodes is None) != (like is None):
         raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
-    picture = look(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
-    manifests = _read(files, picture, namespace, parse(admission_config or "").resource_groups)
+    dump = read_dump(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
+    manifests = _read(files, dump, namespace, parse(admission_config or "").resource_groups)
     change = Change(
         namespace,
         without=list(without),
@@ -62,29 +62,29 @@ def simulate(
         new=[(resource, item) for resource, item in manifests.items if resource is not INDEXED_JOBS],
     )
     try:
-        scene = Scene(changed(picture, change))
+        what_if = WhatIf(changed(dump, change))
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    outcomes = run(scene, [item.metadata.key for resource, item in manifests.items if resource is POD_GROUPS])
+    gangs_after = run(what_if, [item.metadata.key for resource, item in manifests.items if resource is POD_GROUPS])
     if output == "json":
-        print_json({"ignored": manifests.ignored, "gangs": outcomes})
+        print_json({"ignored": manifests.ignored, "gangs": gangs_after})
     else:
-        print_lines(_lines(outcomes, manifests.ignored))
+        print_lines(_lines(gangs_after, manifests.ignored))
 
 
-def _read(files: tuple[str, ...], picture: Picture, namespace: str, groups: Sequence[ResourceGroup]) -> Manifests:
-    priorities = {item.metadata.name: item.value for item in picture.of(PRIORITY_CLASSES)}
-    manifests = Manifests(namespace, picture.taken_at, priorities, picture.of(NAMESPACES), groups=groups)
+def _read(files: tuple[str, ...], dump: ClusterDump, namespace: str, groups: Sequence[ResourceGroup]) -> Manifests:
+    priorities = {item.metadata.name: item.value for item in dump.of(PRIORITY_CLASSES)}
+    manifests = Manifests(namespace, dump.taken_at, priorities, dump.of(NAMESPACES), groups=groups)
     for file in files:
         manifests.read(file)
     manifests.finish()
     return manifests
 
 
-def _lines(outcomes: list[Outcome], ignored: list[str]) -> Iterator[Line]:
-    if not outcomes:
+def _lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Iterator[Line]:
+    if not gangs_after:
         yield Line("", "no gang waits")
-    for outcome in outcomes:
+    for outcome in gangs_after:
         who = outcome.workload + (" (submitted)" if outcome.submitted else "")
         if outcome.placed:
             pods = "1 pod" if outcome.seats == 1 else f"{outcome.seats} pods"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from extender.explain.clusterdump import Picture
-from extender.explain.snapshotfile import dump
+from extender.explain.clusterdump import ClusterDump
+from extender.explain.snapshotfile import save
 from muster.api.meta import format_time
-from musterctl.cluster import cluster_options, look
+from musterctl.cluster import cluster_options, read_dump
 
 
 @click.command()
@@ -16,18 +16,18 @@ from musterctl.cluster import cluster_options, look
 @cluster_options
 def snapshot(*, file: Path | None, kubeconfig: Path | None, name: str | None, scheduler_config: Path | None) -> None:
     """Writes what the planner reads into a file for --snapshot of other commands: no secrets, no environment."""
-    picture = look(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config)
-    content = dump(picture)
+    dump = read_dump(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config)
+    content = save(dump)
     if file == Path("-"):
         sys.stdout.buffer.write(content)
         return
-    file = file or Path(f"muster-snapshot-{format_time(picture.taken_at).replace(':', '')}.json.gz")
+    file = file or Path(f"muster-snapshot-{format_time(dump.taken_at).replace(':', '')}.json.gz")
     try:
         file.write_bytes(content)
     except OSError as error:
         raise click.ClickException(f"cannot write {file}: {error.strerror}") from error
-    click.echo(f"{file}: {len(content)} bytes, {_contents(picture)}")
+    click.echo(f"{file}: {len(content)} bytes, {_contents(dump)}")
 
 
-def _contents(picture: Picture) -> str:
-    return ", ".join(f"{len(items)} {kind}" for kind, items in picture.objects.items() if items)
+def _contents(dump: ClusterDump) -> str:
+    return ", ".join(f"{len(items)} {kind}" for kind, items in dump.objects.items() if items)

@@ -94,7 +94,7 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
         plane.remove()
     options = Options(**chosen)
     _check(options, chosen)
-    wanted = set(components.PARTS)
+    wanted = set(components.COMPONENTS)
     if options.kubeconfig:
         wanted -= components.CLUSTER
     if options.shared or not options.scheduler:

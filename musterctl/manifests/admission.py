@@ -20,7 +20,7 @@ from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.train_job import compile_train_job
 from musterctl.manifests.offline_lookups import JSON, Manifests, lookups, uid_of
-from musterctl.manifests.sample_pods import first_pods
+from musterctl.manifests.sample_pods import sample_pods
 from webhook.app import routes
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.lookup import Lookups
@@ -110,7 +110,7 @@ class Admission:
         if kind == (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
             yield from self._components(document)
         try:
-            for first in first_pods(document):
+            for first in sample_pods(document):
                 if first.owner:
                     self._manifests.add(first.owner)
                 admitted = self._admit(first.pod)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from controller.job.rules import pods as job_pods
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.job.rules.volumes import mount
 from controller.plugins.registry import plugins_for
 from muster.api import names
@@ -23,7 +23,7 @@ from musterctl.manifests.offline_lookups import JSON, uid_of
 
 
 @dataclass(frozen=True, slots=True)
-class First:
+class SamplePod:
     """A pod before admission, and its owner where that is an object which nobody has written down."""
 
     pod: JSON
@@ -33,46 +33,46 @@ class First:
     """Whether it is worth showing although admission leaves it as it is."""
 
 
-def first_pods(workload: JSON) -> Iterator[First]:
+def sample_pods(workload: JSON) -> Iterator[SamplePod]:
     """The first pod of each shape; none for kinds without pods. PluginError if a plugin of a Job cannot be had."""
     made = _MAKERS.get((str(workload.get("apiVersion", "")), str(workload.get("kind", ""))))
     return made(workload) if made else iter(())
 
 
-def _of_job(job: JSON) -> Iterator[First]:
+def _of_job(job: JSON) -> Iterator[SamplePod]:
     """As the Job controller makes it; the label that older clusters lack is there."""
     name, spec = _name(job), _map(job.get("spec"))
     indexed = spec.get("completionMode") == "Indexed"
     labels = {"batch.kubernetes.io/job-name": name, **({names.COMPLETION_INDEX: "0"} if indexed else {})}
     place = {"hostname": f"{name}-0"} if indexed else {}
-    yield First(_pod(job, _map(spec.get("template")), f"{name}-0", labels, place), f"the first pod of Job {name}")
+    yield SamplePod(_pod(job, _map(spec.get("template")), f"{name}-0", labels, place), f"the first pod of Job {name}")
 
 
-def _of_cron_job(cron_job: JSON) -> Iterator[First]:
+def _of_cron_job(cron_job: JSON) -> Iterator[SamplePod]:
     template = _map(_map(cron_job.get("spec")).get("jobTemplate"))
     job = _owned(cron_job, "batch/v1", "Job", f"{_name(cron_job)}-1", _map(template.get("spec")))
     job["metadata"]["labels"] = _map(_map(template.get("metadata")).get("labels"))
     for first in _of_job(job):
-        yield First(first.pod, f"the first pod of each Job of CronJob {_name(cron_job)}", job)
+        yield SamplePod(first.pod, f"the first pod of each Job of CronJob {_name(cron_job)}", job)
 
 
-def _of_deployment(deployment: JSON) -> Iterator[First]:
+def _of_deployment(deployment: JSON) -> Iterator[SamplePod]:
     replica_set = _owned(deployment, "apps/v1", "ReplicaSet", f"{_name(deployment)}-1", _map(deployment.get("spec")))
     template = _map(replica_set["spec"].get("template"))
     about = f"a pod of Deployment {_name(deployment)}"
-    yield First(_pod(replica_set, template, f"{_name(replica_set)}-1", {}, {}), about, replica_set)
+    yield SamplePod(_pod(replica_set, template, f"{_name(replica_set)}-1", {}, {}), about, replica_set)
 
 
-def _of_stateful_set(owner: JSON) -> Iterator[First]:
+def _of_stateful_set(owner: JSON) -> Iterator[SamplePod]:
     spec = _map(owner.get("spec"))
     start = str(_map(spec.get("ordinals")).get("start", 0))
     name = f"{_name(owner)}-{start}"
     place = {"hostname": name, "subdomain": spec.get("serviceName", "")}
     pod = _pod(owner, _map(spec.get("template")), name, {names.POD_INDEX: start}, place)
-    yield First(pod, f"the first pod of StatefulSet {_name(owner)}")
+    yield SamplePod(pod, f"the first pod of StatefulSet {_name(owner)}")
 
 
-def _of_jobset(jobset: JSON) -> Iterator[First]:
+def _of_jobset(jobset: JSON) -> Iterator[SamplePod]:
     """As its controller makes the Jobs: labelled, with a subdomain unless names are switched off."""
     spec = _map(jobset.get("spec"))
     network = _map(spec.get("network"))
@@ -94,10 +94,10 @@ def _of_jobset(jobset: JSON) -> Iterator[First]:
         job["spec"].setdefault("completionMode", "Indexed")
         job["metadata"]["labels"] = labels
         for first in _of_job(job):
-            yield First(first.pod, f"the first pod of {replicated.get('name')} of JobSet {_name(jobset)}", job)
+            yield SamplePod(first.pod, f"the first pod of {replicated.get('name')} of JobSet {_name(jobset)}", job)
 
 
-def _of_leader_worker_set(workload: JSON) -> Iterator[First]:
+def _of_leader_worker_set(workload: JSON) -> Iterator[SamplePod]:
     """The leader of the first group, and a worker where that has a template of its own."""
     template = _map(_map(workload.get("spec")).get("leaderWorkerTemplate"))
     size = msgspec.convert(template.get("size", 1), int)
@@ -114,27 +114,27 @@ def _of_leader_worker_set(workload: JSON) -> Iterator[First]:
         pod = _pod(owner, pods, host, labels, {"hostname": host, "subdomain": name})
         pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}), sets.LWS_SIZE: str(size)}
         what = "first worker" if index else "leader"
-        yield First(pod, f"the {what} of the first group of LeaderWorkerSet {name}", owner)
+        yield SamplePod(pod, f"the {what} of the first group of LeaderWorkerSet {name}", owner)
 
 
-def _of_volcano_job(document: JSON) -> Iterator[First]:
+def _of_volcano_job(document: JSON) -> Iterator[SamplePod]:
     """With all that the Job's controller adds, but for the pin or gate of its gang."""
     metadata = {"uid": uid_of(_name(document)), **document["metadata"]}
     job = msgspec.convert({**document, "metadata": metadata}, Job)
     plugins = plugins_for(job.spec.plugins)
     for task in job.spec.tasks:
         if task.replicas:
-            seat = Seat(task, 0, pod_name(job.metadata.name, task.name, 0))
-            pod = job_pods.pod(job, seat)
+            slot = PodSlot(task, 0, pod_name(job.metadata.name, task.name, 0))
+            pod = job_pods.pod(job, slot)
             mount(job, pod)
             for plugin in plugins:
-                plugin.shape(job, seat, pod)
+                plugin.shape(job, slot, pod)
             pod["metadata"] = {key: value for key, value in pod["metadata"].items() if value}
             about = f"the first pod of task {task.name} of Job {job.metadata.name}, with what its plugins add"
-            yield First(pod, about, always=True)
+            yield SamplePod(pod, about, always=True)
 
 
-_MAKERS: Mapping[tuple[str, str], Callable[[JSON], Iterator[First]]] = {
+_MAKERS: Mapping[tuple[str, str], Callable[[JSON], Iterator[SamplePod]]] = {
     ("batch/v1", "Job"): _of_job,
     ("batch/v1", "CronJob"): _of_cron_job,
     ("apps/v1", "Deployment"): _of_deployment,

@@ -32,7 +32,7 @@ class Row:
     reason: str
 
 
-class Board:
+class LiveTable:
     """Reads the cluster and draws it."""
 
     def __init__(self, client: Client, namespace: str) -> None:

@@ -33,7 +33,7 @@ _CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class CommandLines:
     """Everything that command lines depend on."""
 
     folder: Path
@@ -93,12 +93,12 @@ _READY: Final = {
 }
 
 
-def _etcd(site: Site) -> list[str]:
-    peer = site.url("etcd-peer")
-    client = site.url("etcd")
+def _etcd(commandlines: CommandLines) -> list[str]:
+    peer = commandlines.url("etcd-peer")
+    client = commandlines.url("etcd")
     return [
         "--name=muster",
-        f"--data-dir={site.folder / 'etcd'}",
+        f"--data-dir={commandlines.folder / 'etcd'}",
         f"--listen-client-urls={client}",
         f"--advertise-client-urls={client}",
         f"--listen-peer-urls={peer}",
@@ -112,17 +112,17 @@ def _etcd(site: Site) -> list[str]:
     ]
 
 
-def _api_server(site: Site) -> list[str]:
+def _api_server(commandlines: CommandLines) -> list[str]:
     return [
-        f"--etcd-servers={site.url('etcd')}",
+        f"--etcd-servers={commandlines.url('etcd')}",
         f"--advertise-address={LOOPBACK}",
-        *_serving(site, API_SERVER),
-        f"--client-ca-file={site.pki.ca_file}",
-        f"--requestheader-client-ca-file={site.pki.ca_file}",  # no proxy is there, but the schedulers ask for it
+        *_serving(commandlines, API_SERVER),
+        f"--client-ca-file={commandlines.pki.ca_file}",
+        f"--requestheader-client-ca-file={commandlines.pki.ca_file}",  # no proxy, but schedulers ask for it
         "--requestheader-allowed-names=front-proxy-client",
         "--service-account-issuer=https://kubernetes.default.svc",
-        f"--service-account-key-file={site.pki.cert_file(SERVICE_ACCOUNTS)}",
-        f"--service-account-signing-key-file={site.pki.key_file(SERVICE_ACCOUNTS)}",
+        f"--service-account-key-file={commandlines.pki.cert_file(SERVICE_ACCOUNTS)}",
+        f"--service-account-signing-key-file={commandlines.pki.key_file(SERVICE_ACCOUNTS)}",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--authorization-mode=Node,RBAC",
         "--endpoint-reconciler-type=none",
@@ -135,15 +135,15 @@ def _api_server(site: Site) -> list[str]:
     ]
 
 
-def _controller_manager(site: Site) -> list[str]:
-    kubeconfig = site.kubeconfig(CONTROLLER_MANAGER)
+def _controller_manager(commandlines: CommandLines) -> list[str]:
+    kubeconfig = commandlines.kubeconfig(CONTROLLER_MANAGER)
     return [
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
-        *_serving(site, CONTROLLER_MANAGER),
-        f"--service-account-private-key-file={site.pki.key_file(SERVICE_ACCOUNTS)}",
-        f"--root-ca-file={site.pki.ca_file}",
+        *_serving(commandlines, CONTROLLER_MANAGER),
+        f"--service-account-private-key-file={commandlines.pki.key_file(SERVICE_ACCOUNTS)}",
+        f"--root-ca-file={commandlines.pki.ca_file}",
         "--leader-elect=false",
         "--use-service-account-credentials=true",
         "--controllers=*,-nodeipam,-attachdetach,-service-lb-controller,-cloud-node-lifecycle-controller",
@@ -152,92 +152,96 @@ def _controller_manager(site: Site) -> list[str]:
     ]
 
 
-def _scheduler(site: Site) -> list[str]:
-    kubeconfig = str(site.kubeconfig(SCHEDULER))
-    if site.shared:
-        config = scheduler_config.shared_scheduler(kubeconfig=kubeconfig, extender_url=site.url("extender"))
+def _scheduler(commandlines: CommandLines) -> list[str]:
+    kubeconfig = str(commandlines.kubeconfig(SCHEDULER))
+    if commandlines.shared:
+        config = scheduler_config.shared_scheduler(kubeconfig=kubeconfig, extender_url=commandlines.url("extender"))
     else:
         config = scheduler_config.default_scheduler(kubeconfig=kubeconfig)
-    return _kube_scheduler(site, SCHEDULER, config)
+    return _kube_scheduler(commandlines, SCHEDULER, config)
 
 
-def _muster_scheduler(site: Site) -> list[str]:
+def _muster_scheduler(commandlines: CommandLines) -> list[str]:
     config = scheduler_config.muster_scheduler(
-        kubeconfig=str(site.kubeconfig(MUSTER_SCHEDULER)), extender_url=site.url("extender")
+        kubeconfig=str(commandlines.kubeconfig(MUSTER_SCHEDULER)), extender_url=commandlines.url("extender")
     )
-    return _kube_scheduler(site, MUSTER_SCHEDULER, config)
+    return _kube_scheduler(commandlines, MUSTER_SCHEDULER, config)
 
 
-def _kube_scheduler(site: Site, part: str, config: dict[str, object]) -> list[str]:
-    kubeconfig = site.kubeconfig(part)
+def _kube_scheduler(commandlines: CommandLines, part: str, config: dict[str, object]) -> list[str]:
+    kubeconfig = commandlines.kubeconfig(part)
     return [
-        f"--config={site.write_yaml(part, config)}",
+        f"--config={commandlines.write_yaml(part, config)}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
-        *_serving(site, part),
+        *_serving(commandlines, part),
     ]
 
 
-def _serving(site: Site, part: str) -> list[str]:
+def _serving(commandlines: CommandLines, part: str) -> list[str]:
     """Where a part of Kubernetes listens, and with which certificate."""
     return [
         f"--bind-address={LOOPBACK}",
-        f"--secure-port={site.ports[part]}",
-        f"--tls-cert-file={site.pki.cert_file(part)}",
-        f"--tls-private-key-file={site.pki.key_file(part)}",
+        f"--secure-port={commandlines.ports[part]}",
+        f"--tls-cert-file={commandlines.pki.cert_file(part)}",
+        f"--tls-private-key-file={commandlines.pki.key_file(part)}",
     ]
 
 
-def _kwok(site: Site) -> list[str]:
+def _kwok(commandlines: CommandLines) -> list[str]:
     return [
-        f"--kubeconfig={site.kubeconfig(KWOK)}",
+        f"--kubeconfig={commandlines.kubeconfig(KWOK)}",
         f"--config={Path(__file__).with_name('stages.yaml')}",
         "--manage-all-nodes=true",
         "--cidr=10.128.0.0/9",  # addresses of pods: enough for every pod of a big plane
         "--v=WARN",
         "--node-lease-duration-seconds=40",
-        f"--server-address={LOOPBACK}:{site.ports['kwok']}",
+        f"--server-address={LOOPBACK}:{commandlines.ports['kwok']}",
     ]
 
 
-def _webhook(site: Site) -> list[str]:
+def _webhook(commandlines: CommandLines) -> list[str]:
     return [
-        f"--kubeconfig={site.kubeconfig(WEBHOOK)}",
+        f"--kubeconfig={commandlines.kubeconfig(WEBHOOK)}",
         f"--host={LOOPBACK}",
-        f"--port={site.ports['webhook']}",
-        f"--cert-file={site.pki.cert_file('webhook')}",
-        f"--key-file={site.pki.key_file('webhook')}",
-        f"--status-port={site.ports['webhook-status']}",
-        *(["--mark-pods"] if site.shared else []),
-        *([f"--config={site.write('admission.yaml', site.admission_config)}"] if site.admission_config else []),
+        f"--port={commandlines.ports['webhook']}",
+        f"--cert-file={commandlines.pki.cert_file('webhook')}",
+        f"--key-file={commandlines.pki.key_file('webhook')}",
+        f"--status-port={commandlines.ports['webhook-status']}",
+        *(["--mark-pods"] if commandlines.shared else []),
+        *(
+            [f"--config={commandlines.write('admission.yaml', commandlines.admission_config)}"]
+            if commandlines.admission_config
+            else []
+        ),
     ]
 
 
-def _extender(site: Site) -> list[str]:
+def _extender(commandlines: CommandLines) -> list[str]:
     return [
-        f"--kubeconfig={site.kubeconfig(EXTENDER)}",
+        f"--kubeconfig={commandlines.kubeconfig(EXTENDER)}",
         f"--host={LOOPBACK}",
-        f"--port={site.ports['extender']}",
-        f"--status-port={site.ports['extender-status']}",
-        f"--lease-name={_CLUSTER_LEASE[1] if site.shared else SCHEDULER_LEASE}",
-        f"--lease-namespace={_CLUSTER_LEASE[0] if site.shared else SYSTEM_NAMESPACE}",
+        f"--port={commandlines.ports['extender']}",
+        f"--status-port={commandlines.ports['extender-status']}",
+        f"--lease-name={_CLUSTER_LEASE[1] if commandlines.shared else SCHEDULER_LEASE}",
+        f"--lease-namespace={_CLUSTER_LEASE[0] if commandlines.shared else SYSTEM_NAMESPACE}",
         # kube-scheduler's identity in its Lease is "<host name>_<uuid>".
         f"--identity-prefix={platform.node()}_",
         f"--barrier-timeout={_BARRIER_S}",
     ]
 
 
-def _controller(site: Site) -> list[str]:
+def _controller(commandlines: CommandLines) -> list[str]:
     return [
-        f"--kubeconfig={site.kubeconfig(CONTROLLER)}",
-        f"--status-port={site.ports['controller-status']}",
+        f"--kubeconfig={commandlines.kubeconfig(CONTROLLER)}",
+        f"--status-port={commandlines.ports['controller-status']}",
         "--workers=3",
         f"--lease-name={CONTROLLER_LEASE}",
         f"--lease-namespace={SYSTEM_NAMESPACE}",
     ]
 
 
-_ARGUMENTS: Final[dict[str, Callable[[Site], list[str]]]] = {
+_ARGUMENTS: Final[dict[str, Callable[[CommandLines], list[str]]]] = {
     ETCD: _etcd,
     API_SERVER: _api_server,
     CONTROLLER_MANAGER: _controller_manager,

@@ -13,7 +13,7 @@ EXTENDER: Final = "extender"
 MUSTER_SCHEDULER: Final = "muster-scheduler"
 CONTROLLER: Final = "controller"
 
-PARTS: Final = (
+COMPONENTS: Final = (
     ETCD,
     API_SERVER,
     CONTROLLER_MANAGER,
@@ -24,7 +24,7 @@ PARTS: Final = (
     MUSTER_SCHEDULER,
     CONTROLLER,
 )
-STOP_GROUPS: Final = (frozenset(PARTS) - {ETCD, API_SERVER}, {API_SERVER}, {ETCD})
+STOP_GROUPS: Final = (frozenset(COMPONENTS) - {ETCD, API_SERVER}, {API_SERVER}, {ETCD})
 """Which parts are ended together, in this order: without etcd not even an API server can end."""
 CLUSTER: Final = frozenset({ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK})
 """The parts that an existing control plane already has."""

@@ -15,7 +15,7 @@ from typing import Any, Self
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.plane import binaries, components, guard, install, nodes, state
-from musterctl.plane.commandlines import Site
+from musterctl.plane.commandlines import CommandLines
 from musterctl.plane.errors import LocalError, PartError
 from musterctl.plane.locks import locked
 from musterctl.plane.pki import ADMIN, Pki
@@ -58,7 +58,7 @@ class Plane:
     def __init__(
         self,
         root: Path,
-        wanted: Collection[str] = components.PARTS,
+        wanted: Collection[str] = components.COMPONENTS,
         options: Options | None = None,
         *,
         bound: bool = False,
@@ -66,10 +66,10 @@ class Plane:
     ) -> None:
         self.root = root.absolute()
         self._arguments = arguments or {}
-        names = tuple(name for name in components.PARTS if name in wanted and components.runnable(name))
+        names = tuple(name for name in components.COMPONENTS if name in wanted and components.runnable(name))
         self.state = state.load(self.root) or state.create(self.root, options or Options(), names)
         self._pki = Pki(self.root)
-        self.site = Site(
+        self.commandlines = CommandLines(
             folder=self.root,
             ports=self.state.ports,
             pki=self._pki,
@@ -109,7 +109,7 @@ class Plane:
     @property
     def etcd_endpoint(self) -> str:
         """The URL of etcd."""
-        return self.site.url("etcd")
+        return self.commandlines.url("etcd")
 
     def client(self) -> Client:
         """A new API client with the administrator's rights."""
@@ -118,7 +118,7 @@ class Plane:
     def kubectl_program(self) -> Path:
         """The kubectl that belongs to the plane; for somebody else's cluster the one on the PATH."""
         if not self.attached:
-            return self.site.binaries()["kubectl"]
+            return self.commandlines.binaries()["kubectl"]
         found = shutil.which("kubectl")
         if found is None:
             raise LocalError(f"kubectl is not on the PATH; the cluster's kubeconfig is {self.kubeconfig}")
@@ -155,7 +155,7 @@ class Plane:
                     groups = config.parse(self.state.options.admission_config).resource_groups
                     install.webhooks(client, self._webhook_configurations(groups))
                     install.runtimes(client)
-            self._start(components.PARTS, report)
+            self._start(components.COMPONENTS, report)
             self._await("nodes are known", install.nodes_are_known, components.KWOK, report)
             self._await("the default queue is open", install.has_open_queue, components.CONTROLLER, report)
 
@@ -164,7 +164,9 @@ class Plane:
         if self.attached and components.WEBHOOK in self.parts and self.parts[components.WEBHOOK].started:
             self._remove_webhooks(report)
         for group in components.STOP_GROUPS:
-            ending = [self.parts[name] for name in reversed(components.PARTS) if name in group and name in self.parts]
+            ending = [
+                self.parts[name] for name in reversed(components.COMPONENTS) if name in group and name in self.parts
+            ]
             for part in ending:
                 part.signal(signal.SIGTERM)
             for part in ending:
@@ -181,12 +183,12 @@ class Plane:
 
     def wait_ready(self, name: str, timeout_s: float = _START_TIMEOUT_S) -> None:
         """Returns when the part is ready; raises PartError if it died or is late."""
-        wait_ready(self.part(name), self.site.ready_url(name), ca_file=self._pki.ca_file, timeout_s=timeout_s)
+        wait_ready(self.part(name), self.commandlines.ready_url(name), ca_file=self._pki.ca_file, timeout_s=timeout_s)
 
     def status(self) -> list[PartStatus]:
         """How each part is, in the order in which they are started."""
         return [
-            PartStatus(name, part.pid, part.started, self.site.listens(name), part.log_file)
+            PartStatus(name, part.pid, part.started, self.commandlines.listens(name), part.log_file)
             for name, part in self.parts.items()
         ]
 
@@ -233,7 +235,9 @@ class Plane:
     def _webhook_configurations(self, groups: Sequence[ResourceGroup] = ()) -> list[dict[str, Any]]:
         """The webhook configurations that point to this plane's webhook."""
         return registration.configurations(
-            url=self.site.url("webhook", scheme="https"), ca_bundle=self._pki.ca_file.read_bytes(), groups=groups
+            url=self.commandlines.url("webhook", scheme="https"),
+            ca_bundle=self._pki.ca_file.read_bytes(),
+            groups=groups,
         )
 
     def _remove_webhooks(self, report: Report) -> None:
@@ -246,13 +250,13 @@ class Plane:
 
     def _command_of(self, name: str) -> Callable[[], list[str]]:
         """How to start a part, worked out only when it is started."""
-        return lambda: [*self.site.command(name), *self._arguments.get(name, ())]
+        return lambda: [*self.commandlines.command(name), *self._arguments.get(name, ())]
 
     def _kubeconfig(self, user: str) -> Path:
         """The kubeconfig of a user of this plane."""
         if self.attached:
             return Path(self.state.options.kubeconfig)
-        return self._pki.kubeconfig(user, self.site.url(components.API_SERVER, scheme="https"))
+        return self._pki.kubeconfig(user, self.commandlines.url(components.API_SERVER, scheme="https"))
 
     def _programs(self) -> tuple[str, ...]:
         """The binaries that this plane needs."""

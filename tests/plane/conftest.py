@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import pytest
 from jobs import Story
 
-from musterctl.plane.components import PARTS
+from musterctl.plane.components import COMPONENTS
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import Options
 
@@ -107,7 +107,7 @@ def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]
     """`make(parts, start=True, **options)`; every plane that it made is stopped in the end."""
     made: list[Plane] = []
 
-    def make(wanted: Collection[str] = PARTS, *, start: bool = True, **options: Any) -> Plane:
+    def make(wanted: Collection[str] = COMPONENTS, *, start: bool = True, **options: Any) -> Plane:
         one = Plane(folder / f"plane-{len(made)}", wanted, Options(**options), bound=True)
         made.append(one)
         config.stash[_PLANES].append(one)

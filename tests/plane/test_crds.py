@@ -71,7 +71,7 @@ def client(bare: Plane) -> Client:
 @pytest.fixture(scope="module")
 def run(bare: Plane) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs kubectl on it."""
-    command = [str(bare.site.binaries()["kubectl"]), f"--kubeconfig={bare.kubeconfig}"]
+    command = [str(bare.commandlines.binaries()["kubectl"]), f"--kubeconfig={bare.kubeconfig}"]
 
     def kubectl(*arguments: str, stdin: Any = None) -> subprocess.CompletedProcess[str]:
         text = json.dumps(stdin) if stdin else ""

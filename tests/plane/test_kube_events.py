@@ -37,7 +37,7 @@ def client(plane: Plane) -> Iterator[Client]:
 @pytest.fixture
 def recorder(client: Client) -> Iterator[Recorder]:
     """A recorder that writes."""
-    recorder = Recorder(client, "muster-test", clock=Clock())
+    recorder = Recorder(client, "muster-test", wall_s=Clock())
     recorder.start()
     yield recorder
     recorder.stop()

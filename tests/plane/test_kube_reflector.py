@@ -180,7 +180,7 @@ def fails(old: Object | None, new: Object | None) -> None:
 
 
 def test_tells_changes_as_they_happen(client: Client, home: str, wait_for: WaitFor) -> None:
-    """First what is there, then every change, with the old object; the store is always ahead of the handlers."""
+    """SamplePod what is there, then every change, with the old object; the store is always ahead of the handlers."""
     client.create(CONFIG_MAPS, {"metadata": {"name": "before"}}, home)
     story = Story()
     reflector = Reflector(client, CONFIG_MAPS, namespace=home)

@@ -82,7 +82,7 @@ def test_printed_scheduler_configuration_is_accepted(cluster: Plane, tmp_path: P
     assert {entry["urlPrefix"] for entry in content["extenders"]} == {"http://127.0.0.1:9"}
     (tmp_path / "config.yaml").write_text(printed)
     cluster.client().apply(NAMESPACES, {"metadata": {"name": "muster-system"}})
-    program = cluster.site.binaries()["kubectl"].with_name("kube-scheduler")
+    program = cluster.commandlines.binaries()["kubectl"].with_name("kube-scheduler")
     with (tmp_path / "log").open("w") as log:
         arguments = [program, f"--config={tmp_path / 'config.yaml'}", "--secure-port=0"]
         process = subprocess.Popen(arguments, stdout=log, stderr=log)

@@ -32,7 +32,7 @@ OTHER_HOST = "other"
 def second_pair(plane: Plane, tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Starts kube-scheduler and extender once more, on the host `other`; they stand by. Ended after the test."""
     secure, extender, status = free_ports(3, plane.state.ports.values())
-    scheduler = plane.site.command("muster-scheduler")
+    scheduler = plane.commandlines.command("muster-scheduler")
     config = yaml.safe_load(Path(option(scheduler, "--config")).read_text())
     for entry in config["extenders"]:
         entry["urlPrefix"] = f"http://127.0.0.1:{extender}"
@@ -40,7 +40,7 @@ def second_pair(plane: Plane, tmp_path: Path) -> Iterator[list[subprocess.Popen[
     file.write_text(yaml.safe_dump(config))
     commands = [
         replaced(
-            plane.site.command("extender"),
+            plane.commandlines.command("extender"),
             {"--port": extender, "--status-port": status, "--identity-prefix": f"{OTHER_HOST}_"},
         ),
         replaced(scheduler, {"--config": file, "--secure-port": secure}),

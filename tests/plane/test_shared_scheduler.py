@@ -9,7 +9,7 @@ from gangs import metric
 from muster.api.batch import JOBS
 from muster.api.core import INDEXED_JOBS, PODS
 from muster.api.names import MARKERS
-from musterctl.plane.components import MUSTER_SCHEDULER, PARTS
+from musterctl.plane.components import COMPONENTS, MUSTER_SCHEDULER
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -27,7 +27,7 @@ def test_gangs_are_bound_together_and_ordinary_pods_are_not_asked_about(
     fresh_plane: Callable[..., Plane], wait_for: Callable[..., Any]
 ) -> None:
     """The webhook marks the pods that Muster places, of an Indexed Job with a label and of a Volcano Job."""
-    plane = fresh_plane(set(PARTS) - {MUSTER_SCHEDULER}, shared=True)
+    plane = fresh_plane(set(COMPONENTS) - {MUSTER_SCHEDULER}, shared=True)
     client = plane.client()
 
     def bound() -> dict[str, str]:

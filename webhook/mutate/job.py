@@ -14,7 +14,7 @@ from webhook.lookup import Namespaces
 from webhook.mutate.jobgroups import assign_groups, group_of_template
 from webhook.mutate.mark import mark
 from webhook.mutate.namespacequeue import take_queue
-from webhook.mutate.reapply import Again
+from webhook.mutate.reapply import Reapply
 from webhook.mutate.template_digest import keep_record, name_of, remember, restore
 from webhook.patch import Patch, Why, find
 from webhook.review import Handler, MalformedError, Verdict, generic
@@ -113,7 +113,7 @@ def _with_names(document: dict[str, Any]) -> dict[str, Any]:
 
 def defaulted(job: Job, document: dict[str, Any], old: dict[str, Any] | None = None) -> Patch:
     """What is missing, written down; without operations when nothing is. `old` is what an update replaces."""
-    patch = Patch(document) if old is None else Again(document, old)
+    patch = Patch(document) if old is None else Reapply(document, old)
     spec = job.spec
     if not spec.queue:
         patch.set("spec", "queue", value=names.DEFAULT_QUEUE, why=_DEFAULT)

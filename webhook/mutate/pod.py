@@ -19,7 +19,7 @@ from webhook.lookup import Lookups, Namespaces
 from webhook.mutate import optin
 from webhook.mutate.mark import mark
 from webhook.mutate.resourcegroup import assign, group_of_pod
-from webhook.mutate.scheduling import hold, scheduler_of, steer
+from webhook.mutate.scheduling import gate, scheduler_of, steer
 from webhook.mutate.shape import shape
 from webhook.patch import Patch
 from webhook.review import Handler, Verdict, generic
@@ -66,7 +66,7 @@ def mutate(
         # The queue may have been closed since the workload was admitted; its pods still come.
         errors += unknown_queue(asked.path, asked.queue, lookups.queues)
         warnings += steer(pod, meta, asked, patch, group=group)
-    warnings += hold(pod, meta, scheduler, patch, group=group)
+    warnings += gate(pod, meta, scheduler, patch, group=group)
     if marks and scheduler in names.SCHEDULERS:
         mark(pod.get("spec") or {}, patch, "spec")
     if names.FRAMEWORK in meta.labels:

@@ -10,7 +10,7 @@ _ALWAYS = ("spec", "minAvailable")
 """A Job without it would be a gang that may start in part."""
 
 
-class Again(Patch):
+class Reapply(Patch):
     """Operations on the new form of a Volcano Job, as far as the `old` one has what they set; its minimum always.
 
     So a Job that was made before something became a default stays without it. A task's template that means what the
@@ -20,7 +20,7 @@ class Again(Patch):
     def __init__(self, document: Mapping[str, Any], old: Mapping[str, Any]) -> None:
         super().__init__(document)
         self._old = old
-        self._settled: dict[int, bool] = {}
+        self._unchanged: dict[int, bool] = {}
 
     def set(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
         """See `Patch`."""
@@ -33,14 +33,14 @@ class Again(Patch):
             super().append(*path, value=value, why=why)
 
     def _fills_in(self, path: tuple[Part, ...]) -> bool:
-        if path[:2] == ("spec", "tasks") and path[3:4] == ("template",) and self._template_settled(path[2]):
+        if path[:2] == ("spec", "tasks") and path[3:4] == ("template",) and self._template_unchanged(path[2]):
             return False
         return path == _ALWAYS or find(self._old, path) is not None
 
-    def _template_settled(self, task: Part) -> bool:
+    def _template_unchanged(self, task: Part) -> bool:
         index = int(task)
-        if index not in self._settled:
+        if index not in self._unchanged:
             path = ("spec", "tasks", index, "template")
             before, after = find(self._old, path), find(self._document, path)
-            self._settled[index] = before == after or canonical(before) == canonical(after)
-        return self._settled[index]
+            self._unchanged[index] = before == after or canonical(before) == canonical(after)
+        return self._unchanged[index]

@@ -49,7 +49,7 @@ def steer(
     return []
 
 
-def hold(
+def gate(
     pod: dict[str, Any], meta: ObjectMeta, scheduler: str, patch: Patch, *, group: ResourceGroup | None = None
 ) -> list[str]:
     """Adds the gate that the pod asks for by its annotation, if `scheduler` is one of Muster's; returns warnings."""

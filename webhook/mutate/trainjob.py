@@ -17,8 +17,8 @@ JSON = dict[str, Any]
 _PATCHES = "runtimePatches"
 
 
-def reviewer(namespaces: Namespaces, clock: Callable[[], float]) -> Handler:
-    """The handler for TrainJobs, on CREATE and UPDATE; `clock` gives seconds since the epoch.
+def reviewer(namespaces: Namespaces, wall_s: Callable[[], float]) -> Handler:
+    """The handler for TrainJobs, on CREATE and UPDATE; `wall_s` gives seconds since the epoch.
 
     An object that does not have a TrainJob's shape is let through unchanged: the API server's schema names every wrong
     field next.
@@ -29,7 +29,7 @@ def reviewer(namespaces: Namespaces, clock: Callable[[], float]) -> Handler:
             job = generic(request.object)
             old = generic(request.old_object) if request.operation == "UPDATE" else {}
             patch = Patch(job)
-            stamp(job, old, format_time(clock()), patch)
+            stamp(job, old, format_time(wall_s()), patch)
             if not old:
                 _inherit(job, request.namespace, namespaces, patch)
         except (MalformedError, msgspec.ValidationError):

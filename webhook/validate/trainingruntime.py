@@ -14,7 +14,7 @@ from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.fields import FieldError
 from muster.runtime.plugins.claims import claim_names, mounted_names
 from webhook.review import Handler, Verdict, decode
-from webhook.validate.trainjob import MOST_NODES, deprecation
+from webhook.validate.trainjob import MAX_NODES, deprecation
 
 CONTAINERS: Mapping[str, str] = {
     TRAINER: NODE,
@@ -49,8 +49,8 @@ def check(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldEr
         yield from _check_order(job, path, seen)
         seen.add(job.name)
     count = runtime.spec.ml_policy.num_nodes if runtime.spec.ml_policy else None
-    if count is not None and not 0 <= count <= MOST_NODES:
-        yield FieldError("spec.mlPolicy.numNodes", f"must be a number from 0 to {MOST_NODES}", count)
+    if count is not None and not 0 <= count <= MAX_NODES:
+        yield FieldError("spec.mlPolicy.numNodes", f"must be a number from 0 to {MAX_NODES}", count)
     yield from _check_claims(runtime)
     policy = runtime.spec.pod_group_policy
     if policy and policy.coscheduling and policy.volcano:

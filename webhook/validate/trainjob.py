@@ -27,8 +27,8 @@ from webhook.review import Handler, Verdict, decode
 from webhook.validate.queues.name import unusable_queue
 
 REFERENCE = "spec.runtimeRef"
-LONGEST_HOST_NAME = 63
-MOST_NODES = 100_000
+MAX_HOST_NAME = 63
+MAX_NODES = 100_000
 _KINDS = (CLUSTER_TRAINING_RUNTIMES.kind, TRAINING_RUNTIMES.kind)
 _JOB = Decoder(TrainJob)
 
@@ -152,8 +152,8 @@ def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:
 def _check_against(job: TrainJob, runtime: Runtime, framework: Framework) -> Findings:
     """What the plugins object to, on the runtime as it is before it is patched."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
-    if count is not None and count > MOST_NODES:  # nobody has to write a list of so many hosts
-        return Findings([FieldError("spec.trainer.numNodes", f"must be at most {MOST_NODES}", count)])
+    if count is not None and count > MAX_NODES:  # nobody has to write a list of so many hosts
+        return Findings([FieldError("spec.trainer.numNodes", f"must be at most {MAX_NODES}", count)])
     compiled = compile_train_job(job, runtime, framework)
     findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
     if compiled.plan:
@@ -165,10 +165,10 @@ def _check_host_names(job: TrainJob, plan: Plan) -> Iterator[FieldError]:
     """A pod's host name is a DNS label; one that is too long would be found out only when the pods are created."""
     for pod_set in plan.pod_sets:
         last = pod_set.endpoints[-1].partition(".")[0] if pod_set.endpoints else ""
-        if len(last) > LONGEST_HOST_NAME:
+        if len(last) > MAX_HOST_NAME:
             message = (
                 f"is too long: pod {last} of {pod_set.name} would have a host name of {len(last)} characters; "
-                f"{LONGEST_HOST_NAME} are allowed, so take {len(last) - LONGEST_HOST_NAME} off"
+                f"{MAX_HOST_NAME} are allowed, so take {len(last) - MAX_HOST_NAME} off"
             )
             yield FieldError("metadata.name", message, job.metadata.name)
 

@@ -66,7 +66,7 @@ def covers(target: Target, request: Request) -> bool:
     return whole or target in _parts(request.task, request.partition, request.pod_uid, request.pod)
 
 
-def victims(job: Job, pods: Sequence[Pod], effect: Effect, targets: Sequence[Target] = ()) -> list[Pod]:
+def pods_to_delete(job: Job, pods: Sequence[Pod], effect: Effect, targets: Sequence[Target] = ()) -> list[Pod]:
     """The pods that `effect` deletes, given the Job as it is after it entered its phase, and what is restarted."""
     if effect is Effect.SYNC:
         return []

@@ -2,7 +2,7 @@
 
 A step that enters a phase is written to the Job's status *before* its effect is carried out, so a controller that dies
 in between finds the intent in the phase and goes on. What a phase turns into when its work is done is a rule of
-counters (`settle`). Differences from Volcano, each on purpose: AbortJob, TerminateJob and CompleteJob are honoured
+counters (`next_phase`). Differences from Volcano, each on purpose: AbortJob, TerminateJob and CompleteJob are honoured
 while Restarting; ResumeJob does not use up a retry; an unknown action is a sync in every phase.
 """
 
@@ -44,7 +44,7 @@ class Step(NamedTuple):
     retry: bool = False  # whether it uses up one of maxRetry
 
 
-class Outcome(NamedTuple):
+class Transition(NamedTuple):
     """A phase that the counters lead to, and why."""
 
     phase: Phase
@@ -115,7 +115,7 @@ def task_minimum(task: TaskSpec) -> int:
     return task.replicas if task.min_available is None else task.min_available
 
 
-def settle(spec: JobSpec, phase: Phase, counts: Counts, retry_count: int) -> Outcome | None:
+def next_phase(spec: JobSpec, phase: Phase, counts: Counts, retry_count: int) -> Transition | None:
     """The phase that follows from the counters, or None if the Job stays where it is."""
     if phase in {"", "Pending"}:
         return _started(spec, counts)
@@ -124,50 +124,52 @@ def settle(spec: JobSpec, phase: Phase, counts: Counts, retry_count: int) -> Out
     if phase == "Restarting":
         return _restarted(spec, counts, retry_count)
     if phase in DRAINING and counts.pending == counts.running == counts.terminating == 0:
-        return Outcome(DRAINING[phase], "PodsStopped", "all pods have finished or are gone")
+        return Transition(DRAINING[phase], "PodsStopped", "all pods have finished or are gone")
     return None
 
 
-def _started(spec: JobSpec, counts: Counts) -> Outcome | None:
+def _started(spec: JobSpec, counts: Counts) -> Transition | None:
     present = counts.running + counts.succeeded + counts.failed
     if present < spec.min_available:
         return None
-    return Outcome("Running", "MinAvailableReached", f"{present} pods started, {spec.min_available} are needed")
+    return Transition("Running", "MinAvailableReached", f"{present} pods started, {spec.min_available} are needed")
 
 
-def _restarted(spec: JobSpec, counts: Counts, retry_count: int) -> Outcome | None:
+def _restarted(spec: JobSpec, counts: Counts, retry_count: int) -> Transition | None:
     limit = max_retry(spec)
     if retry_count >= limit:
-        return Outcome("Failed", "MaxRetryReached", f"restarted {retry_count} times, maxRetry is {limit}")
+        return Transition("Failed", "MaxRetryReached", f"restarted {retry_count} times, maxRetry is {limit}")
     if total_replicas(spec) - counts.terminating >= spec.min_available:
-        return Outcome("Pending", "Restarted", f"the old pods are gone; restart {retry_count} of at most {limit - 1}")
+        return Transition(
+            "Pending", "Restarted", f"the old pods are gone; restart {retry_count} of at most {limit - 1}"
+        )
     return None
 
 
-def _completion(spec: JobSpec, counts: Counts) -> Outcome | None:
+def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
     replicas = total_replicas(spec)
     if replicas == 0:
         return None
     if spec.min_success is not None and counts.succeeded >= spec.min_success:
-        return Outcome("Completed", "MinSuccessReached", f"{counts.succeeded} pods succeeded, enough for minSuccess")
+        return Transition("Completed", "MinSuccessReached", f"{counts.succeeded} pods succeeded, enough for minSuccess")
     if counts.succeeded + counts.failed == replicas:
         return _all_finished(spec, counts)
     if counts.pending > replicas - spec.min_available:
-        return Outcome("Pending", "BelowMinAvailable", f"{counts.pending} of {replicas} pods are pending again")
+        return Transition("Pending", "BelowMinAvailable", f"{counts.pending} of {replicas} pods are pending again")
     return None
 
 
-def _all_finished(spec: JobSpec, counts: Counts) -> Outcome:
+def _all_finished(spec: JobSpec, counts: Counts) -> Transition:
     if spec.min_available >= sum(task_minimum(task) for task in spec.tasks):
         for task in spec.tasks:
             succeeded = counts.tasks.get(task.name, {}).get("Succeeded", 0)
             if task.min_available is not None and task.name in counts.tasks and succeeded < task.min_available:
                 message = f"task {task.name}: {succeeded} pods succeeded, {task.min_available} are needed"
-                return Outcome("Failed", "TaskFailed", message)
+                return Transition("Failed", "TaskFailed", message)
     if spec.min_success is not None:
         message = f"all pods finished and {counts.succeeded} succeeded; minSuccess is {spec.min_success}"
-        return Outcome("Failed", "MinSuccessMissed", message)
+        return Transition("Failed", "MinSuccessMissed", message)
     message = f"all pods finished and {counts.succeeded} succeeded; minAvailable is {spec.min_available}"
     if counts.succeeded >= spec.min_available:
-        return Outcome("Completed", "PodsSucceeded", message)
-    return Outcome("Failed", "PodsFailed", message)
+        return Transition("Completed", "PodsSucceeded", message)
+    return Transition("Failed", "PodsFailed", message)

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 
 from controller.job.rules.events import PARTITION_ID
 from controller.job.rules.podgroup import group_name, owner_of
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from muster.api import names
 from muster.api.batch import Job
 from muster.api.gang import pinned_affinity
@@ -26,9 +26,9 @@ _DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 
 
-def pod(job: Job, seat: Seat) -> Manifest:
+def pod(job: Job, slot: PodSlot) -> Manifest:
     """The pod before plugins shape it and before it is pinned or gated."""
-    template = deepcopy(seat.task.template)
+    template = deepcopy(slot.task.template)
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     spec["schedulerName"] = spec.get("schedulerName") or job.spec.scheduler_name or names.VOLCANO_SCHEDULER
     if job.spec.priority_class_name and not spec.get("priorityClassName"):
@@ -37,10 +37,10 @@ def pod(job: Job, seat: Seat) -> Manifest:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": seat.name,
+            "name": slot.name,
             "namespace": job.metadata.namespace,
-            "labels": {**(metadata.get("labels") or {}), **_labels(job, seat)},
-            "annotations": {**(metadata.get("annotations") or {}), **_annotations(job, seat)},
+            "labels": {**(metadata.get("labels") or {}), **_labels(job, slot)},
+            "annotations": {**(metadata.get("annotations") or {}), **_annotations(job, slot)},
             "ownerReferences": [to_builtins(owner_of(job))],
             **({"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}),
         },
@@ -48,34 +48,34 @@ def pod(job: Job, seat: Seat) -> Manifest:
     }
 
 
-def _labels(job: Job, seat: Seat) -> dict[str, str]:
+def _labels(job: Job, slot: PodSlot) -> dict[str, str]:
     labels = {
-        names.TASK_INDEX: str(seat.index),
-        names.TASK_SPEC: seat.task.name,
+        names.TASK_INDEX: str(slot.index),
+        names.TASK_SPEC: slot.task.name,
         names.JOB_NAME: job.metadata.name,
         names.JOB_NAMESPACE: job.metadata.namespace,
         names.QUEUE_NAME: job.spec.queue or names.DEFAULT_QUEUE,
     }
-    partitions = seat.task.partition_policy
+    partitions = slot.task.partition_policy
     if partitions and partitions.partition_size:
-        labels[PARTITION_ID] = str(seat.index // partitions.partition_size)
+        labels[PARTITION_ID] = str(slot.index // partitions.partition_size)
     return labels | _copied(job.metadata.labels, _COPIED_LABELS)
 
 
-def _annotations(job: Job, seat: Seat) -> dict[str, str]:
+def _annotations(job: Job, slot: PodSlot) -> dict[str, str]:
     annotations = {
-        names.TASK_INDEX: str(seat.index),
-        names.TASK_SPEC: seat.task.name,
+        names.TASK_INDEX: str(slot.index),
+        names.TASK_SPEC: slot.task.name,
         names.JOB_NAME: job.metadata.name,
         names.QUEUE_NAME: job.spec.queue or names.DEFAULT_QUEUE,
         names.JOB_VERSION: str(job.status.version),
-        names.TEMPLATE_UID: f"{job.metadata.name}-{seat.task.name}",
+        names.TEMPLATE_UID: f"{job.metadata.name}-{slot.task.name}",
         names.JOB_RETRY_COUNT: str(job.status.retry_count),
         names.GROUP_NAME: group_name(job),
     }
-    if seat.task.topology_policy:
-        annotations[_NUMA_POLICY] = seat.task.topology_policy
-    own = (seat.task.template.get("metadata") or {}).get("annotations") or {}
+    if slot.task.topology_policy:
+        annotations[_NUMA_POLICY] = slot.task.topology_policy
+    own = (slot.task.template.get("metadata") or {}).get("annotations") or {}
     theirs = job.metadata.annotations
     budgets = [] if any(key in own for key in _DISRUPTION) else [*_copied(theirs, _DISRUPTION).items()]
     return annotations | _copied(theirs, _COPIED_ANNOTATIONS) | dict(budgets[:1])
@@ -94,14 +94,14 @@ def usable(placement: Placement | None, pod_group_uid: str) -> bool:
     )
 
 
-def seated(manifest: Manifest, seat: Seat, placement: Placement | None) -> Manifest:
+def pinned_or_gated(manifest: Manifest, slot: PodSlot, placement: Placement | None) -> Manifest:
     """The pod, pinned to the node that the (usable) placement has for it, or gated; changed in place.
 
     Gates of Muster's in the template have no say: they come and go with the placement.
     """
     spec = manifest["spec"]
     gates = [gate for gate in spec.pop("schedulingGates", None) or [] if gate.get("name") not in names.GATES]
-    node = pin_of(placement, seat.task.name, seat.index) if placement else None
+    node = pin_of(placement, slot.task.name, slot.index) if placement else None
     if placement is None or node is None:
         spec["schedulingGates"] = [*gates, {"name": names.GATE}]
         return manifest

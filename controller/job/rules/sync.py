@@ -16,7 +16,7 @@ from muster.runtime.job_hosts import pod_name
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class PodSlot:
     """One pod that the Job wants."""
 
     task: TaskSpec
@@ -27,15 +27,17 @@ class Seat:
 class Decision(NamedTuple):
     """What to create and what to delete."""
 
-    create: list[Seat]
+    create: list[PodSlot]
     delete: list[Pod]
 
 
-def seats(job: Job) -> list[Seat]:
+def slots(job: Job) -> list[PodSlot]:
     """Every pod that the Job wants, task by task, in rank order."""
     name = job.metadata.name
     return [
-        Seat(task, index, pod_name(name, task.name, index)) for task in job.spec.tasks for index in range(task.replicas)
+        PodSlot(task, index, pod_name(name, task.name, index))
+        for task in job.spec.tasks
+        for index in range(task.replicas)
     ]
 
 
@@ -46,7 +48,7 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
     an earlier version of the Job by somebody who did not know better. A name whose old pod is still terminating stays
     taken until that pod is gone.
     """
-    wanted = {seat.name: seat for seat in seats(job)}
+    wanted = {slot.name: slot for slot in slots(job)}
     delete = [
         pod
         for pod in pods
@@ -62,7 +64,7 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
     if not may_create or not wanted:
         return Decision([], delete)
     ready = {task.name: dependencies_ready(job.spec, task, pods) for task in job.spec.tasks}
-    return Decision([seat for seat in wanted.values() if ready[seat.task.name]], delete)
+    return Decision([slot for slot in wanted.values() if ready[slot.task.name]], delete)
 
 
 def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bool:

@@ -15,7 +15,7 @@ from controller.job.rules.request import SYNC, Request
 from muster.api.batch import Job
 from muster.api.core import Pod
 
-MOST_NOTED = 100
+MAX_NOTED = 100
 """Timers noted per Job, the first that are due: what a hundred pods' evictions lead to covers those of more."""
 _ACTING = frozenset({"Pending", "Running", "Restarting"})
 _DEFAULTS = asdict(SYNC)
@@ -44,7 +44,7 @@ class Timer:
 def to_note(timers: Iterable[Timer]) -> str:
     """The timers that no object's timestamp brings back, as text; "" if there are none."""
     lasting = sorted((timer for timer in timers if timer.request.since_s is None), key=lambda timer: timer.due_s)
-    return msgspec.json.encode([_words(timer) for timer in lasting[:MOST_NOTED]]).decode() if lasting else ""
+    return msgspec.json.encode([_words(timer) for timer in lasting[:MAX_NOTED]]).decode() if lasting else ""
 
 
 def _words(timer: Timer) -> tuple[float, dict[str, object]]:

@@ -10,7 +10,7 @@ from controller.plugins.base import add_volume
 from muster.api.batch import Job
 from muster.runtime.job_volumes import claim_name, digest
 
-_LONGEST_PREFIX_CHARS = 50
+_MAX_PREFIX_CHARS = 50
 
 
 def claims(job: Job) -> list[Manifest]:
@@ -28,6 +28,6 @@ def mount(job: Job, manifest: Manifest) -> None:
     A container that mounts something of its own at the same place keeps that.
     """
     for claim, path in {claim_name(job, volume): volume.mount_path for volume in reversed(job.spec.volumes)}.items():
-        name = f"{job.metadata.name[:_LONGEST_PREFIX_CHARS]}-{digest(claim)}"
+        name = f"{job.metadata.name[:_MAX_PREFIX_CHARS]}-{digest(claim)}"
         source: dict[str, Any] = {"name": name, "persistentVolumeClaim": {"claimName": claim}}
         add_volume(manifest, source, path=path, init=False)

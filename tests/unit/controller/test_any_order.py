@@ -21,7 +21,7 @@ from controller.job.rules.counts import count
 from controller.job.rules.events import pod_changed, version_of
 from controller.job.rules.machine import STOPPED_PHASES, max_retry
 from controller.job.rules.policies import match
-from controller.job.rules.sync import dependencies_ready, seats
+from controller.job.rules.sync import dependencies_ready, slots
 from muster.api.base import Resource
 from muster.api.batch import FINISHED, JOBS, Job
 from muster.api.bus import COMMANDS
@@ -64,7 +64,7 @@ class History:
         if before.state.phase in FINISHED and status.state.phase != before.state.phase:
             self.wrong.append(f"{key}: went from {before.state.phase} to {status.state.phase}")
         if before.state.phase == "Running" and status.state.phase in FINISHED and not _enough_succeeded(new):
-            wanted = {seat.name for seat in seats(new)}
+            wanted = {slot.name for slot in slots(new)}
             alive = [name for name in self.pods_alive(new.metadata.uid) if name in wanted]
             if alive:
                 self.wrong.append(f"{key}: {status.state.phase} ({status.state.message}), and {alive} live")
@@ -112,7 +112,7 @@ def run(seed: int) -> str:
     cluster.users.submit()
     for _ in range(chance.randint(30, 200)):
         cluster.step()
-    rest = cluster.settle()
+    rest = cluster.next_phase()
     wrong = [*history.wrong, *history.causes.wrong, *(f"defect in {defect}" for defect in cluster.defects)]
     if not rest:
         wrong.append("does not come to rest")
@@ -141,7 +141,7 @@ def at_rest(cluster: Cluster, job: Job) -> Iterator[str]:
     elif phase not in STOPPED_PHASES:
         ready = {task.name for task in job.spec.tasks if dependencies_ready(job.spec, task, pods)}
         there = {pod.metadata.name for pod in pods}
-        wanted = {seat.name for seat in seats(job) if seat.task.name in ready or seat.name in there}
+        wanted = {slot.name for slot in slots(job) if slot.task.name in ready or slot.name in there}
         if wanted != there:
             yield f"{key} ({phase}): wants {sorted(wanted)}, has {sorted(there)}; {status.state}"
         for pod in pods:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.job.rules.counts import Counts
-from controller.job.rules.machine import TABLE, Action, settle, step
+from controller.job.rules.machine import TABLE, Action, next_phase, step
 from muster.api.batch import JobSpec, TaskSpec
 
 ACTIONS = (
@@ -70,8 +70,8 @@ def spec(*tasks: tuple[int, int | None], min_available: int, min_success: int | 
 
 def phase_after(job: JobSpec, phase: str, counts: Counts, retry: int = 0) -> str:
     """The phase that the counters lead to."""
-    outcome = settle(job, phase, counts, retry)  # type: ignore[arg-type]  # phases as text
-    return outcome.phase if outcome else phase
+    transition = next_phase(job, phase, counts, retry)  # type: ignore[arg-type]  # phases as text
+    return transition.phase if transition else phase
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controller.job.rules.pods import pod
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import PluginError, flags
 from controller.plugins.registry import BUILT_IN, plugins_for
 from controller.plugins.svc import hosts_data
@@ -24,10 +24,10 @@ def job(**plugins: list[str]) -> Job:
 
 def shaped(of: Job, task: int, index: int) -> dict[str, Any]:
     """The spec of a pod after all plugins."""
-    seat = Seat(of.spec.tasks[task], index, f"j-{of.spec.tasks[task].name}-{index}")
-    manifest = pod(of, seat)
+    slot = PodSlot(of.spec.tasks[task], index, f"j-{of.spec.tasks[task].name}-{index}")
+    manifest = pod(of, slot)
     for plugin in plugins_for(of.spec.plugins):
-        plugin.shape(of, seat, manifest)
+        plugin.shape(of, slot, manifest)
     spec: dict[str, Any] = manifest["spec"]
     return spec
 

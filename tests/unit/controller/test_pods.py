@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from controller.job.rules.pods import pod, seated, usable
-from controller.job.rules.sync import Seat
+from controller.job.rules.pods import pinned_or_gated, pod, usable
+from controller.job.rules.sync import PodSlot
 from controller.job.rules.volumes import claims, mount
 from muster.api.batch import Job, JobSpec, JobStatus, PartitionPolicy, TaskSpec, VolumeSpec
 from muster.api.meta import ObjectMeta
@@ -32,9 +32,9 @@ def job(template: dict[str, Any] | None = None, **annotations: str) -> Job:
     )
 
 
-def seat(of: Job, index: int) -> Seat:
+def slot(of: Job, index: int) -> PodSlot:
     """A seat of its task."""
-    return Seat(of.spec.tasks[0], index, f"j-w-{index}")
+    return PodSlot(of.spec.tasks[0], index, f"j-w-{index}")
 
 
 def placement(phase: str = "Planned", group_uid: str = "g") -> Placement:
@@ -48,7 +48,7 @@ def placement(phase: str = "Planned", group_uid: str = "g") -> Placement:
 
 def test_names_labels_and_annotations() -> None:
     """Everything that clients and the planner read is there, and the user's own stays."""
-    made = pod(job(), seat(job(), 3))
+    made = pod(job(), slot(job(), 3))
     meta = made["metadata"]
     assert (meta["name"], meta["namespace"]) == ("j-w-3", "n")
     assert meta["labels"] == {
@@ -79,7 +79,7 @@ def test_the_template_wins_over_the_job_and_is_left_as_it_is() -> None:
     """SchedulerName and priorityClassName of the template stay; the template is not changed."""
     template = {"spec": {"schedulerName": "muster", "priorityClassName": "low", "containers": []}}
     of = job(template)
-    made = seated(pod(of, seat(of, 0)), seat(of, 0), None)
+    made = pinned_or_gated(pod(of, slot(of, 0)), slot(of, 0), None)
     assert (made["spec"]["schedulerName"], made["spec"]["priorityClassName"]) == ("muster", "low")
     assert template == {"spec": {"schedulerName": "muster", "priorityClassName": "low", "containers": []}}
 
@@ -89,7 +89,7 @@ def test_annotations_of_the_job_that_pods_share() -> None:
     budgets = {"volcano.sh/jdb-max-unavailable": "1", "volcano.sh/jdb-min-available": "2"}
     of = job(None, **{"volcano.sh/preemptable": "true"}, **budgets)
     of.metadata.labels = {"volcano.sh/cooldown-time": "60s", "team": "a"}
-    made = pod(of, seat(of, 0))["metadata"]
+    made = pod(of, slot(of, 0))["metadata"]
     assert made["annotations"]["volcano.sh/preemptable"] == "true"
     assert made["labels"]["volcano.sh/cooldown-time"] == "60s", "labels come from labels"
     assert not {"volcano.sh/preemptable", "team"} & made["labels"].keys()
@@ -97,7 +97,7 @@ def test_annotations_of_the_job_that_pods_share() -> None:
     assert made["annotations"]["volcano.sh/jdb-min-available"] == "2"
     assert "volcano.sh/jdb-max-unavailable" not in made["annotations"]
     template = {"metadata": {"annotations": {"volcano.sh/jdb-max-unavailable": "50%"}}}
-    own = pod(job(template, **budgets), seat(job(template), 0))["metadata"]["annotations"]
+    own = pod(job(template, **budgets), slot(job(template), 0))["metadata"]["annotations"]
     assert own["volcano.sh/jdb-max-unavailable"] == "50%"
     assert "volcano.sh/jdb-min-available" not in own, "a pod has one budget"
 
@@ -105,7 +105,7 @@ def test_annotations_of_the_job_that_pods_share() -> None:
 def test_born_pinned() -> None:
     """A seat with a node is pinned to it, by the placement's epoch."""
     of = job()
-    made = seated(pod(of, seat(of, 2)), seat(of, 2), placement())
+    made = pinned_or_gated(pod(of, slot(of, 2)), slot(of, 2), placement())
     (term,) = made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
         "nodeSelectorTerms"
     ]
@@ -119,7 +119,7 @@ def test_born_gated() -> None:
     """A seat without a node waits behind the gate, next to the user's own gates."""
     of = job({"spec": {"containers": [], "schedulingGates": [{"name": "mine"}]}})
     for known in (None, placement()):
-        made = seated(pod(of, seat(of, 3)), seat(of, 3), known)
+        made = pinned_or_gated(pod(of, slot(of, 3)), slot(of, 3), known)
         assert made["spec"]["schedulingGates"] == [{"name": "mine"}, {"name": "muster.dev/gang"}]
         assert "muster.dev/node" not in made["metadata"]["annotations"]
 
@@ -128,9 +128,9 @@ def test_born_gated() -> None:
 def test_gates_of_musters_in_a_template(gate: str) -> None:
     """A pod with a node is born without them: nobody would take them away. One without a node has one gate."""
     of = job({"spec": {"containers": [], "schedulingGates": [{"name": gate}, {"name": "mine"}]}})
-    pinned = seated(pod(of, seat(of, 2)), seat(of, 2), placement())
+    pinned = pinned_or_gated(pod(of, slot(of, 2)), slot(of, 2), placement())
     assert pinned["spec"]["schedulingGates"] == [{"name": "mine"}]
-    gated = seated(pod(of, seat(of, 3)), seat(of, 3), placement())
+    gated = pinned_or_gated(pod(of, slot(of, 3)), slot(of, 3), placement())
     assert gated["spec"]["schedulingGates"] == [{"name": "mine"}, {"name": "muster.dev/gang"}]
 
 
@@ -155,7 +155,7 @@ def test_volumes_are_mounted_and_claims_have_steady_names() -> None:
     (claim,) = claims(of)
     assert claim["metadata"]["name"].startswith("j-pvc-")
     assert claims(of) == [claim]
-    made = pod(of, seat(of, 0))
+    made = pod(of, slot(of, 0))
     mount(of, made)
     sources = {one["name"]: one["persistentVolumeClaim"]["claimName"] for one in made["spec"]["volumes"]}
     paths = {one["mountPath"]: sources[one["name"]] for one in made["spec"]["containers"][0]["volumeMounts"]}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controller.job.rules import status as statuses
 from controller.job.rules.counts import Counts, count
-from controller.job.rules.kill import Target, outdated, target_of, victims
+from controller.job.rules.kill import Target, outdated, pods_to_delete, target_of
 from controller.job.rules.machine import Effect
 from controller.job.rules.request import Request
 from controller.job.rules.sync import decide
@@ -47,7 +47,7 @@ def test_creates_what_is_missing_and_deletes_what_is_too_much() -> None:
     """A name whose pod is terminating is taken; marked pods go; nothing is created before the gang is admitted."""
     pods = [pod("j-w-0"), pod("j-w-1", going=True), pod("j-w-7")]
     decision = decide(job(), pods, may_create=True)
-    assert [seat.name for seat in decision.create] == ["j-w-2"]
+    assert [slot.name for slot in decision.create] == ["j-w-2"]
     assert [one.metadata.name for one in decision.delete] == ["j-w-7"]
     assert decide(job(), pods, may_create=False).create == []
     assert [one.metadata.name for one in decide(job(), [pod("j-w-0", marked=True)], may_create=True).delete] == [
@@ -62,8 +62,8 @@ def test_after_a_sync_there_is_exactly_what_is_wanted(present: list[int], replic
     pods = [pod(f"j-w-{index}") for index in present]
     decision = decide(of, pods, may_create=True)
     left = {one.metadata.name for one in pods} - {one.metadata.name for one in decision.delete}
-    assert left | {seat.name for seat in decision.create} == {f"j-w-{index}" for index in range(replicas)}
-    assert not left & {seat.name for seat in decision.create}
+    assert left | {slot.name for slot in decision.create} == {f"j-w-{index}" for index in range(replicas)}
+    assert not left & {slot.name for slot in decision.create}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_dependencies(iteration: Any, pods: list[Pod], ready: bool) -> None:  # 
     """A task waits for as many ready pods of the others as these need."""
     last = TaskSpec(name="last", replicas=1, depends_on=DependsOn(name=["a", "b"], iteration=iteration))
     of = job(TaskSpec(name="a", replicas=1), TaskSpec(name="b", replicas=1), last)
-    assert ("j-last-0" in [seat.name for seat in decide(of, pods, may_create=True).create]) is ready
+    assert ("j-last-0" in [slot.name for slot in decide(of, pods, may_create=True).create]) is ready
 
 
 def test_counting() -> None:
@@ -105,14 +105,14 @@ def test_victims() -> None:
     """Soft kills spare finished pods, targeted ones the others, whole ones those of the new version."""
     pods = [pod("j-w-0"), pod("j-w-1", "Failed"), pod("j-v-0", partition="1"), pod("j-v-1", version=1), pod("j-v-2", going=True)]  # fmt: skip  # noqa: E501 - one row
     of = job(version=1, retry_count=1)
-    assert names(victims(of, pods, Effect.KILL_SOFT)) == ["j-w-0", "j-v-0", "j-v-1"]
-    assert names(victims(of, pods, Effect.KILL_ALL)) == ["j-w-0", "j-w-1", "j-v-0"]
-    assert names(victims(job(version=1, retry_count=3), pods, Effect.KILL_ALL)) == ["j-w-0", "j-v-0"]
-    assert names(victims(of, pods, Effect.KILL_TARGET, [Target("task", "v")])) == ["j-v-0", "j-v-1"]
-    assert names(victims(of, pods, Effect.KILL_TARGET, [Target("partition", "v/1")])) == ["j-v-0"]
+    assert names(pods_to_delete(of, pods, Effect.KILL_SOFT)) == ["j-w-0", "j-v-0", "j-v-1"]
+    assert names(pods_to_delete(of, pods, Effect.KILL_ALL)) == ["j-w-0", "j-w-1", "j-v-0"]
+    assert names(pods_to_delete(job(version=1, retry_count=3), pods, Effect.KILL_ALL)) == ["j-w-0", "j-v-0"]
+    assert names(pods_to_delete(of, pods, Effect.KILL_TARGET, [Target("task", "v")])) == ["j-v-0", "j-v-1"]
+    assert names(pods_to_delete(of, pods, Effect.KILL_TARGET, [Target("partition", "v/1")])) == ["j-v-0"]
     whole = pod("j-x-0", partition="")
-    assert names(victims(of, [*pods, whole], Effect.KILL_TARGET, [Target("partition", "x/")])) == ["j-x-0"]
-    assert names(victims(of, pods, Effect.KILL_TARGET, [Target("pod", "j-w-1")])) == ["j-w-1"]
+    assert names(pods_to_delete(of, [*pods, whole], Effect.KILL_TARGET, [Target("partition", "x/")])) == ["j-x-0"]
+    assert names(pods_to_delete(of, pods, Effect.KILL_TARGET, [Target("pod", "j-w-1")])) == ["j-w-1"]
     assert names(outdated(of, pods, keep_finished=True)) == ["j-w-0", "j-v-0"]
 
 

@@ -17,20 +17,20 @@ PROGRAM = """
 import json, sys
 import msgspec
 from controller.job.rules.pods import pod
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import PluginError
 from controller.plugins.registry import plugins_for
 from muster.api.batch import Job
 from webhook.validate.volcano_job.plugins import check_plugins
 
 job = msgspec.json.decode(sys.argv[1], type=Job)
-manifest = pod(job, Seat(job.spec.tasks[0], 0, "j-w-0"))
+manifest = pod(job, PodSlot(job.spec.tasks[0], 0, "j-w-0"))
 result = {"refused": [error.path for error in check_plugins(job)], "plugins": [], "objects": [], "error": ""}
 try:
     for plugin in plugins_for(job.spec.plugins):
         result["plugins"].append(type(plugin).__name__)
         result["objects"] += [owned.manifest for owned in plugin.objects(job)]
-        plugin.shape(job, Seat(job.spec.tasks[0], 0, "j-w-0"), manifest)
+        plugin.shape(job, PodSlot(job.spec.tasks[0], 0, "j-w-0"), manifest)
 except PluginError as error:
     result["error"] = str(error)
 print(json.dumps({**result, "pod": manifest}))

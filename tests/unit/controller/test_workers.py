@@ -58,7 +58,7 @@ def test_what_fails_is_tried_again_and_ends_no_thread(error: Exception, result: 
     def process(_key: str) -> None:
         raise error
 
-    worker = Worker("test", process, clock=lambda: now[0])
+    worker = Worker("test", process, monotonic_s=lambda: now[0])
     worker.queue.add("a")
     assert worker.queue.get(0) == "a"
     assert worker.once("a") == result

@@ -7,27 +7,27 @@ from msgspec import structs
 from simulated_api import Api
 from simulated_faults import Faults
 
-from controller.job.expectations import Ledger
+from controller.job.expectations import Expectations
 from controller.job.rules.counts import Counts
 from controller.job.rules.status import counted, explained, moved
-from controller.job.writer import LONGEST_S, REST_S, WORDS_S, StatusWriter
+from controller.job.writer import MAX_S, REST_S, WORDS_S, StatusWriter
 from muster.api.batch import JOBS, Job
 from muster.kube.errors import Conflict
 
 
 class World:
-    """One Job and its writer; `again` notes the delays that it asks for."""
+    """One Job and its writer; `requeue_after` notes the delays that it asks for."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
-        self.again: list[float] = []
+        self.requeue_after: list[float] = []
         chance = random.Random(1)  # noqa: S311 - not a secret
         self.api = Api(Faults(chance, 0.0, 0.0), lambda: self.now_s, lambda *_: None)
         self.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {}}, "n")
         self.writer = StatusWriter(
             self.api,  # type: ignore[arg-type]  # the same methods
-            Ledger(lambda: self.now_s),
-            lambda _, delay_s: self.again.append(round(delay_s, 3)),
+            Expectations(lambda: self.now_s),
+            lambda _, delay_s: self.requeue_after.append(round(delay_s, 3)),
             lambda: self.now_s,
         )
 
@@ -53,7 +53,7 @@ def test_words_and_counters_are_written_when_they_rest() -> None:
     assert world.explain("b") == ""
     world.now_s += REST_S / 2
     assert world.explain("b") == "b"
-    assert world.again == [REST_S, REST_S, REST_S / 2]
+    assert world.requeue_after == [REST_S, REST_S, REST_S / 2]
 
 
 def test_many_pods_take_longer_to_rest() -> None:
@@ -61,7 +61,7 @@ def test_many_pods_take_longer_to_rest() -> None:
     world = World()
     job = world.job()
     world.writer.write(job, counted(job.status, Counts(running=300), 300))
-    assert world.again == [3.5]
+    assert world.requeue_after == [3.5]
 
 
 def test_what_never_rests_is_written_now_and_then() -> None:
@@ -69,7 +69,7 @@ def test_what_never_rests_is_written_now_and_then() -> None:
     world = World()
     texts = set()
     for number in range(1000):
-        world.now_s += LONGEST_S / 100
+        world.now_s += MAX_S / 100
         texts.add(world.explain(str(number)))
     assert 9 <= len(texts - {""}) <= 10
 
@@ -90,7 +90,7 @@ def test_nothing_is_written_for_nothing() -> None:
     world.explain("a")
     before = world.api.writes
     world.writer.write(world.job(), world.job().status)
-    world.now_s += LONGEST_S
+    world.now_s += MAX_S
     assert world.explain("a") == "", "it waits anew"
     assert world.api.writes == before
 
@@ -112,4 +112,4 @@ def test_other_words_for_the_same_reason_rest_longer() -> None:
     world.writer.write(job, waits)
     still = structs.replace(job, status=waits)
     world.writer.write(still, explained(waits, "Unschedulable", "room for 1 more pod is needed"))
-    assert world.again == [pytest.approx(REST_S), pytest.approx(WORDS_S)]
+    assert world.requeue_after == [pytest.approx(REST_S), pytest.approx(WORDS_S)]

@@ -32,7 +32,7 @@ def wait_until_held(barrier: Barrier, gang: str, count: int) -> None:
 
 def test_the_last_member_releases_all() -> None:
     """Five wait, the sixth opens."""
-    barrier = Barrier(timeout_s=60, clock=Clock())
+    barrier = Barrier(timeout_s=60, monotonic_s=Clock())
     with ThreadPoolExecutor(6) as pool:
         calls = [pool.submit(barrier.join, "gang", 1, member(rank), lambda held: len(held) >= 6) for rank in range(5)]
         wait_until_held(barrier, "gang", 5)
@@ -43,7 +43,7 @@ def test_the_last_member_releases_all() -> None:
 
 def test_a_retried_member_counts_once() -> None:
     """kube-scheduler may bind the same pod again."""
-    barrier = Barrier(timeout_s=60, clock=Clock())
+    barrier = Barrier(timeout_s=60, monotonic_s=Clock())
     with ThreadPoolExecutor(3) as pool:
         calls = [pool.submit(barrier.join, "gang", 1, member(0), lambda held: len(held) >= 2) for _ in range(2)]
         wait_until_held(barrier, "gang", 2)
@@ -54,14 +54,14 @@ def test_a_retried_member_counts_once() -> None:
 
 def test_a_barrier_that_is_not_filled_in_time_lets_nobody_through() -> None:
     """Real time here: the barrier itself must wake up."""
-    barrier = Barrier(timeout_s=0.05, clock=time.monotonic)
+    barrier = Barrier(timeout_s=0.05, monotonic_s=time.monotonic)
     assert barrier.join("gang", 1, member(0), lambda held: len(held) >= 2) is Outcome.TIMED_OUT
     assert barrier.held("gang") == 0
 
 
 def test_epochs_do_not_meet() -> None:
     """A member of an older epoch does not complete a newer one."""
-    barrier = Barrier(timeout_s=60, clock=Clock())
+    barrier = Barrier(timeout_s=60, monotonic_s=Clock())
     with ThreadPoolExecutor(2) as pool:
         old = pool.submit(barrier.join, "gang", 1, member(0), lambda held: len(held) >= 2)
         wait_until_held(barrier, "gang", 1)

@@ -52,7 +52,7 @@ class Gang:
         self.key = self.world.gang("a", {"worker": (size, {"cpu": 1})})
         self.world.plan()
         self.bindings = Bindings()
-        self.barrier = Barrier(timeout_s=DEADLINE_S, clock=time.monotonic)
+        self.barrier = Barrier(timeout_s=DEADLINE_S, monotonic_s=time.monotonic)
         self.cluster = Filled(cast("Any", None), wake=lambda: None)
         self.cluster.state = self.world.state
         self.bind = Bind(

@@ -258,7 +258,7 @@ def test_a_placement_being_carried_out_is_not_refused_by_its_own_members() -> No
     world.gang("a", {"worker": (2, SMALL)}, spec=apart | port())
     assert placed(world) == ["node-0", "node-1"]
     session = world.plan()
-    assert not of(session, decisions.Settle)
+    assert not of(session, decisions.ClosePlacement)
     assert not of(session, decisions.Place)
 
 

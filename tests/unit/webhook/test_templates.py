@@ -11,7 +11,7 @@ from muster.api.base import Resource
 from muster.api.batch import Job
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, Unreachable
 from muster.runtime import registry
-from webhook.dryrun import DryRuns
+from webhook.dryrun import ServerDryRuns
 from webhook.validate.volcano_job import job as validate_job
 from webhook.validate.volcano_job.templates import check_templates, sample
 
@@ -22,14 +22,14 @@ CAUSES = [
 
 
 class Verdicts:
-    """`Trials` of a test: what is said to each pod, by the name of its task."""
+    """`DryRuns` of a test: what is said to each pod, by the name of its task."""
 
     def __init__(self, **verdicts: APIError) -> None:
         self.verdicts = verdicts
         self.asked: list[JSON] = []
 
     def attempt(self, pod: Mapping[str, Any], _namespace: str) -> APIError | None:
-        """See webhook.dryrun.Trials."""
+        """See webhook.dryrun.DryRuns."""
         self.asked.append(dict(pod))
         return self.verdicts.get(pod["metadata"]["generateName"].rstrip("-"))
 
@@ -47,8 +47,8 @@ def decoded(document: JSON) -> Job:
 
 def test_errors_get_the_path_of_their_task() -> None:
     """In the API server's words, as causes that clients show field by field."""
-    trials = Verdicts(t1=Invalid("Pod is invalid", details={"causes": CAUSES}))
-    found = check_templates(decoded(a_job({}, {})), "n", trials)
+    dry_runs = Verdicts(t1=Invalid("Pod is invalid", details={"causes": CAUSES}))
+    found = check_templates(decoded(a_job({}, {})), "n", dry_runs)
     assert [str(error) for error in found.errors] == [
         "spec.tasks[1].template.spec.containers[0].image: Required value",
         'spec.tasks[1].template.metadata.labels: Invalid value: "UP": must be lower',
@@ -95,8 +95,8 @@ def test_a_sample_asks_nobody_at_muster() -> None:
 
 def test_templates_are_tried_once_on_create_and_not_on_update() -> None:
     """They cannot change; other errors are told together with theirs."""
-    trials = Verdicts(t0=Invalid("no", details={"causes": CAUSES}))
-    review = validate_job.reviewer(QueueWorld(), registry.framework(), trials)
+    dry_runs = Verdicts(t0=Invalid("no", details={"causes": CAUSES}))
+    review = validate_job.reviewer(QueueWorld(), registry.framework(), dry_runs)
     document = a_job(queue="nowhere")
     paths = [error.path for error in review(request(document)).errors]
     assert paths == [
@@ -104,10 +104,10 @@ def test_templates_are_tried_once_on_create_and_not_on_update() -> None:
         "spec.tasks[0].template.spec.containers[0].image",
         "spec.tasks[0].template.metadata.labels",
     ]
-    assert len(trials.asked) == 1
+    assert len(dry_runs.asked) == 1
     changed = a_job(queue="nowhere", minAvailable=1)
     assert not review(request(changed, "UPDATE", document)).errors
-    assert len(trials.asked) == 1
+    assert len(dry_runs.asked) == 1
 
 
 NO_CLASS = 'pods "t0-x" is forbidden: no PriorityClass with name high was found'
@@ -126,12 +126,12 @@ NO_CLASS = 'pods "t0-x" is forbidden: no PriorityClass with name high was found'
 def test_a_new_priority_is_tried(changes: JSON, refusal: str, paths: list[str], asked: int) -> None:
     """On UPDATE one pod shows whether the class exists; templates may have a class of their own."""
     template = {"spec": {"priorityClassName": "own"}}
-    trials = Verdicts(t0=Forbidden(refusal))
-    review = validate_job.reviewer(QueueWorld(), registry.framework(), trials)
+    dry_runs = Verdicts(t0=Forbidden(refusal))
+    review = validate_job.reviewer(QueueWorld(), registry.framework(), dry_runs)
     old, new = a_job(template, {}, priorityClassName="low"), a_job(template, {}, **changes)
     errors = review(request(new, "UPDATE", old)).errors
     assert [error.path for error in errors] == paths
-    assert [pod["spec"]["priorityClassName"] for pod in trials.asked] == ["high"] * asked
+    assert [pod["spec"]["priorityClassName"] for pod in dry_runs.asked] == ["high"] * asked
     assert all("no PriorityClass with name high was found" in str(error) for error in errors)
 
 
@@ -154,13 +154,13 @@ def test_a_good_verdict_holds_for_a_moment() -> None:
     """Jobs that are all alike cost one call; a refusal is asked for again, and no answer is an error."""
     now = [0.0]
     server = Server(None, Invalid("no"), None, Unreachable("away"))
-    trials = DryRuns(server, lambda: now[0])  # type: ignore[arg-type]  # the one method
+    dry_runs = ServerDryRuns(server, lambda: now[0])  # type: ignore[arg-type]  # the one method
     pod, other = {"spec": {}}, {"spec": {"hostname": "h"}}
-    assert trials.attempt(pod, "n") is None
-    assert trials.attempt(pod, "n") is None
-    assert isinstance(trials.attempt(other, "n"), Invalid)
+    assert dry_runs.attempt(pod, "n") is None
+    assert dry_runs.attempt(pod, "n") is None
+    assert isinstance(dry_runs.attempt(other, "n"), Invalid)
     now[0] += 60
-    assert trials.attempt(pod, "n") is None
+    assert dry_runs.attempt(pod, "n") is None
     with pytest.raises(Unreachable):
-        trials.attempt(pod, "another namespace")
+        dry_runs.attempt(pod, "another namespace")
     assert not server.answers

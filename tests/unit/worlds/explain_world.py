@@ -4,10 +4,10 @@ from typing import Any
 
 from extender_world import RememberingState, World
 
-from extender.explain.clusterdump import Picture, kind_name
+from extender.explain.clusterdump import ClusterDump, kind_name
 from extender.explain.find import explain
 from extender.explain.report import GangReport, PodReport
-from extender.explain.whatif import Scene
+from extender.explain.whatif import WhatIf
 from extender.state.feed import FEED
 
 
@@ -43,14 +43,14 @@ class ExplainWorld(World):
         self.state: ToldState = ToldState()
         self.queue("default")
 
-    def picture(self) -> Picture:
+    def dump(self) -> ClusterDump:
         """Everything there is, now."""
         objects = {kind: list(items.values()) for kind, items in self.state.told.items()}
-        return Picture(self.now, objects=objects)
+        return ClusterDump(self.now, objects=objects)
 
     def explain(self, name: str, kind: str = "gang") -> GangReport | PodReport:
         """The report of an object in namespace `ns`."""
-        return explain(Scene(self.picture()), kind, name, "ns")
+        return explain(WhatIf(self.dump()), kind, name, "ns")
 
     def gang_report(self, name: str) -> GangReport:
         """The report of a gang."""

@@ -8,7 +8,7 @@ import msgspec
 
 from extender.actions.allocate import Allocate
 from extender.actions.enqueue import Enqueue
-from extender.actions.progress import Settle
+from extender.actions.progress import TrackPlacements
 from extender.framework import decisions
 from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Plugin
@@ -17,7 +17,7 @@ from extender.framework.snapshot import take
 from extender.plugins.gang import Gang
 from extender.plugins.predicates import Predicates
 from extender.plugins.priority import Priority
-from extender.state.digest import differences, picture, rebuilt
+from extender.state.digest import differences, digest, rebuilt
 from extender.state.state import State
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
@@ -47,8 +47,8 @@ class RememberingState(State):
 
     def differences(self) -> list[str]:
         """What is not as the objects say."""
-        kept = picture(self)
-        return differences(kept, picture(rebuilt(self.objects(), self.pod_objects.values(), kept)))
+        kept = digest(self)
+        return differences(kept, digest(rebuilt(self.objects(), self.pod_objects.values(), kept)))
 
 
 class World:
@@ -183,7 +183,7 @@ class World:
 
     def plan(self) -> Session:
         """One whole cycle: settle, enqueue, allocate; placements are put into the state as if written."""
-        session = self.session(Settle(self.half_since, 30.0), Enqueue(), Allocate())
+        session = self.session(TrackPlacements(self.half_since, 30.0), Enqueue(), Allocate())
         for decision in session.decisions:
             if isinstance(decision, decisions.Place):
                 self.place(decision)

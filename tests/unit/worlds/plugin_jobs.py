@@ -3,7 +3,7 @@
 from typing import Any
 
 from controller.job.rules.pods import pod
-from controller.job.rules.sync import Seat
+from controller.job.rules.sync import PodSlot
 from controller.plugins.base import Owned
 from controller.plugins.registry import plugins_for
 from muster.api.batch import Job, JobSpec, TaskSpec
@@ -25,10 +25,10 @@ def job(tasks: dict[str, int], **plugins: list[str]) -> Job:
 def shaped(of: Job, task: str, index: int) -> dict[str, Any]:
     """The manifest of a pod after all plugins."""
     spec = next(one for one in of.spec.tasks if one.name == task)
-    seat = Seat(spec, index, pod_name(of.metadata.name, task, index))
-    manifest = pod(of, seat)
+    slot = PodSlot(spec, index, pod_name(of.metadata.name, task, index))
+    manifest = pod(of, slot)
     for plugin in plugins_for(of.spec.plugins):
-        plugin.shape(of, seat, manifest)
+        plugin.shape(of, slot, manifest)
     return manifest
 
 

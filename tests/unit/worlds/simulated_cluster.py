@@ -43,8 +43,8 @@ class Cluster:
         controller = Controller(
             self.api,  # type: ignore[arg-type]  # the same methods
             1,
-            clock=lambda: self.now_s,
-            now_s=lambda: self.now_s,
+            monotonic_s=lambda: self.now_s,
+            wall_s=lambda: self.now_s,
             at_once=1,
         )
         self.cursors: dict[str, int] = {}
@@ -229,7 +229,7 @@ class Cluster:
         """Up to some seconds."""
         self.now_s += self.chance.choice([0.05, 0.5, 3.0, 12.0])
 
-    def settle(self) -> bool:
+    def next_phase(self) -> bool:
         """Nothing fails any more and nobody acts but for the machinery; whether it comes to rest."""
         self.faults.cease()
         quiet = 0

@@ -11,7 +11,7 @@ from muster.api.compat import KNOWN, compat
 from muster.runtime.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
-from webhook.dryrun import Trials
+from webhook.dryrun import DryRuns
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode, generic
 from webhook.validate.disruption import check_amounts, check_one_of_two
@@ -30,7 +30,7 @@ from webhook.validate.volcano_job.volumes import check_volumes
 _JOB = Decoder(Job)
 
 
-def reviewer(queues: Queues, framework: Framework, trials: Trials | None = None) -> Handler:
+def reviewer(queues: Queues, framework: Framework, dry_runs: DryRuns | None = None) -> Handler:
     """The handler for Jobs, on CREATE and UPDATE; templates, which cannot change, are tried on CREATE.
 
     A priority can change, so a new one is tried on UPDATE.
@@ -41,23 +41,23 @@ def reviewer(queues: Queues, framework: Framework, trials: Trials | None = None)
         for task in job.spec.tasks:
             template_of(task.template)  # so that nobody below stumbles over its shape
         if request.operation == "UPDATE":
-            return _review_update(request, job, trials)
+            return _review_update(request, job, dry_runs)
         found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, queues)], warn(job))
         found.add(check_frameworks(job, framework))
-        if trials:
-            found.add(check_templates(job, request.namespace, trials))
+        if dry_runs:
+            found.add(check_templates(job, request.namespace, dry_runs))
         return Verdict(errors=found.errors, warnings=found.warnings)
 
     return review
 
 
-def _review_update(request: AdmissionRequest, job: Job, trials: Trials | None) -> Verdict:
+def _review_update(request: AdmissionRequest, job: Job, dry_runs: DryRuns | None) -> Verdict:
     old, new = generic(request.old_object), generic(request.object)
     if job.metadata.deletion_timestamp or same(old, new):
         return Verdict()  # only metadata: nothing of ours, and a Job must be able to go away
     errors = [*check_update(old, new), *_check_counts(job), *_check_shape(job), *check_names(job)]
-    if trials and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
-        errors += check_priority(job, request.namespace, trials)
+    if dry_runs and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
+        errors += check_priority(job, request.namespace, dry_runs)
     return Verdict(errors=errors)
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from muster.api.batch import Job
 from muster.runtime.fields import FieldError
 
-LONGEST_LABEL = 63
+MAX_LABEL = 63
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LONGEST_SUBDOMAIN = 253
+_MAX_SUBDOMAIN = 253
 
 
 def is_subdomain(name: str) -> bool:
     """Whether most kinds of objects can have this name."""
-    return len(name) <= _LONGEST_SUBDOMAIN and _SUBDOMAIN.fullmatch(name) is not None
+    return len(name) <= _MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(name) is not None
 
 
 def check_names(job: Job) -> Iterator[FieldError]:
@@ -22,21 +22,21 @@ def check_names(job: Job) -> Iterator[FieldError]:
     name = job.metadata.name
     if not name:
         return
-    if len(name) > LONGEST_LABEL or not _LABEL.fullmatch(name):
+    if len(name) > MAX_LABEL or not _LABEL.fullmatch(name):
         message = (
             f"create job with name {name} validate failed: "
-            f"must be a DNS label, as the names of its pods begin with it: at most {LONGEST_LABEL} characters "
+            f"must be a DNS label, as the names of its pods begin with it: at most {MAX_LABEL} characters "
             f"(it has {len(name)}) of a-z, 0-9 and '-', beginning and ending with a letter or digit"
         )
         yield FieldError("metadata.name", message, name)
         return
     for index, task in enumerate(job.spec.tasks):
         pod = f"{name}-{task.name}-{max(0, task.replicas - 1)}"
-        if len(pod) > LONGEST_LABEL:
-            over = len(pod) - LONGEST_LABEL
+        if len(pod) > MAX_LABEL:
+            over = len(pod) - MAX_LABEL
             message = (
                 f"create pod with name {pod} validate failed: it would have {len(pod)} characters, and "
-                f"{LONGEST_LABEL} are allowed; "
+                f"{MAX_LABEL} are allowed; "
                 f"shorten the name of the job or of the task by {over}"
             )
             yield FieldError(f"spec.tasks[{index}].name", message, task.name)

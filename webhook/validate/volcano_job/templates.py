@@ -14,7 +14,7 @@ from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.kube.errors import APIError, Forbidden
 from muster.runtime.fields import FieldError, Findings, Reason
-from webhook.dryrun import Trials
+from webhook.dryrun import DryRuns
 from webhook.mutate.queue import mapping
 
 log = structlog.get_logger()
@@ -36,12 +36,12 @@ class ToldError(FieldError):
         return self.message
 
 
-def check_templates(job: Job, namespace: str, trials: Trials) -> Findings:
+def check_templates(job: Job, namespace: str, dry_runs: DryRuns) -> Findings:
     """What the API server would say to the pods of this Job; raises APIError if it could not be asked."""
     findings = Findings()
     for index, task in enumerate(job.spec.tasks):
         path = f"spec.tasks[{index}].template"
-        refusal = trials.attempt(sample(job, task), namespace)
+        refusal = dry_runs.attempt(sample(job, task), namespace)
         if refusal is None:
             continue
         if isinstance(refusal, Forbidden) and _NOT_ALLOWED in refusal.message:
@@ -55,7 +55,7 @@ def check_templates(job: Job, namespace: str, trials: Trials) -> Findings:
     return findings
 
 
-def check_priority(job: Job, namespace: str, trials: Trials) -> Iterator[FieldError]:
+def check_priority(job: Job, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
     """An error if there is no such PriorityClass: no pod of the Job could be created any more.
 
     One pod tells; what else would be said of it today is no matter of the priority. Raises APIError if the API server
@@ -65,7 +65,7 @@ def check_priority(job: Job, namespace: str, trials: Trials) -> Iterator[FieldEr
     if not name or not job.spec.tasks:
         return
     pod = sample(job, job.spec.tasks[0])
-    refusal = trials.attempt({**pod, "spec": {**pod["spec"], "priorityClassName": name}}, namespace)
+    refusal = dry_runs.attempt({**pod, "spec": {**pod["spec"], "priorityClassName": name}}, namespace)
     if refusal and _NO_CLASS in refusal.message:
         message = f"{_NO_CLASS} {name} was found, so no pod could be created; `kubectl get priorityclasses` lists them"
         yield FieldError("spec.priorityClassName", message, name, "NotFound")

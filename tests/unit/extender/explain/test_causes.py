@@ -7,7 +7,7 @@ import pytest
 from explain_world import ExplainWorld
 
 from extender.explain.find import explain
-from extender.explain.whatif import Scene
+from extender.explain.whatif import WhatIf
 from muster.api.core import Taint
 from muster.api.meta import format_time
 from muster.api.placement import AvoidedNode, Placement
@@ -461,15 +461,15 @@ def test_trying_what_helps_leaves_the_state_as_it_was() -> None:
     """The arrays of the scene are the same before and after."""
     world = ExplainWorld()
     missing_gpus(world)
-    scene = Scene(world.picture())
-    before = scene.cycle().snapshot
-    explain(scene, "gang", "a", "ns")
-    after = scene.cycle().snapshot
+    what_if = WhatIf(world.dump())
+    before = what_if.cycle().snapshot
+    explain(what_if, "gang", "a", "ns")
+    after = what_if.cycle().snapshot
     order = before.order
     assert [before.name(int(column)) for column in order] == [after.name(int(column)) for column in after.order]
     assert (before.free[:, order] == after.free[:, after.order]).all()
-    assert (scene.state.nodes.recomputed_use() == scene.state.nodes.used).all()
-    assert [gang.key for gang in scene.waiting(scene.cycle())] == ["ns/a"]
+    assert (what_if.state.nodes.recomputed_use() == what_if.state.nodes.used).all()
+    assert [gang.key for gang in what_if.waiting(what_if.cycle())] == ["ns/a"]
 
 
 def test_members_above_the_minimum_that_wait_say_so() -> None:

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from explain_world import ExplainWorld
 
 from extender.explain.find import explain
-from extender.explain.snapshotfile import dump, load
-from extender.explain.whatif import Scene
+from extender.explain.snapshotfile import load, save
+from extender.explain.whatif import WhatIf
 from muster.api.core import Pod
 from muster.api.storage import (
     BIND_COMPLETED,
@@ -65,7 +65,7 @@ def world_of_secrets() -> ExplainWorld:
 
 def test_a_file_holds_no_secrets_and_no_environment() -> None:
     """What the planner does not read stays behind; claims, which it reads, do not."""
-    text = gzip.decompress(dump(world_of_secrets().picture())).decode()
+    text = gzip.decompress(save(world_of_secrets().dump())).decode()
     assert SECRET not in text
     assert "PASSWORD" not in text
     assert "kept" in text
@@ -73,15 +73,15 @@ def test_a_file_holds_no_secrets_and_no_environment() -> None:
 
 def test_a_file_explains_as_its_cluster_does() -> None:
     """Gangs and pods, to the last word; and a file of a file is the same file."""
-    picture = world_of_secrets().picture()
-    content = dump(picture)
+    dump = world_of_secrets().dump()
+    content = save(dump)
     again = load(content)
     for kind, name in (("gang", "a"), ("gang", "first"), ("pod", "a-worker-0"), ("job", "a")):
-        assert explain(Scene(again), kind, name, "ns") == explain(Scene(picture), kind, name, "ns")
+        assert explain(WhatIf(again), kind, name, "ns") == explain(WhatIf(dump), kind, name, "ns")
     [claim] = again.of(CLAIMS)
     assert claim.bound
     assert claim.metadata.annotations[SELECTED_NODE] == "node-0"
-    assert dump(again) == content
+    assert save(again) == content
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_explain_prints_lines_without_colour_or_json(tmp_path: Path) -> None:
     world.runs("first", 2, GPU8)
     world.gang("a", {"worker": (2, GPU8)})
     file = tmp_path / "file"
-    file.write_bytes(dump(world.picture()))
+    file.write_bytes(save(world.dump()))
     arguments = ["explain", "job", "a", "-n", "ns", "--snapshot", str(file)]
     text = CliRunner().invoke(main, arguments)
     assert text.exit_code == 0, text.output
@@ -126,7 +126,7 @@ def test_explain_prints_lines_without_colour_or_json(tmp_path: Path) -> None:
 def test_an_unknown_name_fails_with_one_line(tmp_path: Path) -> None:
     """And with a near name."""
     file = tmp_path / "file"
-    file.write_bytes(dump(world_of_secrets().picture()))
+    file.write_bytes(save(world_of_secrets().dump()))
     result = CliRunner().invoke(main, ["explain", "job", "fisrt", "-n", "ns", "--snapshot", str(file)])
     assert result.exit_code == 1
     assert result.output == "Error: there is no job with a gang 'fisrt' in namespace 'ns'; near names: first\n"

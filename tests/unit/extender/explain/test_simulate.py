@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 from explain_world import ExplainWorld
 
-from extender.explain.snapshotfile import dump
+from extender.explain.snapshotfile import save
 from muster.api.core import Namespace
 from muster.api.meta import ObjectMeta
 from musterctl import main
@@ -47,7 +47,7 @@ def simulate(world: ExplainWorld, tmp_path: Path) -> Simulate:
 
     def run(*documents: dict[str, Any], options: tuple[str, ...] = (), raw: bool = False) -> Any:
         snapshot, manifests = tmp_path / "snapshot", tmp_path / "manifests.yaml"
-        snapshot.write_bytes(dump(world.picture()))
+        snapshot.write_bytes(save(world.dump()))
         manifests.write_text(yaml.safe_dump_all(documents))
         arguments = ["simulate", "--snapshot", str(snapshot), "-n", "ns", "-f", str(manifests), *options]
         result = CliRunner().invoke(main, arguments if raw else [*arguments, "-o", "json"])

@@ -40,7 +40,7 @@ def lease(holder: str | None, renewed: str, seconds: int = 15) -> Lease:
 @pytest.fixture
 def follower(client: Client, clock: Clock) -> LeaseFollower:
     """A follower of holders in pod-a that has seen its first list."""
-    follower = LeaseFollower(client, "ns", "lease", "pod-a_", clock=clock)
+    follower = LeaseFollower(client, "ns", "lease", "pod-a_", monotonic_s=clock)
     follower._reflector._synced.set()
     return follower
 
@@ -81,7 +81,7 @@ def test_a_change_that_is_no_renewal_does_not_count(follower: LeaseFollower, clo
 
 def test_a_lease_of_unknown_age_does_not_count(client: Client, clock: Clock) -> None:
     """What the first list shows may be hours old; the next renewal proves that the leader lives."""
-    follower = LeaseFollower(client, "ns", "lease", "pod-a_", clock=clock)
+    follower = LeaseFollower(client, "ns", "lease", "pod-a_", monotonic_s=clock)
     follower.observe(None, lease("pod-a_1", "t1"))
     assert not follower.active
     follower.observe(lease("pod-a_1", "t1"), lease("pod-a_1", "t2"))
@@ -90,7 +90,7 @@ def test_a_lease_of_unknown_age_does_not_count(client: Client, clock: Clock) -> 
 
 def test_another_holder_is_left_in_peace_for_its_duration(client: Client, clock: Clock) -> None:
     """Counted from when we first saw its last write, by our own clock, and with its own duration."""
-    elector = Elector(client, "ns", "lease", "me", clock=clock)
+    elector = Elector(client, "ns", "lease", "me", monotonic_s=clock)
     other = lease("other", "t1", seconds=20).spec
     assert not elector._free(other)
     clock.now += 19.9
@@ -105,12 +105,12 @@ def test_another_holder_is_left_in_peace_for_its_duration(client: Client, clock:
 @pytest.mark.parametrize("holder", [None, "", "me"])
 def test_a_lease_without_another_holder_is_free(client: Client, clock: Clock, holder: str | None) -> None:
     """Given up, never held, or our own."""
-    assert Elector(client, "ns", "lease", "me", clock=clock)._free(lease(holder, "t1").spec)
+    assert Elector(client, "ns", "lease", "me", monotonic_s=clock)._free(lease(holder, "t1").spec)
 
 
 def test_transitions_and_acquisition_are_kept_while_renewing(client: Client, clock: Clock) -> None:
     """They change with the holder only."""
-    elector = Elector(client, "ns", "lease", "me", clock=clock)
+    elector = Elector(client, "ns", "lease", "me", monotonic_s=clock)
     assert elector._record(None)["leaseTransitions"] == 0
     assert elector._record(LeaseSpec(holder_identity="other", lease_transitions=4))["leaseTransitions"] == 5
     assert elector._record(LeaseSpec(holder_identity="", lease_transitions=4))["leaseTransitions"] == 5
@@ -119,7 +119,7 @@ def test_transitions_and_acquisition_are_kept_while_renewing(client: Client, clo
 
 def test_leading_ends_by_the_clock(client: Client, clock: Clock) -> None:
     """Nobody has to tell: the deadline is enough."""
-    elector = Elector(client, "ns", "lease", "me", clock=clock)
+    elector = Elector(client, "ns", "lease", "me", monotonic_s=clock)
     assert not elector.leading
     elector._renewed_at = clock()
     clock.now += 9.9

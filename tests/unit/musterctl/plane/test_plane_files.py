@@ -20,7 +20,7 @@ def test_state_survives_and_folders_have_plain_names(tmp_path: Path, monkeypatch
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     folder = state.folder_of("one")
     assert state.load(folder) is None
-    created = state.create(folder, Options(nodes=3, webhook_port=12_345), components.PARTS)
+    created = state.create(folder, Options(nodes=3, webhook_port=12_345), components.COMPONENTS)
     assert state.load(folder) == created
     assert created.ports["webhook"] == 12_345
     assert state.names() == ["one"]
@@ -75,14 +75,14 @@ def test_the_webhooks_configuration_belongs_to_the_plane(tmp_path: Path, monkeyp
     text = "resourceGroups: [{resourceGroup: gpu, labels: {pool: gpu}}]\n"
     plane = Plane(state.folder_of("one"), options=Options(admission_config=text))
     plane._pki.ensure()
-    [argument] = [each for each in plane.site.command("webhook") if each.startswith("--config=")]
+    [argument] = [each for each in plane.commandlines.command("webhook") if each.startswith("--config=")]
     assert Path(argument.removeprefix("--config=")).read_text() == text
     assert plane_of("one", {"admission_config": text}).state == plane_of("one").state
     with pytest.raises(LocalError, match="plane one exists with admission config of other content; `muster down"):
         plane_of("one", {"admission_config": "resourceGroups: []"})
     other = Plane(state.folder_of("two"))
     other._pki.ensure()
-    assert not any(each.startswith("--config") for each in other.site.command("webhook"))
+    assert not any(each.startswith("--config") for each in other.commandlines.command("webhook"))
     with pytest.raises(LocalError, match="plane two exists with admission config unset"):
         plane_of("two", {"admission_config": text})
 

@@ -43,8 +43,8 @@ def test_a_placement_whose_seats_are_all_taken_is_bound() -> None:
     key = planned(world)
     for rank in range(2):
         world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1)
-    [settle] = of(world.plan(), decisions.Settle)
-    assert settle.phase == "Bound"
+    [close] = of(world.plan(), decisions.ClosePlacement)
+    assert close.phase == "Bound"
 
 
 def test_a_member_that_kube_scheduler_refuses_ends_the_placement_and_its_node_is_avoided() -> None:
@@ -55,8 +55,8 @@ def test_a_member_that_kube_scheduler_refuses_ends_the_placement_and_its_node_is
     world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1, refused=True)
     world.pod(key, "worker", 1, GPU8, pin="node-1", epoch=1)
     session = world.plan()
-    [settle] = of(session, decisions.Settle)
-    assert (settle.phase, settle.message) == ("Abandoned", "kube-scheduler refused a-worker-0 on node node-0")
+    [close] = of(session, decisions.ClosePlacement)
+    assert (close.phase, close.message) == ("Abandoned", "kube-scheduler refused a-worker-0 on node node-0")
     assert {"a-worker-0", "a-worker-1"} == {evict.pod.name for evict in of(session, decisions.Evict)}
     assert {key: {"node-0"}} == session.avoided
 
@@ -67,8 +67,8 @@ def test_a_cordon_between_plan_and_binding_ends_the_placement() -> None:
     world.nodes(2)
     planned(world)
     world.node("node-1", unschedulable=True)
-    [settle] = of(world.plan(), decisions.Settle)
-    assert settle.message == "node node-1: cordoned"
+    [close] = of(world.plan(), decisions.ClosePlacement)
+    assert close.message == "node node-1: cordoned"
 
 
 def test_a_placement_that_is_not_filled_before_its_deadline_is_abandoned_and_planned_again_with_the_next_epoch() -> (
@@ -79,8 +79,8 @@ def test_a_placement_that_is_not_filled_before_its_deadline_is_abandoned_and_pla
     world.nodes(2)
     key = planned(world)
     world.now += 61
-    [settle] = of(world.plan(), decisions.Settle)
-    assert settle.message == "2 members did not arrive before the deadline"
+    [close] = of(world.plan(), decisions.ClosePlacement)
+    assert close.message == "2 members did not arrive before the deadline"
     abandoned = placement(world, key)
     abandoned.status.phase = "Abandoned"
     abandoned.metadata.resource_version = "999"
@@ -98,9 +98,9 @@ def test_a_started_gang_keeps_its_members_when_extra_ones_do_not_come() -> None:
     world.pod(key, "worker", 1, GPU8, pin="node-1", epoch=1)
     world.now += 61
     session = world.plan()
-    [settle] = of(session, decisions.Settle)
-    assert settle.phase == "Bound"
-    assert seats(decisions.Place(settle.gang, settle.pod_sets, 2, 0)) == {"worker": ["node-0"]}
+    [close] = of(session, decisions.ClosePlacement)
+    assert close.phase == "Bound"
+    assert seats(decisions.Place(close.gang, close.pod_sets, 2, 0)) == {"worker": ["node-0"]}
     assert [evict.pod.name for evict in of(session, decisions.Evict)] == ["a-worker-1"]
 
 
@@ -114,7 +114,7 @@ def test_a_gang_that_stays_under_its_minimum_goes_back_as_a_whole() -> None:
     world.now += 31
     session = world.plan()
     assert [(evict.pod.name, evict.started) for evict in of(session, decisions.Evict)] == [("a-worker-0", True)]
-    assert [settle.phase for settle in of(session, decisions.Settle)] == ["Abandoned"]
+    assert [close.phase for close in of(session, decisions.ClosePlacement)] == ["Abandoned"]
 
 
 def test_pins_of_an_older_epoch_are_deleted_and_those_of_a_newer_one_are_left_alone() -> None:

@@ -1,7 +1,7 @@
 """What was done is known before the caches show it."""
 
-from controller.job.expectations import KEPT_S, Ledger
-from controller.job.pending_events import Inbox
+from controller.job.expectations import KEPT_S, Expectations
+from controller.job.pending_events import PendingEvents
 from controller.job.rules.request import SYNC, Request
 from muster.api.batch import Job
 from muster.api.core import Pod
@@ -33,40 +33,40 @@ def names(pods: list[Pod]) -> list[str]:
 
 def test_created_pods_are_there_at_once_and_once() -> None:
     """A created pod counts until the cache shows it, and not twice then."""
-    ledger = Ledger(Clock())
-    ledger.pod_created("u", pod("a"))
-    assert names(ledger.pods("u", [])) == ["a"]
-    assert ledger.owes("u")
-    assert names(ledger.pods("u", [pod("a")])) == ["a"]
-    assert names(ledger.pods("u", [])) == [], "the cache showed it, so it is the cache that tells of its end"
-    assert not ledger.owes("u")
+    expectations = Expectations(Clock())
+    expectations.pod_created("u", pod("a"))
+    assert names(expectations.pods("u", [])) == ["a"]
+    assert expectations.owes("u")
+    assert names(expectations.pods("u", [pod("a")])) == ["a"]
+    assert names(expectations.pods("u", [])) == [], "the cache showed it, so it is the cache that tells of its end"
+    assert not expectations.owes("u")
 
 
 def test_created_pods_that_never_show_are_forgotten() -> None:
     """A pod that came and went unseen does not count for ever."""
     clock = Clock()
-    ledger = Ledger(clock)
-    ledger.pod_created("u", pod("a"))
+    expectations = Expectations(clock)
+    expectations.pod_created("u", pod("a"))
     clock.now += KEPT_S
-    assert ledger.pods("u", []) == []
+    assert expectations.pods("u", []) == []
 
 
 def test_an_event_settles_what_was_noted() -> None:
     """Created and deleted before this process looked again: gone."""
-    ledger = Ledger(Clock())
-    ledger.pod_created("u", pod("a"))
-    ledger.pod_seen(pod("a"), None)
-    assert ledger.pods("u", []) == []
+    expectations = Expectations(Clock())
+    expectations.pod_created("u", pod("a"))
+    expectations.pod_seen(pod("a"), None)
+    assert expectations.pods("u", []) == []
 
 
 def test_deleted_pods_are_on_their_way_out() -> None:
     """The cached pod is left as it is; its successor of the same name is not affected."""
-    ledger = Ledger(Clock())
+    expectations = Expectations(Clock())
     cached = pod("a")
-    ledger.deleted("a")
-    assert ledger.pods("u", [cached])[0].metadata.deletion_timestamp
+    expectations.deleted("a")
+    assert expectations.pods("u", [cached])[0].metadata.deletion_timestamp
     assert cached.metadata.deletion_timestamp is None
-    assert ledger.pods("u", [pod("a", uid="new")])[0].metadata.deletion_timestamp is None
+    assert expectations.pods("u", [pod("a", uid="new")])[0].metadata.deletion_timestamp is None
 
 
 def group(uid: str) -> PodGroup:
@@ -76,26 +76,26 @@ def group(uid: str) -> PodGroup:
 
 def test_groups() -> None:
     """A deleted group does not exist, its successor does, whatever the cache shows."""
-    ledger = Ledger(Clock())
-    assert ledger.group("n/g", group("old")) == group("old")
-    ledger.deleted("old")
-    assert ledger.group("n/g", group("old")) is None
-    ledger.group_created(group("new"))
-    assert ledger.group("n/g", group("old")) == group("new")
-    ledger.group_seen(group("old"), None)
-    ledger.group_seen(None, group("new"))
-    assert ledger.group("n/g", group("new")) == group("new")
+    expectations = Expectations(Clock())
+    assert expectations.group("n/g", group("old")) == group("old")
+    expectations.deleted("old")
+    assert expectations.group("n/g", group("old")) is None
+    expectations.group_created(group("new"))
+    assert expectations.group("n/g", group("old")) == group("new")
+    expectations.group_seen(group("old"), None)
+    expectations.group_seen(None, group("new"))
+    assert expectations.group("n/g", group("new")) == group("new")
 
 
 def test_a_group_that_never_shows_is_forgotten() -> None:
     """It came and went between two lists: its Job is looked at again when it counts no more."""
     clock = Clock()
-    ledger = Ledger(clock)
-    ledger.group_created(group("new"))
-    assert ledger.owes("u", "n/g")
+    expectations = Expectations(clock)
+    expectations.group_created(group("new"))
+    assert expectations.owes("u", "n/g")
     clock.now += KEPT_S
-    assert not ledger.owes("u", "n/g")
-    assert ledger.group("n/g", None) is None
+    assert not expectations.owes("u", "n/g")
+    assert expectations.group("n/g", None) is None
 
 
 def job(version: str, uid: str = "u") -> Job:
@@ -105,24 +105,24 @@ def job(version: str, uid: str = "u") -> Job:
 
 def test_the_newer_job_counts() -> None:
     """Ours while the cache is behind, the cache's when it is ahead or shows another Job."""
-    ledger = Ledger(Clock())
-    ledger.wrote(job("10"))
-    assert ledger.job(job("9")) == job("10")
-    assert ledger.job(job("11")) == job("11")
-    assert ledger.job(job("9", "another")) == job("9", "another")
-    ledger.job_seen(job("9"), job("10"))
-    assert ledger.job(job("9")) == job("9")
+    expectations = Expectations(Clock())
+    expectations.wrote(job("10"))
+    assert expectations.job(job("9")) == job("10")
+    assert expectations.job(job("11")) == job("11")
+    assert expectations.job(job("9", "another")) == job("9", "another")
+    expectations.job_seen(job("9"), job("10"))
+    assert expectations.job(job("9")) == job("9")
 
 
 def test_inbox_keeps_order_and_drops_repeats() -> None:
     """Each request once; what could not be dealt with comes first again; a mere sync is not kept."""
-    inbox = Inbox()
+    pending_events = PendingEvents()
     first, second, third = (Request(event="PodFailed", pod=name) for name in "abc")
     for request in (first, second, first, SYNC):
-        inbox.put("n/j", request)
-    taken = inbox.take("n/j")
+        pending_events.put("n/j", request)
+    taken = pending_events.take("n/j")
     assert taken == [first, second]
-    assert inbox.take("n/j") == []
-    inbox.put("n/j", third)
-    inbox.put_back("n/j", taken[1:])
-    assert inbox.take("n/j") == [second, third]
+    assert pending_events.take("n/j") == []
+    pending_events.put("n/j", third)
+    pending_events.put_back("n/j", taken[1:])
+    assert pending_events.take("n/j") == [second, third]
