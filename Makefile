@@ -40,8 +40,9 @@ check-generated: setup ## fails when a generated file is not up to date
 bench: setup ## measurements; prints figures and ratios, asserts nothing
 	$(BIN)/python -m tests.bench
 
-storm: setup ## long randomised runs
+storm: setup ## long randomised runs with new seeds, which are printed; then the tests without a control plane with new seeds
 	$(BIN)/pytest tests -m storm
+	MUSTER_FRESH=1 $(BIN)/pytest tests/unit -m "not storm"
 
 lock: ## renews the lock files; name a package to move only that one: make lock UPGRADE=flask
 	test -x $(BIN)/python || $(PY) -m venv $(VENV)

@@ -1,7 +1,33 @@
-"""What holds for all tests."""
+"""What holds for all tests.
 
+`make test` is the same on every run: seeds follow from the names of the tests. `make storm` draws new ones, which it
+prints (MUSTER_FRESH=1 does so anywhere, MUSTER_SEED=n repeats a run). A seed that once failed stays as a case.
+"""
+
+import os
+import random
+import sys
+import zlib
+
+import pytest
 from hypothesis import settings
 
+FRESH = "MUSTER_FRESH" in os.environ
+
 # The machine is shared: how long an example takes says nothing.
-settings.register_profile("muster", deadline=None)
+settings.register_profile("muster", deadline=None, derandomize=not FRESH, print_blob=True)
 settings.load_profile("muster")
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """The test's own seed; a new one in the storms; or that of MUSTER_SEED. It is printed."""
+    given = os.environ.get("MUSTER_SEED")
+    if given:
+        chosen = int(given)
+    elif FRESH or request.node.get_closest_marker("storm"):
+        chosen = random.SystemRandom().randrange(2**32)
+    else:
+        chosen = zlib.crc32(request.node.nodeid.encode())
+    sys.stderr.write(f"\nseed {chosen}\n")
+    return chosen

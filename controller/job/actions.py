@@ -88,7 +88,7 @@ class Actions:
             if found.action == Action.SYNC_JOB or not still_true(timer.request, job, snapshot.by_name, phase):
                 del timers[timer.key]
             elif timer.due_s <= now_s:
-                job = self._carry_out(job, found.action, timer.request, snapshot)
+                job = self._carry_out(job, found.action, _of_the_pod_there(timer.request, snapshot), snapshot)
                 timers.pop(timer.key, None)
         due = min((timer.due_s for timer in timers.values()), default=None)
         if due is not None:
@@ -197,6 +197,16 @@ class Actions:
 
     def _event(self, job: Job, message: str) -> None:
         self._context.recorder.event(job, "Normal", "ExecuteAction", message)
+
+
+def _of_the_pod_there(request: Request, snapshot: JobSnapshot) -> Request:
+    """The request about the pod that has the name now: while the timer ran another one may have taken its place.
+
+    A timer is about a slot that stays without a pod that works. Restarting the pod that was there first would restart
+    nothing, and be taken for having dealt with the one that failed after it.
+    """
+    here = snapshot.by_name.get(request.pod)
+    return replace(request, pod_uid=here.metadata.uid) if here and request.pod_uid else request
 
 
 def _why(request: Request) -> str:

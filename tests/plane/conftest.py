@@ -7,8 +7,6 @@ talk and wait with. A failing test reports the tail of every part's log.
 
 import contextlib
 import json
-import os
-import random
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
@@ -160,9 +158,3 @@ def story(plane: Plane, namespace: str) -> Iterator[Story]:
     """What happens in the test's namespace."""
     with Story(plane.client(), namespace) as one:
         yield one
-
-
-@pytest.fixture
-def seed() -> int:
-    """A new seed, or the one of MUSTER_SEED."""
-    return int(os.environ.get("MUSTER_SEED") or random.SystemRandom().randrange(2**32))

@@ -1,7 +1,6 @@
 """Gangs start whole, one after the other when both do not fit, on neighbouring nodes."""
 
 import random
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -32,11 +31,13 @@ def phase(client: Client, namespace: str, name: str) -> str:
 
 
 def test_two_gangs_that_need_all_nodes_run_one_after_the_other(
-    client: Client, namespace: str, wait_for: Callable[..., Any], record_property: Callable[[str, object], None]
+    client: Client,
+    namespace: str,
+    wait_for: Callable[..., Any],
+    record_property: Callable[[str, object], None],
+    seed: int,
 ) -> None:
     """Twenty rounds in random order: never a gang in part for longer than a barrier, ranks in node order."""
-    seed = random.SystemRandom().randrange(2**32)
-    sys.stderr.write(f"seed {seed}\n")
     chance = random.Random(seed)  # noqa: S311 - the order of submissions is no secret
     longest = 0.0
     with History(client, namespace) as history:

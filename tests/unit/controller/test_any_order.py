@@ -1,12 +1,11 @@
 """Whatever happens, in whatever order: random runs of the whole controller on a simulated API server.
 
-Ten thousand runs with events late, calls that fail, and controllers that die. The seed is printed; MUSTER_SEED repeats
-a run (one number: that run alone; the trace tells what users did), MUSTER_RUNS sets their number.
+Some hundred runs (ten thousand in `make storm`) with events late, calls that fail, and controllers that die. The seed
+is printed; MUSTER_SEED repeats one run alone (the trace tells what users did), MUSTER_RUNS sets their number.
 """
 
 import os
 import random
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -27,7 +26,8 @@ from muster.api.batch import FINISHED, JOBS, Job
 from muster.api.bus import COMMANDS
 from muster.api.core import PODS, Pod
 
-RUNS = int(os.environ.get("MUSTER_RUNS", "10000"))
+RUNS = int(os.environ.get("MUSTER_RUNS", "400"))
+STORM_RUNS = 10_000
 TRANSIENT = {"", "Restarting", "Aborting", "Completing", "Terminating"}
 
 
@@ -157,12 +157,8 @@ def run_many(seeds: range) -> list[str]:
     return [wrong for seed in seeds if (wrong := run(seed))]
 
 
-def test_whatever_happens_in_whatever_order() -> None:
-    """No pod without owner, no counter that is wrong, no Command lost, no restart without cause, and always an end."""
-    seed = os.environ.get("MUSTER_SEED")
-    first = int(seed) if seed else random.SystemRandom().randrange(2**32)
-    runs = 1 if seed else RUNS
-    sys.stderr.write(f"\n{runs} runs from seed {first}\n")
+def check(first: int, runs: int) -> None:
+    """So many runs from this seed on, on all cores; fails with the first that went wrong."""
     parts = 2 * (os.cpu_count() or 1) if runs > 100 else 1
     chunks = [range(first + part * runs // parts, first + (part + 1) * runs // parts) for part in range(parts)]
     if parts == 1:
@@ -172,3 +168,21 @@ def test_whatever_happens_in_whatever_order() -> None:
             wrong = [sentence for found in pool.map(run_many, chunks) for sentence in found]
     if wrong:
         pytest.fail(f"{len(wrong)} of {runs} runs went wrong; the first:\n" + "\n".join(wrong[:3]), pytrace=False)
+
+
+def test_whatever_happens_in_whatever_order(seed: int) -> None:
+    """No pod without owner, no counter that is wrong, no Command lost, no restart without cause, and always an end."""
+    check(seed, 1 if "MUSTER_SEED" in os.environ else RUNS)
+
+
+@pytest.mark.parametrize("seed", [4088844337])
+def test_an_order_that_once_went_wrong(seed: int) -> None:
+    """4088844337: the timer of a pod that had gone dropped that of its successor, which had failed, too."""
+    check(seed, 1)
+
+
+@pytest.mark.storm
+@pytest.mark.timeout(1800)
+def test_ten_thousand_new_orders(seed: int) -> None:
+    """The same with another seed each time."""
+    check(seed, STORM_RUNS)
