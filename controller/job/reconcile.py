@@ -16,7 +16,6 @@ from controller.job.rules.counts import count, without
 from controller.job.rules.kill import UNFINISHED, WHOLE, half_deleted, last_retry, outdated, pods_to_delete, targeted
 from controller.job.rules.machine import STOPPED_PHASES, Effect, next_phase
 from controller.job.rules.podgroup import group_key
-from controller.job.rules.request import Request
 from controller.job.rules.sync import decide
 from controller.worker import Retry
 from muster.api import names
@@ -40,33 +39,31 @@ class Reconciler:
         self._provisioner = Provisioner(context)
 
     def process(self, key: str) -> None:
-        """One pass. What it could not deal with stays in the inbox when it raises."""
+        """One pass over the Job. What it does not get done with stays pending, also when it raises.
+
+        Order matters. The pods are read before their events are taken: of a pod that has gone by then, the event has
+        come. Actions write the phase that they enter before the work of that phase begins, so another process would go
+        on from there. Commands go last, as a Command that is deleted too early is lost with this process.
+        """
         for gone in self._pending_events.take_gone(key):
             self._context.forget(gone)
             self._actions.forget(gone)
         job = self._context.job(key)
-        snapshot = JobSnapshot(self._context, job) if job and not job.metadata.deletion_timestamp else None
-        requests, done = self._pending_events.take(key), list[Request]()
-        try:
-            if job is None or snapshot is None:
-                self._commands.without_job(key, requests)
-                return
-            requests[:0] = self._actions.first_sight(job, snapshot)
+        if job is None or job.metadata.deletion_timestamp:
+            with self._pending_events.batch(key) as batch:
+                self._commands.without_job(key, batch)
+            return
+        snapshot = JobSnapshot(self._context, job)
+        with self._pending_events.batch(key, unwritten=snapshot.targets) as batch:
+            batch.add_first(self._actions.first_sight(job, snapshot))
             job = self._entered(job)
-            while requests:
-                request = requests[0]
+            for request in batch:
                 handle = self._commands.handle if request.command else self._actions.handle
                 job = handle(job, request, snapshot)
-                done += [request] if request.command else []
-                requests.pop(0)
-            job = self._actions.restart_more(self._actions.expire(job, snapshot), snapshot)
-            try:
+            job = self._actions.expire(job, snapshot)
+            job = self._actions.restart_more(job, snapshot)
+            with self._commands.deleted_at_the_end(job, batch):
                 self._work(job, snapshot.pods)
-            finally:
-                self._commands.delete(job.metadata.namespace, done)
-        finally:
-            unwritten = snapshot.targets if snapshot else ()
-            self._pending_events.put_back(key, [*unwritten, *done, *requests])
 
     def _entered(self, job: Job) -> Job:
         """A Job without a phase becomes Pending before anything else happens to it."""

@@ -1,8 +1,6 @@
 """What was done is known before the caches show it."""
 
 from controller.job.expectations import KEPT_S, Expectations
-from controller.job.pending_events import PendingEvents
-from controller.job.rules.request import SYNC, Request
 from muster.api.batch import Job
 from muster.api.core import Pod
 from muster.api.meta import ObjectMeta, OwnerReference
@@ -112,17 +110,3 @@ def test_the_newer_job_counts() -> None:
     assert expectations.job(job("9", "another")) == job("9", "another")
     expectations.job_seen(job("9"), job("10"))
     assert expectations.job(job("9")) == job("9")
-
-
-def test_inbox_keeps_order_and_drops_repeats() -> None:
-    """Each request once; what could not be dealt with comes first again; a mere sync is not kept."""
-    pending_events = PendingEvents()
-    first, second, third = (Request(event="PodFailed", pod=name) for name in "abc")
-    for request in (first, second, first, SYNC):
-        pending_events.put("n/j", request)
-    taken = pending_events.take("n/j")
-    assert taken == [first, second]
-    assert pending_events.take("n/j") == []
-    pending_events.put("n/j", third)
-    pending_events.put_back("n/j", taken[1:])
-    assert pending_events.take("n/j") == [second, third]
