@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from controller.job.context import Context
-from controller.job.failures import Failure
 from controller.job.objects import ObjectError
+from controller.job.rules.outcome import Failure
 from controller.job.rules.pods import Manifest, pinned_or_gated, pod
 from controller.job.rules.sync import PodSlot
 from controller.job.rules.volumes import mount

@@ -24,6 +24,8 @@ COMMAND_NOTE = "muster.dev/command"
 TIMERS_NOTE = "muster.dev/timers"
 PLUGIN_NOTE = "plugin-"
 CLAIM_NOTE = "volume-pvc-"
+UNSCHEDULABLE = "Unschedulable"
+"""Reason of a Job whose gang cannot be placed for now."""
 
 _COMMANDS_NOTED = 8
 _SECOND_MS = 1000
@@ -139,7 +141,7 @@ def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
     """Why a pending Job waits (reason, message), as far as its PodGroup and pods say."""
     obstacle = unschedulable(group)
     if obstacle is not None:
-        return "Unschedulable", obstacle
+        return UNSCHEDULABLE, obstacle
     if group.status.phase in {"", "Pending"}:
         return queued(group.spec.queue)
     if any(gated(pod) for pod in pods):
