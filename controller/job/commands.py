@@ -12,30 +12,14 @@ from controller.job.actions import Actions
 from controller.job.context import Context, JobSnapshot
 from controller.job.pending_events import Batch
 from controller.job.rules.machine import TARGETED, Action
-from controller.job.rules.request import COMMAND_ISSUED, Request
+from controller.job.rules.request import Request
 from controller.worker import Retry
-from muster.api.batch import JOBS, Job, is_job
-from muster.api.bus import COMMANDS, Command
+from muster.api.batch import JOBS, Job
+from muster.api.bus import COMMANDS
 from muster.api.meta import ObjectMeta
 from muster.kube.errors import NotFound
 
 KNOWN = tuple(action for action in Action if action not in TARGETED)
-
-
-def request_of(command: Command) -> tuple[str, Request] | None:
-    """The key of the Job that a Command is for and the request to it; None if it is not for a Job."""
-    target, meta = command.target, command.metadata
-    if target is None or not is_job(target):
-        return None
-    request = Request(
-        event=COMMAND_ISSUED,
-        action=command.action,
-        job_uid=target.uid,
-        command=meta.name,
-        command_uid=meta.uid,
-        command_order=int(meta.resource_version or 0),  # nobody changes a Command
-    )
-    return f"{meta.namespace}/{target.name}", request
 
 
 class Commands:

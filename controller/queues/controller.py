@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from controller.deletion import delete
-from controller.queues.rules import CLOSED_BY_PARENT, Load, Wanted, asked, at_rest, by_parent, counted, status_of
-from controller.queues.usage import Usage
+from controller.queues.rules.state import CLOSED_BY_PARENT, Load, Wanted, asked, at_rest, by_parent, counted, status_of
+from controller.queues.rules.usage import Usage
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.bus import COMMANDS, Command

@@ -14,7 +14,7 @@ from controller.job.rules.machine import Effect
 from controller.job.rules.request import Request
 from controller.job.rules.sync import decide
 from controller.job.rules.timers import still_true
-from controller.shards import fnv32
+from controller.worker import fnv32
 from muster.api.batch import DependsOn, Job, JobSpec, JobState, JobStatus, TaskSpec
 from muster.api.core import Pod
 from muster.api.merge_diff import difference
