@@ -1,11 +1,15 @@
-"""The core/v1 objects that Muster reads, trimmed to the fields that decide something."""
+"""Kubernetes' own objects that Muster reads, trimmed to the fields that decide something.
+
+Most are of core/v1; where a pod may run is in `constraints`, storage in `storage`, StatefulSets are in `apps`.
+"""
 
 from typing import Any
 
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.meta import LabelSelector, LabelSelectorRequirement, Object
+from muster.api.constraints import Affinity, SchedulingGate, Toleration, TopologySpreadConstraint
+from muster.api.meta import Object
 
 Quantities = dict[str, str | int | float]
 """Resource name → quantity as written, e.g. {"cpu": "500m", "nvidia.com/gpu": 8}."""
@@ -47,99 +51,6 @@ class Container(Wire):
     ports: list[ContainerPort] = field(default_factory=list)
     resources: ResourceRequirements = field(default_factory=ResourceRequirements)
     restart_policy: str = ""
-
-
-class Toleration(Wire):
-    """What taints a pod puts up with."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: int | None = None
-
-
-class NodeSelectorTerm(Wire):
-    """All expressions and fields must match; an empty term matches nothing."""
-
-    match_expressions: list[LabelSelectorRequirement] = field(default_factory=list)
-    match_fields: list[LabelSelectorRequirement] = field(default_factory=list)
-
-
-class NodeSelector(Wire):
-    """Alternatives: one term must match."""
-
-    node_selector_terms: list[NodeSelectorTerm] = field(default_factory=list)
-
-
-class PreferredSchedulingTerm(Wire):
-    """A wish about nodes, with its weight (1-100)."""
-
-    weight: int
-    preference: NodeSelectorTerm
-
-
-class NodeAffinity(Wire):
-    """Node affinity; the field names are Kubernetes' own."""
-
-    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: list[PreferredSchedulingTerm] = field(
-        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
-    )
-
-
-class PodAffinityTerm(Wire):
-    """Pods that must (not) be in the same topology domain."""
-
-    topology_key: str
-    label_selector: LabelSelector | None = None
-    namespaces: list[str] = field(default_factory=list)
-    namespace_selector: LabelSelector | None = None
-    match_label_keys: list[str] = field(default_factory=list)
-    mismatch_label_keys: list[str] = field(default_factory=list)
-
-
-class WeightedPodAffinityTerm(Wire):
-    """A wish about neighbours, with its weight (1-100)."""
-
-    weight: int
-    pod_affinity_term: PodAffinityTerm
-
-
-class PodAffinity(Wire):
-    """Inter-pod affinity or anti-affinity."""
-
-    required: list[PodAffinityTerm] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: list[WeightedPodAffinityTerm] = field(
-        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
-    )
-
-
-class Affinity(Wire):
-    """All affinities of a pod."""
-
-    node_affinity: NodeAffinity | None = None
-    pod_affinity: PodAffinity | None = None
-    pod_anti_affinity: PodAffinity | None = None
-
-
-class SchedulingGate(Wire):
-    """A gate: the pod is not scheduled while any is left."""
-
-    name: str
-
-
-class TopologySpreadConstraint(Wire):
-    """How evenly matching pods must be spread."""
-
-    max_skew: int
-    topology_key: str
-    when_unsatisfiable: str
-    label_selector: LabelSelector | None = None
-    min_domains: int | None = None
-    node_affinity_policy: str = "Honor"
-    node_taints_policy: str = "Ignore"
-    match_label_keys: list[str] = field(default_factory=list)
 
 
 class PodSpec(Wire):

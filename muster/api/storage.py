@@ -3,7 +3,7 @@
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.core import NodeSelector
+from muster.api.constraints import NodeSelector
 from muster.api.meta import Object
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
