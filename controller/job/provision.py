@@ -56,7 +56,7 @@ class Provisioner:
         return Prepared(plugins, self._context.groups.find(job), [self._told(job, failure)])
 
     def create(self, job: Job, group: PodGroup, slots: Sequence[PodSlot], plugins: Sequence[Plugin]) -> list[Failure]:
-        """Creates the pods of these seats: pinned where the gang's placement has a node for them, else gated."""
+        """Creates the pods of these slots: pinned where the gang's placement has a node for them, else gated."""
         if not slots:
             return []
         try:

@@ -72,7 +72,7 @@ class Reconciler:
         return self._context.writer.write(job, structs.replace(status, min_available=job.spec.min_available))
 
     def _work(self, job: Job, pods: Sequence[Pod]) -> None:
-        self._delete_again(job, pods)
+        self._complete_deletions(job, pods)
         phase = job.status.state.phase
         if phase in SYNCED:
             work = self._sync
@@ -81,10 +81,10 @@ class Reconciler:
         else:
             work = self._stop
         self._conclude(job, work(job, pods))
-        if self._context.expectations.owes(job.metadata.uid, group_key(job)):
+        if not self._context.expectations.satisfied(job.metadata.uid, group_key(job)):
             self._context.requeue_after(job.metadata.key, KEPT_S + 1)
 
-    def _delete_again(self, job: Job, pods: Sequence[Pod]) -> None:
+    def _complete_deletions(self, job: Job, pods: Sequence[Pod]) -> None:
         """Completes deletions that were cut short; most pods that look so are gone in a moment."""
         now_s = self._context.wall_s()
         for one in half_deleted(pods):

@@ -92,8 +92,8 @@ class Queues:
             for child in self._queues.by_index(PARENT_INDEX, name):
                 self.worker.queue.add(child.metadata.name)
         if old and new and old.spec.parent != new.spec.parent:
-            self._count_again(old.spec.parent)
-            self._count_again(new.spec.parent)
+            self._requeue_with_parents(old.spec.parent)
+            self._requeue_with_parents(new.spec.parent)
 
     def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """A PodGroup has changed."""
@@ -108,7 +108,7 @@ class Queues:
         pod = new or old
         queue = self._usage.pod_seen(pod, gone=new is None) if pod else None
         if queue:
-            self._count_again(queue)
+            self._requeue_with_parents(queue)
 
     def command_seen(self, old: Command | None, new: Command | None) -> None:
         """A Command has appeared."""
@@ -191,7 +191,7 @@ class Queues:
             result = add(result, self._allocated(child.metadata.name, depth + 1))
         return result
 
-    def _count_again(self, name: str) -> None:
+    def _requeue_with_parents(self, name: str) -> None:
         """The sums of this queue and of those above it have changed."""
         for _ in range(_HIGHEST):
             self.worker.queue.add_after(name or names.ROOT_QUEUE, COUNT_EVERY_S)

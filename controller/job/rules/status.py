@@ -168,7 +168,7 @@ def only_counters(old: JobStatus, new: JobStatus) -> bool:
     """Whether the two differ in nothing but counters, words and timers, which may be written a little later.
 
     Most timers follow from what pods and gangs still are when another process takes over. An evicted pod is gone, and
-    its seat may be taken again: its timer is written at once.
+    its slot may have another pod by then: its timer is written at once.
     """
     return _weighty(old) == _weighty(new) and _evictions(new) <= _evictions(old)
 

@@ -112,7 +112,7 @@ def run(seed: int) -> str:
     cluster.users.submit()
     for _ in range(chance.randint(30, 200)):
         cluster.step()
-    rest = cluster.next_phase()
+    rest = cluster.converge()
     wrong = [*history.wrong, *history.causes.wrong, *(f"defect in {defect}" for defect in cluster.defects)]
     if not rest:
         wrong.append("does not come to rest")

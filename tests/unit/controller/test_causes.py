@@ -1,4 +1,4 @@
-"""Nothing is done twice or without a cause, and no trouble stops more than it must, on the simulated cluster."""
+"""Nothing is done twice or without a cause, and no failure stops more than it must, on the simulated cluster."""
 
 from typing import Any
 
@@ -48,10 +48,10 @@ def test_pods_of_a_task_that_fail_together_are_one_restart(cluster: Cluster) -> 
     """Of an elastic Job, too, which is Pending again while the old pods still tell that they have failed."""
     policy = {"events": ["PodFailed"], "action": "RestartTask"}
     add(cluster, "j", task("w", 10), task("v", 10), minAvailable=5, policies=[policy])
-    assert cluster.next_phase()
+    assert cluster.converge()
     fail(cluster, *(f"j-w-{index}" for index in range(10)))
     trickle(cluster)
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert brief(cluster) == ("Running", 1)
 
 
@@ -62,10 +62,10 @@ def test_pods_of_a_partition_that_fail_together_are_one_restart(cluster: Cluster
     policy = {"events": ["PodFailed"], "action": "RestartPartition"}
     workers = task("w", 8, minAvailable=4, partitionPolicy=partitions)
     add(cluster, "j", workers, minAvailable=4, policies=[policy])
-    assert cluster.next_phase()
+    assert cluster.converge()
     fail(cluster, "j-w-2", "j-w-3")
     trickle(cluster)
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert brief(cluster) == ("Running", 1)
 
 
@@ -73,15 +73,15 @@ def test_an_abort_of_a_pod_that_failed_before_we_deleted_it_is_not_lost(cluster:
     """Only restarts are covered by the restart that came first."""
     policies = [{"exitCode": 3, "action": "RestartTask"}, {"events": ["PodFailed"], "action": "AbortJob"}]
     add(cluster, "j", task("w", 4), minAvailable=1, policies=policies)
-    assert cluster.next_phase()
+    assert cluster.converge()
     cluster._phase(cluster.api.find(PODS, "j-w-0", "n"), "Failed", exit_code=3)
     fail(cluster, "j-w-1")
     trickle(cluster)
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert brief(cluster) == ("Aborted", 1)
 
 
-def test_one_restart_of_a_task_settles_the_timers_of_its_pods(cluster: Cluster) -> None:
+def test_one_restart_of_a_task_ends_the_timers_of_its_pods(cluster: Cluster) -> None:
     """A second timer of the same task does not hit the pods that have just been made."""
     submit(cluster, "j", 3, {"events": ["PodFailed"], "action": "RestartTask", "timeout": "30s"})
     fail(cluster, "j-w-0")
@@ -101,7 +101,7 @@ def test_one_restart_of_a_task_settles_the_timers_of_its_pods(cluster: Cluster) 
     assert len(pods(cluster)) == 3
 
 
-def test_a_restart_settles_timers_of_the_job_about_the_same_pods(cluster: Cluster) -> None:
+def test_a_restart_ends_timers_of_the_job_about_the_same_pods(cluster: Cluster) -> None:
     """`AbortJob unless it is back in a minute` has no point any more once the task is restarted."""
     policies = [
         {"exitCode": 3, "action": "RestartTask"},
@@ -125,7 +125,7 @@ def test_deletions_of_ours_that_a_watch_misses_are_no_evictions(cluster: Cluster
         if pod.metadata.deletion_timestamp:
             cluster.api.remove(PODS, pod, at_once=True)
     cluster._list("pods", cluster.controller.reflectors["pods"])
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert brief(cluster) == ("Running", 0)
 
 
@@ -134,7 +134,7 @@ def test_kills_of_a_job_that_has_completed_raise_no_policy(cluster: Cluster) -> 
     submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "RestartJob"}, minSuccess=1)
     events = told(cluster)
     cluster._phase(pods(cluster)[0], "Succeeded", exit_code=0)
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert brief(cluster) == ("Completed", 0)
     assert not [message for reason, message in events if reason == "ExecuteAction"]
 
@@ -260,7 +260,7 @@ def test_commands_are_carried_out_in_the_order_in_which_they_were_given(cluster:
     commands.clear()
     commands.update(by_name)
     cluster.restart()
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert brief(cluster) == ("Running", 0)
 
 
@@ -281,7 +281,7 @@ def test_nothing_is_kept_of_a_job_that_goes_during_a_pass(cluster: Cluster, monk
     monkeypatch.setattr(context.writer, "_hold", held)
     cluster.work(1)
     cluster.api.collect()
-    assert cluster.next_phase()
+    assert cluster.converge()
     actions = cluster.controller._reconciler._actions
     assert not context.writer._held
     assert not actions._timers
@@ -310,7 +310,7 @@ def test_an_eviction_of_a_pending_job_that_nobody_saw(cluster: Cluster) -> None:
 
 
 def test_each_eviction_that_nobody_saw_has_a_timer(cluster: Cluster) -> None:
-    """One pod that is back does not settle the other's."""
+    """One pod that is back does not end the other's."""
     submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "TerminateJob", "timeout": "60s"}, minAvailable=1)
     for pod in pods(cluster)[:2]:
         cluster.api.remove(PODS, pod, at_once=True)
@@ -327,7 +327,7 @@ def test_objects_of_plugins_stay_while_pods_end(cluster: Cluster) -> None:
     turn(cluster, 3)
     assert any(pod.metadata.deletion_timestamp for pod in pods(cluster))
     assert [one.metadata.name for one in cluster.api.all(SERVICES)] == ["j"]
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert not cluster.api.all(SERVICES)
 
 
@@ -336,11 +336,11 @@ def test_a_pod_of_an_earlier_version_is_replaced(cluster: Cluster) -> None:
     made = submit(cluster, "j", 2)
     turn(cluster)
     order(cluster, "RestartJob", made)
-    assert cluster.next_phase()
+    assert cluster.converge()
     name = pods(cluster)[0].metadata.name
     cluster.api.change(PODS, name, {"metadata": {"annotations": {"volcano.sh/job-version": "0"}}}, "n")
     cluster.restart()
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert {pod.metadata.annotations["volcano.sh/job-version"] for pod in pods(cluster)} == {"1"}
     assert brief(cluster) == ("Running", 1)
 
@@ -368,12 +368,12 @@ def test_an_eviction_just_before_our_own_deletion_is_not_lost(cluster: Cluster) 
     cluster.deliver(everything=True)
     cluster.api.remove(PODS, cluster.api.find(PODS, "j-w-1", "n"), at_once=True)
     cluster.work(5)
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert brief(cluster) == ("Aborted", 1)
 
 
 def test_a_timer_of_an_evicted_pod_is_noted_at_once(cluster: Cluster) -> None:
-    """Its seat may be taken again before another process looks."""
+    """Its slot may have another pod before another process looks."""
     submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "TerminateJob", "timeout": "60s"}, minAvailable=1)
     cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
     turn(cluster)
@@ -388,7 +388,7 @@ def test_counters_of_a_restart_of_two_tasks(cluster: Cluster) -> None:
     """What is published while pods go is what will be."""
     policy = {"events": ["PodFailed"], "action": "RestartTask"}
     add(cluster, "j", task("w", 3), task("v", 3), policies=[policy])
-    assert cluster.next_phase()
+    assert cluster.converge()
     fail(cluster, "j-w-0", "j-v-0")
     seen: list[tuple[int, int, int]] = []
     change = cluster.api._seen
@@ -411,7 +411,7 @@ def test_many_pods_that_are_restarted_are_noted_in_one_write(cluster: Cluster) -
     writes = len(cluster.api.changes(JOBS))
     turn(cluster)
     assert len(cluster.api.changes(JOBS)) - writes <= 3
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert brief(cluster) == ("Running", 1)
 
 
@@ -443,7 +443,7 @@ def test_a_command_that_cannot_be_deleted_does_not_stop_the_job(
         cluster.run_pods(everything=True)
         turn(cluster, 2, pause_s=31)
         assert brief(cluster) == ("Pending", 1)
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert brief(cluster) == ("Running", 1)
     assert not cluster.api.all(COMMANDS)
 

@@ -34,10 +34,10 @@ def test_created_pods_are_there_at_once_and_once() -> None:
     expectations = Expectations(Clock())
     expectations.pod_created("u", pod("a"))
     assert names(expectations.pods("u", [])) == ["a"]
-    assert expectations.owes("u")
+    assert not expectations.satisfied("u")
     assert names(expectations.pods("u", [pod("a")])) == ["a"]
     assert names(expectations.pods("u", [])) == [], "the cache showed it, so it is the cache that tells of its end"
-    assert not expectations.owes("u")
+    assert expectations.satisfied("u")
 
 
 def test_created_pods_that_never_show_are_forgotten() -> None:
@@ -49,7 +49,7 @@ def test_created_pods_that_never_show_are_forgotten() -> None:
     assert expectations.pods("u", []) == []
 
 
-def test_an_event_settles_what_was_noted() -> None:
+def test_an_event_clears_what_was_noted() -> None:
     """Created and deleted before this process looked again: gone."""
     expectations = Expectations(Clock())
     expectations.pod_created("u", pod("a"))
@@ -90,9 +90,9 @@ def test_a_group_that_never_shows_is_forgotten() -> None:
     clock = Clock()
     expectations = Expectations(clock)
     expectations.group_created(group("new"))
-    assert expectations.owes("u", "n/g")
+    assert not expectations.satisfied("u", "n/g")
     clock.now += KEPT_S
-    assert not expectations.owes("u", "n/g")
+    assert expectations.satisfied("u", "n/g")
     assert expectations.group("n/g", None) is None
 
 

@@ -83,7 +83,7 @@ def cluster() -> Cluster:
     one = Cluster(chance, Faults(chance, 0.0, 0.0), lambda *_: None)
     one.api.add(QUEUES, {"metadata": {"name": "p"}, "spec": {"weight": 1}})
     one.api.add(QUEUES, {"metadata": {"name": "q"}, "spec": {"parent": "p"}})
-    assert one.next_phase()
+    assert one.converge()
     return one
 
 
@@ -98,7 +98,7 @@ def command(cluster: Cluster, action: str, name: str, uid: str = "") -> None:
     found = cluster.api.find(QUEUES, name)
     target = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": name, "uid": uid or found.metadata.uid}
     cluster.api.add(COMMANDS, {"metadata": {"generateName": "c-"}, "action": action, "target": target}, "n")
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert not cluster.api.all(COMMANDS)
 
 
@@ -126,7 +126,7 @@ def test_a_client_writes_the_state(cluster: Cluster) -> None:
     """Closed by hand it stays closed, and its children with it; the root opens again."""
     for name in ("p", "root"):
         cluster.api.change(QUEUES, name, {"status": {"state": "Closed"}}, subresource="status")
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert [state(cluster, name) for name in ("root", "default", "p", "q")] == ["Open", "Open", "Closed", "Closed*"]
 
 
@@ -147,7 +147,7 @@ def test_closing_waits_for_gangs_and_counts_them(cluster: Cluster) -> None:
     }
     meta = {"name": "pod", "annotations": {"scheduling.k8s.io/group-name": "g"}}
     cluster.api.add(PODS, {"metadata": meta, "spec": spec}, "n")
-    assert cluster.next_phase()
+    assert cluster.converge()
     for name in ("q", "p", "root"):
         status = cluster.api.find(QUEUES, name).status
         assert status.allocated == {"cpu": "500m", "memory": "0", "nvidia.com/gpu": "2", "pods": "1"}
@@ -156,7 +156,7 @@ def test_closing_waits_for_gangs_and_counts_them(cluster: Cluster) -> None:
     command(cluster, "CloseQueue", "q")
     assert state(cluster, "q") == "Closing"
     cluster.restart()
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert state(cluster, "q") == "Closing"
     cluster.api.remove(PODS, cluster.api.find(PODS, "pod", "n"), at_once=True)
     cluster.api.change(POD_GROUPS, "g", {"status": {"phase": "Completed"}}, "n")

@@ -18,7 +18,7 @@ def test_a_hundred_failures_at_once_are_one_restart(cluster: Cluster) -> None:
     for pod in pods(cluster):
         cluster._phase(pod, "Failed", exit_code=1)
     trickle(cluster)
-    assert cluster.next_phase()
+    assert cluster.converge()
     status = job(cluster, "j").status
     assert (status.state.phase, status.retry_count, status.version, status.running) == ("Running", 1, 1, 100)
     assert len(pods(cluster)) == 100
@@ -44,7 +44,7 @@ def test_scaling_down_raises_no_policy(cluster: Cluster, restarted: bool) -> Non
     if restarted:
         turn(cluster)
         cluster.restart()
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert job(cluster, "j").status.state.phase == "Running"
     assert [pod.metadata.name for pod in pods(cluster)] == ["j-w-0"]
 
@@ -54,7 +54,7 @@ def test_a_pending_timeout_does_not_hit_running_pods_after_a_restart(cluster: Cl
     submit(cluster, "j", 2, {"events": ["PodPending"], "action": "AbortJob", "timeout": "60s"})
     cluster.restart()
     cluster.now_s += 3600
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert job(cluster, "j").status.state.phase == "Running"
 
 
@@ -86,7 +86,7 @@ def test_a_timer_of_a_deleted_job_does_not_touch_its_successor(cluster: Cluster)
     cluster.api.collect()
     submit(cluster, "j", 1, policy)
     cluster.now_s += 120
-    assert cluster.next_phase()
+    assert cluster.converge()
     assert job(cluster, "j").status.state.phase == "Running"
 
 
@@ -110,9 +110,9 @@ def test_an_evicted_pod_that_is_back_in_time_stops_the_timer(cluster: Cluster) -
     """RestartPod now, the whole Job later unless the pod runs again."""
     submit(cluster, "j", 2, {"events": ["PodEvicted"], "action": "TerminateJob", "timeout": "60s"})
     cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
-    assert cluster.next_phase()
+    assert cluster.converge()
     cluster.now_s += 120
-    assert cluster.next_phase()
+    assert cluster.converge()
     status = job(cluster, "j").status
     assert (status.state.phase, status.running) == ("Running", 2)
     assert "muster.dev/timers" not in status.controlled_resources
@@ -123,7 +123,7 @@ def test_an_eviction_that_nobody_saw_is_told_by_the_counters(cluster: Cluster) -
     submit(cluster, "j", 2, {"events": ["PodEvicted"], "action": "RestartJob"})
     cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
     cluster.restart()
-    assert cluster.next_phase()
+    assert cluster.converge()
     status = job(cluster, "j").status
     assert (status.state.phase, status.retry_count, status.running) == ("Running", 1, 2)
 
@@ -166,7 +166,7 @@ def counted(phase: str, running: int) -> Job:
     ],
 )
 def test_unseen_evictions(phase: str, running: int, there: int, evicted: list[str]) -> None:
-    """As many as ran and are not there, and only of seats that are empty."""
+    """As many as ran and are not there, and only of slots that are empty."""
     meta = [
         ObjectMeta(name=f"j-w-{index}", namespace="n", annotations={"volcano.sh/task-spec": "w"})
         for index in range(there)

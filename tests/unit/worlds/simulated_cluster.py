@@ -229,7 +229,7 @@ class Cluster:
         """Up to some seconds."""
         self.now_s += self.chance.choice([0.05, 0.5, 3.0, 12.0])
 
-    def next_phase(self) -> bool:
+    def converge(self) -> bool:
         """Nothing fails any more and nobody acts but for the machinery; whether it comes to rest."""
         self.faults.cease()
         quiet = 0

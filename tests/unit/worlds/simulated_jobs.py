@@ -25,7 +25,7 @@ def add(cluster: Cluster, name: str, *tasks: dict[str, Any], policies: Any = (),
 def submit(cluster: Cluster, name: str, replicas: int, *policies: dict[str, Any], **spec: Any) -> Job:
     """A Job of one task `w`, which runs when this returns."""
     add(cluster, name, task("w", replicas), policies=policies, **spec)
-    assert cluster.next_phase()
+    assert cluster.converge()
     return job(cluster, name)
 
 
@@ -56,7 +56,7 @@ def order(cluster: Cluster, action: str, target: Job, name: str = "") -> None:
 def command(cluster: Cluster, action: str, target: Job) -> None:
     """Asks for an action and waits until all is quiet."""
     order(cluster, action, target)
-    assert cluster.next_phase()
+    assert cluster.converge()
 
 
 def turn(cluster: Cluster, times: int = 1, pause_s: float = 0.0) -> None:
