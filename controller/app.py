@@ -75,7 +75,7 @@ class Controller:
         self._connect()
 
     def start(self) -> None:
-        """Starts the caches."""
+        """Starts the caches; a standby has them too, so that it takes over at once."""
         self._recorder.start()
         for reflector in self.reflectors.values():
             reflector.start()
@@ -110,7 +110,7 @@ class Controller:
         self.queue_controller.replay()
 
     def stop(self) -> None:
-        """Ends the workers, then the caches."""
+        """Ends the workers, then the caches that they read."""
         self._leading.clear()
         for worker in self.workers:
             worker.queue.shut_down()

@@ -49,7 +49,7 @@ class Expectations:
             self._pods.setdefault(owner_uid, {})[pod.metadata.name] = (self._monotonic_s() + KEPT_S, pod)
 
     def group_created(self, group: PodGroup) -> None:
-        """We created this PodGroup."""
+        """We created this PodGroup, or a pass before the cache shows it would make it again."""
         with self._lock:
             self._groups[group.metadata.key] = (self._monotonic_s() + KEPT_S, group)
 

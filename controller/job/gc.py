@@ -33,7 +33,7 @@ class GarbageCollector:
         self.worker = Worker("gc", self.process, queue="gc", monotonic_s=monotonic_s)
 
     def job_seen(self, old: Job | None, new: Job | None) -> None:
-        """A Job has changed."""
+        """Notes when a Job that has ended is due."""
         del old
         due_s = expires_s(new) if new else None
         if new and due_s is not None:

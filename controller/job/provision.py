@@ -70,7 +70,7 @@ class Provisioner:
         return [Failure("FailedCreate", why) for why in self._context.effects.create_pods(job, manifests)]
 
     def delete_group(self, job: Job) -> list[Failure]:
-        """Deletes the PodGroup."""
+        """Deletes the PodGroup: a Job that is killed or has ended takes no place in its queue."""
         try:
             self._context.groups.delete(job)
         except APIError as error:
@@ -78,7 +78,7 @@ class Provisioner:
         return []
 
     def delete_objects(self, job: Job) -> list[Failure]:
-        """Deletes the objects of plugins."""
+        """Deletes the objects of plugins, which only running pods need."""
         try:
             self._context.objects.delete(job, plugins_for(job.spec.plugins))
         except PluginError:

@@ -1,4 +1,9 @@
-"""One pass over a Job: deal with what happened to it, then do the work of the phase that it is in."""
+"""One pass over a Job: deal with what happened to it, then do the work of the phase that it is in.
+
+The two halves meet only in the Job's status. An action writes the phase that it enters and what is to be restarted, and
+deletes no pod; the work of a phase deletes and creates pods and asks for no reason. So it does not matter who does the
+work: this pass, the next one after a failure, or another process after this one has died.
+"""
 
 from collections.abc import Sequence
 
@@ -41,7 +46,7 @@ class Reconciler:
 
         Order matters. The pods are read before their events are taken: of a pod that has gone by then, the event has
         come. Actions write the phase that they enter before the work of that phase begins, so another process would go
-        on from there. Commands go last, as a Command that is deleted too early is lost with this process.
+        on from there. Commands are deleted last: one that is deleted too early is lost with this process.
         """
         for gone in self._pending_events.take_gone(key):
             self._context.forget(gone)
@@ -64,7 +69,7 @@ class Reconciler:
                 self._work(job, snapshot.pods)
 
     def _entered(self, job: Job) -> Job:
-        """A Job without a phase becomes Pending before anything else happens to it."""
+        """A Job without a phase becomes Pending before anything else happens to it: clients see every phase."""
         if job.status.state.phase:
             return job
         why = statuses.queued(job.spec.queue or names.DEFAULT_QUEUE)
@@ -72,6 +77,11 @@ class Reconciler:
         return self._context.writer.write(job, structs.replace(status, min_available=job.spec.min_available))
 
     def _work(self, job: Job, pods: Sequence[Pod]) -> None:
+        """Does what the phase asks for, and writes what has come of it.
+
+        What was created and no cache shows yet is looked at again when it is not believed in any more: if it came and
+        went unseen, no event will ever tell.
+        """
         self._complete_deletions(job, pods)
         phase = job.status.state.phase
         if phase in SYNCED:

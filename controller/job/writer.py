@@ -70,7 +70,7 @@ class StatusWriter:
         return written
 
     def forget(self, job: Job) -> None:
-        """The Job is gone."""
+        """Drops what waits to be written of a Job that is gone."""
         self._held.pop(job.metadata.uid, None)
 
     def _hold(self, uid: str, status: JobStatus, rest_s: float) -> float:

@@ -96,7 +96,7 @@ class Queues:
             self._requeue_with_parents(new.spec.parent)
 
     def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """A PodGroup has changed."""
+        """Has the queues of a PodGroup counted when it moved, or its phase did."""
         if old and new and (old.status.phase, old.spec.queue) == (new.status.phase, new.spec.queue):
             return
         for group in (old, new):
@@ -104,14 +104,14 @@ class Queues:
                 self.worker.queue.add_after(queue_names(group)[0], COUNT_EVERY_S)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod has changed."""
+        """Has the pod's queue counted if what its pods request is another sum by now."""
         pod = new or old
         queue = self._usage.pod_seen(pod, gone=new is None) if pod else None
         if queue:
             self._requeue_with_parents(queue)
 
     def command_seen(self, old: Command | None, new: Command | None) -> None:
-        """A Command has appeared."""
+        """Notes a new Command until a pass over its queue has carried it out."""
         target = new.target if new and old is None else None
         if new and target and target.kind == QUEUES.kind and target.api_version.startswith(f"{QUEUES.group}/"):
             with self._lock:

@@ -67,7 +67,7 @@ class WeightedPodAffinityTerm(Wire):
 
 
 class PodAffinity(Wire):
-    """Inter-pod affinity or anti-affinity."""
+    """Which pods this one must or should be near to, or keep away from."""
 
     required: list[PodAffinityTerm] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[WeightedPodAffinityTerm] = field(

@@ -78,7 +78,7 @@ class PodSpec(Wire):
 
 
 class ContainerStateTerminated(Wire):
-    """How a container ended."""
+    """How a container ended: policies ask for its exit code."""
 
     exit_code: int
     reason: str = ""
@@ -91,7 +91,7 @@ class ContainerState(Wire):
 
 
 class ContainerStatus(Wire):
-    """State of one container."""
+    """How one container is: ready or not, how often restarted, how ended."""
 
     name: str = ""
     ready: bool = False
@@ -110,7 +110,7 @@ class PodCondition(Wire):
 
 
 class PodStatus(Wire):
-    """status of a pod."""
+    """How far a pod is, as kubelet and kube-scheduler say."""
 
     phase: str = ""
     reason: str = ""
@@ -122,7 +122,7 @@ class PodStatus(Wire):
 
 
 class Pod(Object):
-    """A pod."""
+    """A pod: the member of a gang, or what takes room on a node."""
 
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
@@ -142,7 +142,7 @@ class Taint(Wire):
 
 
 class NodeSpec(Wire):
-    """spec of a node."""
+    """What keeps pods away from a node."""
 
     unschedulable: bool = False
     taints: list[Taint] = field(default_factory=list)
@@ -156,14 +156,14 @@ class NodeCondition(Wire):
 
 
 class NodeStatus(Wire):
-    """status of a node."""
+    """What a node has for pods, and whether it is well."""
 
     allocatable: Quantities = field(default_factory=dict)
     conditions: list[NodeCondition] = field(default_factory=list)
 
 
 class Node(Object):
-    """A node."""
+    """A node: where the planner places pods."""
 
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)
@@ -174,7 +174,7 @@ class Namespace(Object):
 
 
 class PriorityClass(Object):
-    """A scheduling.k8s.io/v1 PriorityClass."""
+    """A scheduling.k8s.io/v1 PriorityClass: the order of gangs."""
 
     value: int = 0
     global_default: bool = False
@@ -215,7 +215,7 @@ class IndexedJob(Object):
 
 
 class Event(Object):
-    """A core/v1 Event."""
+    """A core/v1 Event: one line of an object's story, for people."""
 
     involved_object: dict[str, str] = field(default_factory=dict)
     reason: str = ""
