@@ -1,4 +1,4 @@
-"""`python -m controller`."""
+"""Starts the controller process: `python -m controller`."""
 
 import sys
 

@@ -10,19 +10,18 @@ from typing import Any
 
 from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
 from controller.gangs.rendezvous import Rendezvous
-from controller.gc import GarbageCollector
-from controller.job.commands import request_of
 from controller.job.context import OWNER_INDEX, Context
 from controller.job.effects import AT_ONCE, Effects
 from controller.job.expectations import Expectations
+from controller.job.gc import GarbageCollector
 from controller.job.groups import Groups
 from controller.job.objects import Objects
 from controller.job.pending_events import PendingEvents
 from controller.job.reconcile import Reconciler
-from controller.job.rules.events import group_changed, job_changed, job_of, pod_changed, pod_matters
+from controller.job.rules.events import command_issued, group_changed, job_changed, job_of, pod_changed, pod_matters
 from controller.job.writer import StatusWriter
 from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
-from controller.shards import Shards
+from controller.worker import Shards
 from muster.api.batch import JOBS, Job
 from muster.api.bus import COMMANDS, Command
 from muster.api.core import PODS, PRIORITY_CLASSES, Pod
@@ -76,7 +75,7 @@ class Controller:
         self._connect()
 
     def start(self) -> None:
-        """Starts the caches."""
+        """Starts the caches; a standby has them too, so that it takes over at once."""
         self._recorder.start()
         for reflector in self.reflectors.values():
             reflector.start()
@@ -111,7 +110,7 @@ class Controller:
         self.queue_controller.replay()
 
     def stop(self) -> None:
-        """Ends the workers, then the caches."""
+        """Ends the workers, then the caches that they read."""
         self._leading.clear()
         for worker in self.workers:
             worker.queue.shut_down()
@@ -209,7 +208,7 @@ class Controller:
 
     def _command_seen(self, old: Command | None, new: Command | None) -> None:
         self.queue_controller.command_seen(old, new)
-        found = request_of(new) if new and old is None else None
+        found = command_issued(new) if new and old is None else None
         if found:
             key, request = found
             self._pending_events.put(key, request)

@@ -40,7 +40,7 @@ class News(Enum):
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """The options of the process; a wrong one ends it with a sentence."""
     parser = argparse.ArgumentParser(prog="controller", description="Muster's controller: whether a pod exists.")
     parser.add_argument("--kubeconfig", default="", help="file to find the API server with; empty: in-cluster")
     parser.add_argument("--status-port", type=int, default=8082, help="port of /metrics, /healthz and /readyz")

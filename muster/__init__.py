@@ -1,5 +1,9 @@
-"""The shared kernel of Muster's three processes, and the command line.
+"""The shared kernel: what the three processes and the command line have in common.
 
-Wire types, resources, the API client, the runtime framework and the local plane live here. It knows nothing of webhook,
-extender and controller; only the command line and the local plane may import them.
+`api` has the wire types, `resources` their arithmetic, `crds` what the API server is told of them; `kube` talks to an
+API server; `runtime` says what is in a pod; `process` is how a process of ours serves, logs and tells how it is.
+Imports go down only, in the order that pyproject.toml states.
+
+Promises to know nothing of those who use it: it must not import webhook, extender, controller, certs or musterctl.
+Start with `api`.
 """

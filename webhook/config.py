@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from muster.api import names
-from muster.api.core import Affinity, Toleration
+from muster.api.constraints import Affinity, Toleration
 from muster.runtime.fields import FieldError
 from webhook.grouprules import affinity_errors, label_errors, scheduler_errors, toleration_errors
 from webhook.unknown_fields import mistakes

@@ -28,7 +28,7 @@ from muster.kube.errors import NotFound
 class Actions:
     """Requests → actions. Keeps the timers, by the UID of the Job.
 
-    `first_sight` comes before everything else about a Job. A picture is what the pass sees of the Job's pods.
+    `first_sight` comes before everything else about a Job. A snapshot is what the pass sees of the Job's pods.
     """
 
     def __init__(self, context: Context) -> None:
@@ -166,11 +166,11 @@ class Actions:
         """The Job with this status, written with counters as they are once `effect` has begun."""
         if statuses.only_counters(job.status, status):
             return job
-        doomed = pods_to_delete(
+        to_delete = pods_to_delete(
             structs.replace(job, status=status), snapshot.pods, effect, statuses.restart_targets(status)
         )
-        counts = count(without(snapshot.pods, doomed))
-        counts.terminating += len(doomed)
+        counts = count(without(snapshot.pods, to_delete))
+        counts.terminating += len(to_delete)
         status = statuses.counted(status, counts, job.spec.min_available)
         return self._context.writer.write(job, statuses.finished_with_duration(job, status))
 
@@ -188,10 +188,10 @@ class Actions:
             status = statuses.moved(status, cell.enter, action, _why(request), self._context.wall_s())
         if cell.retry:
             status = structs.replace(status, retry_count=status.retry_count + 1)
-        requeue_after = cell.effect is Effect.KILL_ALL
-        if requeue_after or (cell.enter and cell.effect is not Effect.KILL_TARGET):
+        whole = cell.effect is Effect.KILL_ALL
+        if whole or (cell.enter and cell.effect is not Effect.KILL_TARGET):
             status = structs.replace(status, version=status.version + 1)
-        if requeue_after or cell.enter == "Restarting" or cell.effect is Effect.KILL_TARGET:
+        if whole or cell.enter == "Restarting" or cell.effect is Effect.KILL_TARGET:
             status = statuses.restarting(status, target)
         return status
 

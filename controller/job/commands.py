@@ -4,34 +4,22 @@ A Command is carried out at least once and deleted after that, and its UID is no
 write that enters the phase, so it is not carried out a second time when this process dies before the deletion.
 """
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
 from controller.deletion import delete
 from controller.job.actions import Actions
 from controller.job.context import Context, JobSnapshot
+from controller.job.pending_events import Batch
 from controller.job.rules.machine import TARGETED, Action
-from controller.job.rules.request import COMMAND_ISSUED, Request
+from controller.job.rules.request import Request
 from controller.worker import Retry
-from muster.api.batch import JOBS, Job, is_job
-from muster.api.bus import COMMANDS, Command
+from muster.api.batch import JOBS, Job
+from muster.api.bus import COMMANDS
 from muster.api.meta import ObjectMeta
 from muster.kube.errors import NotFound
 
 KNOWN = tuple(action for action in Action if action not in TARGETED)
-
-
-def request_of(command: Command) -> tuple[str, Request] | None:
-    """The key of the Job that a Command is for and the request to it; None if it is not for a Job."""
-    target, meta = command.target, command.metadata
-    if target is None or not is_job(target):
-        return None
-    request = Request(
-        event=COMMAND_ISSUED,
-        action=command.action,
-        job_uid=target.uid,
-        command=meta.name,
-        command_uid=meta.uid,
-        command_order=int(meta.resource_version or 0),  # nobody changes a Command
-    )
-    return f"{meta.namespace}/{target.name}", request
 
 
 class Commands:
@@ -57,21 +45,29 @@ class Commands:
             job = self._actions.carry_out_command(job, request, snapshot)
         return job
 
-    def without_job(self, key: str, requests: list[Request]) -> None:
-        """Drops the Commands to a Job that is gone; raises Retry if it exists and only the cache does not know it."""
-        commands = [request for request in requests if request.command]
+    def without_job(self, key: str, batch: Batch) -> None:
+        """Drops what is asked of a Job that is gone; raises Retry if it exists and only the cache does not know it."""
         namespace, _, name = key.partition("/")
-        if commands and self._uid(namespace, name):
+        if batch.commands() and self._uid(namespace, name):
             raise Retry(f"Job {key} is too new to be known here")
-        self.delete(namespace, commands)
-        requests.clear()
+        self._delete(namespace, batch.commands())
+        batch.drop()
 
-    def delete(self, namespace: str, requests: list[Request]) -> None:
-        """Deletes the Commands behind these requests, which are taken from the list."""
-        while requests:
-            meta = ObjectMeta(name=requests[0].command, namespace=namespace, uid=requests[0].command_uid)
+    @contextmanager
+    def deleted_at_the_end(self, job: Job, batch: Batch) -> Iterator[None]:
+        """Deletes the Commands that this pass has carried out once its work is done, also when the work raises.
+
+        Work that raises is tried again without them: the phase that a Command has led to says what is to be done.
+        """
+        try:
+            yield
+        finally:
+            self._delete(job.metadata.namespace, batch.carried_out())
+
+    def _delete(self, namespace: str, requests: Iterable[Request]) -> None:
+        for request in requests:
+            meta = ObjectMeta(name=request.command, namespace=namespace, uid=request.command_uid)
             delete(self._context.client, COMMANDS, meta)
-            requests.pop(0)
 
     def _uid(self, namespace: str, name: str) -> str:
         """The UID of the Job of this name, as the API server says it; "" if there is none that stays."""

@@ -72,10 +72,10 @@ class JobSnapshot:
 
     @cached_property
     def by_name(self) -> dict[str, Pod]:
-        """The same by name."""
+        """The same by name: events and timers tell names."""
         return {pod.metadata.name: pod for pod in self.pods}
 
     @cached_property
     def group(self) -> PodGroup | None:
-        """The Job's PodGroup."""
+        """The Job's PodGroup, looked up once and only if the pass asks for it."""
         return self._context.groups.find(self._job)

@@ -36,7 +36,7 @@ class Effects:
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="pods")
 
     def close(self) -> None:
-        """Ends the threads."""
+        """Ends the threads; what has not begun is dropped, and found missing by whoever leads next."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def create_pods(self, job: Job, manifests: Sequence[Manifest]) -> list[str]:

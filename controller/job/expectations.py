@@ -49,7 +49,7 @@ class Expectations:
             self._pods.setdefault(owner_uid, {})[pod.metadata.name] = (self._monotonic_s() + KEPT_S, pod)
 
     def group_created(self, group: PodGroup) -> None:
-        """We created this PodGroup."""
+        """We created this PodGroup, or a pass before the cache shows it would make it again."""
         with self._lock:
             self._groups[group.metadata.key] = (self._monotonic_s() + KEPT_S, group)
 
@@ -93,9 +93,10 @@ class Expectations:
             return pod
         return structs.replace(pod, metadata=structs.replace(pod.metadata, deletion_timestamp="just now"))
 
-    def owes(self, owner_uid: str, group_key: str = "") -> bool:
-        """Whether the owner has pods here, or its PodGroup, that the caches do not show."""
-        return owner_uid in self._pods or self._monotonic_s() < self._groups.get(group_key, (0.0, None))[0]
+    def satisfied(self, owner_uid: str, group_key: str = "") -> bool:
+        """Whether the caches show all pods that were created for the owner, and its PodGroup."""
+        group_until, _ = self._groups.get(group_key, (0.0, None))
+        return owner_uid not in self._pods and self._monotonic_s() >= group_until
 
     def group(self, key: str, cached: PodGroup | None) -> PodGroup | None:
         """The PodGroup as it is, or None if it does not exist or is on its way out."""

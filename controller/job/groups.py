@@ -18,7 +18,7 @@ from muster.kube.store import Store
 
 
 class Groups:
-    """The PodGroups of Jobs."""
+    """Creates, updates and deletes the PodGroups of Jobs, and finds them where a cache is late."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Groups:
         return placement if usable(placement, group.metadata.uid) else None
 
     def forget(self, job: Job) -> None:
-        """The Job is gone."""
+        """Drops what is noted of a Job that is gone."""
         self._synced_generation.pop(group_key(job), None)
 
     def _created(self, job: Job, wanted: PodGroup) -> PodGroup:

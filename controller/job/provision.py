@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from controller.job.context import Context
-from controller.job.failures import Failure
 from controller.job.objects import ObjectError
+from controller.job.rules.outcome import Failure
 from controller.job.rules.pods import Manifest, pinned_or_gated, pod
 from controller.job.rules.sync import PodSlot
 from controller.job.rules.volumes import mount
@@ -56,7 +56,7 @@ class Provisioner:
         return Prepared(plugins, self._context.groups.find(job), [self._told(job, failure)])
 
     def create(self, job: Job, group: PodGroup, slots: Sequence[PodSlot], plugins: Sequence[Plugin]) -> list[Failure]:
-        """Creates the pods of these seats: pinned where the gang's placement has a node for them, else gated."""
+        """Creates the pods of these slots: pinned where the gang's placement has a node for them, else gated."""
         if not slots:
             return []
         try:
@@ -70,7 +70,7 @@ class Provisioner:
         return [Failure("FailedCreate", why) for why in self._context.effects.create_pods(job, manifests)]
 
     def delete_group(self, job: Job) -> list[Failure]:
-        """Deletes the PodGroup."""
+        """Deletes the PodGroup: a Job that is killed or has ended takes no place in its queue."""
         try:
             self._context.groups.delete(job)
         except APIError as error:
@@ -78,7 +78,7 @@ class Provisioner:
         return []
 
     def delete_objects(self, job: Job) -> list[Failure]:
-        """Deletes the objects of plugins."""
+        """Deletes the objects of plugins, which only running pods need."""
         try:
             self._context.objects.delete(job, plugins_for(job.spec.plugins))
         except PluginError:

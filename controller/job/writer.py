@@ -6,9 +6,10 @@ from typing import NamedTuple
 from msgspec import structs
 
 from controller.job.expectations import Expectations
-from controller.job.rules.status import difference, only_counters
+from controller.job.rules.status import only_counters
 from controller.metrics import STATUS_WRITES
 from muster.api.batch import JOBS, Job, JobStatus
+from muster.api.merge_diff import difference
 from muster.kube.client import Client
 
 REST_S = 0.5
@@ -69,7 +70,7 @@ class StatusWriter:
         return written
 
     def forget(self, job: Job) -> None:
-        """The Job is gone."""
+        """Drops what waits to be written of a Job that is gone."""
         self._held.pop(job.metadata.uid, None)
 
     def _hold(self, uid: str, status: JobStatus, rest_s: float) -> float:

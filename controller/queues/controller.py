@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import Any
 
 from controller.deletion import delete
-from controller.job.rules.status import difference
-from controller.queues.rules import CLOSED_BY_PARENT, Load, Wanted, asked, at_rest, by_parent, counted, status_of
-from controller.queues.usage import Usage
+from controller.queues.rules.state import CLOSED_BY_PARENT, Load, Wanted, asked, at_rest, by_parent, counted, status_of
+from controller.queues.rules.usage import Usage
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.bus import COMMANDS, Command
 from muster.api.core import Pod
+from muster.api.merge_diff import difference
 from muster.api.scheduling import QUEUES, PodGroup, Queue
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
@@ -92,11 +92,11 @@ class Queues:
             for child in self._queues.by_index(PARENT_INDEX, name):
                 self.worker.queue.add(child.metadata.name)
         if old and new and old.spec.parent != new.spec.parent:
-            self._count_again(old.spec.parent)
-            self._count_again(new.spec.parent)
+            self._requeue_with_parents(old.spec.parent)
+            self._requeue_with_parents(new.spec.parent)
 
     def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """A PodGroup has changed."""
+        """Has the queues of a PodGroup counted when it moved, or its phase did."""
         if old and new and (old.status.phase, old.spec.queue) == (new.status.phase, new.spec.queue):
             return
         for group in (old, new):
@@ -104,14 +104,14 @@ class Queues:
                 self.worker.queue.add_after(queue_names(group)[0], COUNT_EVERY_S)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod has changed."""
+        """Has the pod's queue counted if what its pods request is another sum by now."""
         pod = new or old
         queue = self._usage.pod_seen(pod, gone=new is None) if pod else None
         if queue:
-            self._count_again(queue)
+            self._requeue_with_parents(queue)
 
     def command_seen(self, old: Command | None, new: Command | None) -> None:
-        """A Command has appeared."""
+        """Notes a new Command until a pass over its queue has carried it out."""
         target = new.target if new and old is None else None
         if new and target and target.kind == QUEUES.kind and target.api_version.startswith(f"{QUEUES.group}/"):
             with self._lock:
@@ -191,7 +191,7 @@ class Queues:
             result = add(result, self._allocated(child.metadata.name, depth + 1))
         return result
 
-    def _count_again(self, name: str) -> None:
+    def _requeue_with_parents(self, name: str) -> None:
         """The sums of this queue and of those above it have changed."""
         for _ in range(_HIGHEST):
             self.worker.queue.add_after(name or names.ROOT_QUEUE, COUNT_EVERY_S)

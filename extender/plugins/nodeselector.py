@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from muster.api.core import Node, NodeSelector, NodeSelectorTerm
+from muster.api.constraints import NodeSelector, NodeSelectorTerm
+from muster.api.core import Node
 from muster.api.meta import LabelSelectorRequirement
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")

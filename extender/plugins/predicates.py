@@ -20,7 +20,8 @@ from extender.plugins.pernode import Domains, PerNode
 from extender.plugins.volumes import volume_refusal
 from extender.state.neighbours import Spread
 from extender.state.podclass import PodClass
-from muster.api.core import Node, Taint, Toleration
+from muster.api.constraints import Toleration
+from muster.api.core import Node, Taint
 
 CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 GONE = "is gone"

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from extender.state.queries import Labels, Mark, Part, Query, QueryTable, Requirement, Requirements, requirements
-from muster.api.core import (
+from muster.api.constraints import (
     Affinity,
     PodAffinity,
     PodAffinityTerm,
-    PodSpec,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from muster.api.core import PodSpec
 
 
 @dataclass(frozen=True, slots=True)

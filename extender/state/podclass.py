@@ -14,16 +14,15 @@ import msgspec
 from extender.state.neighbours import NONE, Neighbours, neighbours_of
 from extender.state.queries import Mark, QueryTable
 from muster.api import names
-from muster.api.core import (
+from muster.api.constraints import (
     Affinity,
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
-    Pod,
-    PodSpec,
     Toleration,
     TopologySpreadConstraint,
 )
+from muster.api.core import Pod, PodSpec
 from muster.api.meta import LabelSelectorRequirement
 from muster.resources.pods import pod_requests
 from muster.resources.vector import Vector

@@ -25,7 +25,7 @@ class StatefulSetSpec(Wire):
 
 
 class StatefulSet(Object):
-    """A StatefulSet."""
+    """A StatefulSet: its pods have ordinals, which serve as ranks."""
 
     spec: StatefulSetSpec = field(default_factory=StatefulSetSpec)
 

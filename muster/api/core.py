@@ -1,11 +1,15 @@
-"""The core/v1 objects that Muster reads, trimmed to the fields that decide something."""
+"""Kubernetes' own objects that Muster reads, trimmed to the fields that decide something.
+
+Most are of core/v1; where a pod may run is in `constraints`, storage in `storage`, StatefulSets are in `apps`.
+"""
 
 from typing import Any
 
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.meta import LabelSelector, LabelSelectorRequirement, Object
+from muster.api.constraints import Affinity, SchedulingGate, Toleration, TopologySpreadConstraint
+from muster.api.meta import Object
 
 Quantities = dict[str, str | int | float]
 """Resource name → quantity as written, e.g. {"cpu": "500m", "nvidia.com/gpu": 8}."""
@@ -49,99 +53,6 @@ class Container(Wire):
     restart_policy: str = ""
 
 
-class Toleration(Wire):
-    """What taints a pod puts up with."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: int | None = None
-
-
-class NodeSelectorTerm(Wire):
-    """All expressions and fields must match; an empty term matches nothing."""
-
-    match_expressions: list[LabelSelectorRequirement] = field(default_factory=list)
-    match_fields: list[LabelSelectorRequirement] = field(default_factory=list)
-
-
-class NodeSelector(Wire):
-    """Alternatives: one term must match."""
-
-    node_selector_terms: list[NodeSelectorTerm] = field(default_factory=list)
-
-
-class PreferredSchedulingTerm(Wire):
-    """A wish about nodes, with its weight (1-100)."""
-
-    weight: int
-    preference: NodeSelectorTerm
-
-
-class NodeAffinity(Wire):
-    """Node affinity; the field names are Kubernetes' own."""
-
-    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: list[PreferredSchedulingTerm] = field(
-        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
-    )
-
-
-class PodAffinityTerm(Wire):
-    """Pods that must (not) be in the same topology domain."""
-
-    topology_key: str
-    label_selector: LabelSelector | None = None
-    namespaces: list[str] = field(default_factory=list)
-    namespace_selector: LabelSelector | None = None
-    match_label_keys: list[str] = field(default_factory=list)
-    mismatch_label_keys: list[str] = field(default_factory=list)
-
-
-class WeightedPodAffinityTerm(Wire):
-    """A wish about neighbours, with its weight (1-100)."""
-
-    weight: int
-    pod_affinity_term: PodAffinityTerm
-
-
-class PodAffinity(Wire):
-    """Inter-pod affinity or anti-affinity."""
-
-    required: list[PodAffinityTerm] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: list[WeightedPodAffinityTerm] = field(
-        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
-    )
-
-
-class Affinity(Wire):
-    """All affinities of a pod."""
-
-    node_affinity: NodeAffinity | None = None
-    pod_affinity: PodAffinity | None = None
-    pod_anti_affinity: PodAffinity | None = None
-
-
-class SchedulingGate(Wire):
-    """A gate: the pod is not scheduled while any is left."""
-
-    name: str
-
-
-class TopologySpreadConstraint(Wire):
-    """How evenly matching pods must be spread."""
-
-    max_skew: int
-    topology_key: str
-    when_unsatisfiable: str
-    label_selector: LabelSelector | None = None
-    min_domains: int | None = None
-    node_affinity_policy: str = "Honor"
-    node_taints_policy: str = "Ignore"
-    match_label_keys: list[str] = field(default_factory=list)
-
-
 class PodSpec(Wire):
     """spec of a pod or pod template."""
 
@@ -167,7 +78,7 @@ class PodSpec(Wire):
 
 
 class ContainerStateTerminated(Wire):
-    """How a container ended."""
+    """How a container ended: policies ask for its exit code."""
 
     exit_code: int
     reason: str = ""
@@ -180,7 +91,7 @@ class ContainerState(Wire):
 
 
 class ContainerStatus(Wire):
-    """State of one container."""
+    """How one container is: ready or not, how often restarted, how ended."""
 
     name: str = ""
     ready: bool = False
@@ -199,7 +110,7 @@ class PodCondition(Wire):
 
 
 class PodStatus(Wire):
-    """status of a pod."""
+    """How far a pod is, as kubelet and kube-scheduler say."""
 
     phase: str = ""
     reason: str = ""
@@ -211,7 +122,7 @@ class PodStatus(Wire):
 
 
 class Pod(Object):
-    """A pod."""
+    """A pod: the member of a gang, or what takes room on a node."""
 
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
@@ -231,7 +142,7 @@ class Taint(Wire):
 
 
 class NodeSpec(Wire):
-    """spec of a node."""
+    """What keeps pods away from a node."""
 
     unschedulable: bool = False
     taints: list[Taint] = field(default_factory=list)
@@ -245,14 +156,14 @@ class NodeCondition(Wire):
 
 
 class NodeStatus(Wire):
-    """status of a node."""
+    """What a node has for pods, and whether it is well."""
 
     allocatable: Quantities = field(default_factory=dict)
     conditions: list[NodeCondition] = field(default_factory=list)
 
 
 class Node(Object):
-    """A node."""
+    """A node: where the planner places pods."""
 
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)
@@ -263,7 +174,7 @@ class Namespace(Object):
 
 
 class PriorityClass(Object):
-    """A scheduling.k8s.io/v1 PriorityClass."""
+    """A scheduling.k8s.io/v1 PriorityClass: the order of gangs."""
 
     value: int = 0
     global_default: bool = False
@@ -304,7 +215,7 @@ class IndexedJob(Object):
 
 
 class Event(Object):
-    """A core/v1 Event."""
+    """A core/v1 Event: one line of an object's story, for people."""
 
     involved_object: dict[str, str] = field(default_factory=dict)
     reason: str = ""

@@ -17,7 +17,7 @@ DEFAULT_POD_SET = "pods"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One seat of a gang."""
+    """One slot of a gang: the pod set, and the rank in it."""
 
     pod_set: str
     index: int
@@ -41,32 +41,32 @@ def group_name_for_owner(uid: str) -> str:
 def later_tasks(meta: ObjectMeta) -> frozenset[str]:
     """The tasks that a PodGroup does not count yet, because they wait for others (`dependsOn`).
 
-    No seats are planned for them; their pods are placed as they come. A task leaves the list when it has started.
+    Nothing is planned for them; their pods are placed as they come. A task leaves the list when it has started.
     """
     return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
 
 
 def member_of(meta: ObjectMeta) -> Member | None:
-    """The seat of a pod: Volcano task and index, Indexed Job index, StatefulSet ordinal, or the rank the planner wrote.
+    """The slot of a pod: Volcano task and index, Indexed Job index, StatefulSet ordinal, or the rank the planner wrote.
 
     None if nothing on the pod says it; the planner then gives it the first free rank.
     """
     annotations, labels = meta.annotations, meta.labels
     if names.TASK_SPEC in annotations:
-        return _seat(annotations[names.TASK_SPEC], annotations.get(names.TASK_INDEX))
+        return _member(annotations[names.TASK_SPEC], annotations.get(names.TASK_INDEX))
     for index in (
         annotations.get(names.MEMBER_INDEX),
         annotations.get(names.COMPLETION_INDEX),
         labels.get(names.COMPLETION_INDEX),
         labels.get(names.POD_INDEX),
     ):
-        seat = _seat(DEFAULT_POD_SET, index)
-        if seat:
-            return seat
+        member = _member(DEFAULT_POD_SET, index)
+        if member:
+            return member
     return None
 
 
-def _seat(pod_set: str, index: str | None) -> Member | None:
+def _member(pod_set: str, index: str | None) -> Member | None:
     return Member(pod_set, int(index)) if index and index.isascii() and index.isdigit() else None
 
 

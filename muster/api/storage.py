@@ -3,7 +3,7 @@
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.core import NodeSelector
+from muster.api.constraints import NodeSelector
 from muster.api.meta import Object
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -17,7 +17,7 @@ WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 class PersistentVolumeClaimSpec(Wire):
-    """spec of a claim."""
+    """What a claim asks for, and the volume that it got."""
 
     access_modes: list[str] = field(default_factory=list)
     storage_class_name: str | None = None
@@ -25,7 +25,7 @@ class PersistentVolumeClaimSpec(Wire):
 
 
 class PersistentVolumeClaimStatus(Wire):
-    """status of a claim."""
+    """Whether a claim is bound, or has lost its volume."""
 
     phase: str = ""
 
@@ -54,13 +54,13 @@ class VolumeNodeAffinity(Wire):
 
 
 class PersistentVolumeSpec(Wire):
-    """spec of a volume."""
+    """What a volume says about nodes."""
 
     node_affinity: VolumeNodeAffinity | None = None
 
 
 class PersistentVolume(Object):
-    """A volume."""
+    """A volume: it decides on which nodes the pods of its claim can be."""
 
     spec: PersistentVolumeSpec = field(default_factory=PersistentVolumeSpec)
 

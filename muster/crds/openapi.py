@@ -81,7 +81,7 @@ def embedded_schemas(core: Mapping[str, Any]) -> dict[str, Schema]:
 
 
 def committed_core() -> dict[str, Any]:
-    """The content of core.json."""
+    """The schemas that are committed with the code, so that `make generate` needs no cluster."""
     core: dict[str, Any] = json.loads(CORE_FILE.read_text(encoding="utf-8"))
     return core
 

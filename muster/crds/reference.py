@@ -23,7 +23,7 @@ _SEPARATOR = "|---|---|---|---|\n"
 
 
 def reference() -> str:
-    """The whole page."""
+    """The text of docs/api.md: each kind with all of its fields."""
     # A template's own fields are Kubernetes' business; here they are one row.
     schemas = kind_schemas({name: {"type": name} for name in ROOTS} | PLAIN)
     tables: dict[str, str] = {}

@@ -13,7 +13,7 @@ class Backoff:
         self._delay_s = first_s
 
     def next(self) -> float:
-        """Seconds to wait now."""
+        """Seconds to wait now; the next wait is longer."""
         delay_s = self._delay_s
         self._delay_s = min(delay_s * 2, self._longest_s)
         return delay_s * (1 - self._random() / 2)

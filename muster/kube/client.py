@@ -1,11 +1,10 @@
 """The API client: typed calls on `Resource` descriptors.
 
-Every call has a time limit and an explicit content type, raises an `APIError` (muster.kube.errors) when it does not
-succeed, and is sent once. There is no "replace": the wire types are trimmed, and writing one back would drop what they
-leave out.
+`reads` has the calls that change nothing and `calls` what all of them promise; here are those that write. There is no
+"replace": the wire types are trimmed, and writing one back would drop what they leave out.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -13,12 +12,10 @@ import msgspec
 
 from muster.api.base import Resource
 from muster.api.core import PODS
-from muster.api.meta import ListMeta
-from muster.kube.codec import content_of, decode_list, decoder
-from muster.kube.config import Config, load_config
-from muster.kube.errors import Undecodable
-from muster.kube.transport import JSON, Transport
-from muster.kube.watch import Watch
+from muster.kube.calls import given
+from muster.kube.codec import content_of
+from muster.kube.config import load_config
+from muster.kube.reads import Reads
 
 T = TypeVar("T")
 
@@ -28,30 +25,12 @@ APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 
-# A quiet stream still carries a bookmark about every minute; longer silence means that the peer is gone.
-_SILENCE_S = 150.0
 # Longer than the API server tries an eviction by itself.
 _EVICT_S = 15.0
 
 
-class Client:
-    """Typed access to one API server. Thread safe; make one per process, after forking.
-
-    `timeout_s` is the limit of a call that names none of its own. `on_warning` is told the API server's warnings.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        *,
-        user_agent: str = "muster",
-        pool_size: int = 32,
-        timeout_s: float = 10.0,
-        on_warning: Callable[[str], None] | None = None,
-    ) -> None:
-        self.server = config.server
-        self._timeout_s = timeout_s
-        self._transport = Transport(config, user_agent=user_agent, pool_size=pool_size, on_warning=on_warning)
+class Client(Reads):
+    """Typed access to one API server: every call there is."""
 
     @classmethod
     def load(
@@ -72,83 +51,6 @@ class Client:
             on_warning=on_warning,
         )
 
-    def close(self) -> None:
-        """Closes idle connections; calls under way go on."""
-        self._transport.close()
-
-    def get(self, res: Resource[T], name: str, namespace: str | None = None, *, timeout_s: float | None = None) -> T:
-        """One object."""
-        return self._typed(res, "get", "GET", res.path(namespace, name), timeout_s=timeout_s)
-
-    def pages(
-        self,
-        res: Resource[T],
-        namespace: str | None = None,
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 500,
-        timeout_s: float | None = None,
-    ) -> Iterator[tuple[list[T], ListMeta]]:
-        """What `list` gives in pages of `limit` objects (0: one page); all pages show one resource version.
-
-        Raises `Gone` when the version was compacted away between two pages.
-        """
-        query = _selectors(label_selector, field_selector)
-        if limit:
-            query["limit"] = str(limit)
-        while True:
-            body = self._send("list", res, "GET", res.path(namespace), query=query, timeout_s=timeout_s)
-            items, meta = decode_list(res, body)
-            yield items, meta
-            if not meta.continue_:
-                return
-            query["continue"] = meta.continue_
-
-    def list(
-        self,
-        res: Resource[T],
-        namespace: str | None = None,
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout_s: float | None = None,
-    ) -> list[T]:
-        """All objects (of one namespace, if given) that match."""
-        pages = self.pages(
-            res, namespace, label_selector=label_selector, field_selector=field_selector, timeout_s=timeout_s
-        )
-        return [item for items, _ in pages for item in items]
-
-    def watch(
-        self,
-        res: Resource[T],
-        namespace: str | None = None,
-        *,
-        resource_version: str,
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout_s: float = 300,
-    ) -> Watch[T]:
-        """Events after `resource_version`, bookmarks included; the server ends the stream after about `timeout_s`.
-
-        The stream is open when this returns. `Watch.close` ends it from any thread. Raises `Gone`.
-        """
-        query = _selectors(label_selector, field_selector) | {
-            "watch": "1",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": resource_version,
-            "timeoutSeconds": str(max(1, round(timeout_s))),
-        }
-        answer = self._transport.stream(
-            res.path(namespace),
-            resource=res.plural,
-            query=query,
-            timeout_s=self._timeout_s,
-            silence_s=min(_SILENCE_S, timeout_s + self._timeout_s),
-        )
-        return Watch(answer, res)
-
     def create(
         self,
         res: Resource[T],
@@ -165,7 +67,7 @@ class Client:
         """
         content = content_of(res, obj)
         path = res.path(namespace or content["metadata"].get("namespace"))
-        query = _given(dryRun="All" if dry_run else None, fieldValidation="Strict" if strict else None)
+        query = given(dryRun="All" if dry_run else None, fieldValidation="Strict" if strict else None)
         return self._typed(res, "create", "POST", path, content, query=query, timeout_s=timeout_s)
 
     def apply(
@@ -229,8 +131,8 @@ class Client:
         """Deletes an object; raises `Conflict` if it is not the one with this UID or resource version."""
         if not name:
             raise ValueError(f"a {res.kind} without a name cannot be deleted: that would address all of them")
-        preconditions = _given(uid=uid, resourceVersion=resource_version)
-        options = _given(
+        preconditions = given(uid=uid, resourceVersion=resource_version)
+        options = given(
             apiVersion="v1",
             kind="DeleteOptions",
             preconditions=preconditions or None,
@@ -272,75 +174,3 @@ class Client:
         self._send(
             "evict", PODS, "POST", PODS.path(namespace, name, "eviction"), eviction, timeout_s=timeout_s or _EVICT_S
         )
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        content_type: str = JSON,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
-    ) -> bytes:
-        """Any request, for what has no method of its own."""
-        return self._transport.exchange(
-            method,
-            path,
-            verb=method.lower(),
-            resource="raw",
-            body=body,
-            content_type=content_type,
-            query=query,
-            timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-        )
-
-    def _typed(
-        self,
-        res: Resource[T],
-        verb: str,
-        method: str,
-        path: str,
-        content: object = None,
-        content_type: str = JSON,
-        *,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
-    ) -> T:
-        answer = self._send(verb, res, method, path, content, content_type, query=query, timeout_s=timeout_s)
-        try:
-            return decoder(res.type).decode(answer)
-        except msgspec.DecodeError as error:
-            message = f"not a {res.kind} as we know it: {error}"
-            raise Undecodable(message, status=200, where=f"{method} {path}") from error
-
-    def _send(
-        self,
-        verb: str,
-        res: Resource[Any],
-        method: str,
-        path: str,
-        content: object = None,
-        content_type: str = JSON,
-        *,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
-    ) -> bytes:
-        return self._transport.exchange(
-            method,
-            path,
-            verb=verb,
-            resource=res.plural,
-            body=None if content is None else msgspec.json.encode(content),
-            content_type=content_type,
-            query=query,
-            timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-        )
-
-
-def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
-    return _given(labelSelector=label_selector or None, fieldSelector=field_selector or None)
-
-
-def _given(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}

@@ -22,7 +22,7 @@ _SHORTEST_S = 0.001
 
 
 class Request(NamedTuple):
-    """What is sent."""
+    """One HTTP request, as both kinds of connections send it."""
 
     method: str
     url: str
@@ -31,7 +31,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Status, headers and body."""
+    """What came back, read to its end: the connection is free again."""
 
     status: int
     headers: HTTPMessage
@@ -117,7 +117,7 @@ class Connections:
 
 
 class Pool:
-    """urllib3's pool. Thread safe."""
+    """urllib3's pool: for bodies that are read bit by bit (watches), and for proxies. Thread safe."""
 
     def __init__(self, config: Config, options: SocketOptions, idle: int) -> None:
         settings: dict[str, Any] = {"maxsize": idle, "socket_options": options}
@@ -150,5 +150,5 @@ class Pool:
         return self.open(request, connect_timeout_s, timeout_s, stream=False)
 
     def close(self) -> None:
-        """Closes idle connections."""
+        """Closes idle connections; streams that are being read go on."""
         self._manager.clear()

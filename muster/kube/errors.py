@@ -90,7 +90,7 @@ class Conflict(APIError):
 
 
 class AlreadyExists(APIError):
-    """The name is taken."""
+    """The name is taken: by an earlier try of ours, or by somebody else's object."""
 
 
 class Gone(APIError):
@@ -106,7 +106,7 @@ class TooManyRequests(APIError):
 
 
 class ServerError(APIError):
-    """The API server failed."""
+    """The API server failed; the same request may succeed in a moment."""
 
 
 _BY_REASON: dict[str, type[APIError]] = {"AlreadyExists": AlreadyExists, "Expired": Gone, "Gone": Gone}

@@ -59,7 +59,7 @@ class _Pending(msgspec.Struct, gc=False):
 
 
 class _Written(msgspec.Struct, gc=False):
-    """An event that exists."""
+    """An event that exists: when it repeats, its count is patched."""
 
     name: str
     count: int
@@ -102,7 +102,7 @@ class Recorder:
             return self._changed.wait_for(lambda: not self._pending and not self._writing, timeout_s)
 
     def start(self) -> None:
-        """Starts to write."""
+        """Starts the thread that writes, beginning with what was noted before."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -51,7 +51,7 @@ class LeaseFollower:
             return self._monotonic_s() < self._active_until
 
     def start(self) -> None:
-        """Starts to follow."""
+        """Starts to follow; inactive until the leader has renewed once."""
         self._reflector.start()
 
     def stop(self) -> None:

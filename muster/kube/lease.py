@@ -4,6 +4,9 @@ A holder renews every `retry_period_s` and stops acting when it could not renew 
 lease when they have seen it unchanged for `lease_duration_s` by their own clock; that is longer, and the difference is
 the safety margin. Nobody compares wall clocks. `leading` is computed from the monotonic clock each time it is asked, so
 that a process that was frozen past its deadline does not act on what it believed before.
+
+The holder's time runs from when it *sent* its last renewal that succeeded, that of the others from when they *saw* it,
+which is later. So whatever the network does to a request or its answer, the holder stops first.
 """
 
 import random as _random
@@ -27,7 +30,7 @@ _JITTER = 0.2
 
 
 def _nothing() -> None:
-    """No callback."""
+    """Stands for a callback that nobody gave."""
 
 
 class Elector:
@@ -102,6 +105,12 @@ class Elector:
             self._release()
 
     def _turn(self) -> None:
+        """One try to take or renew the lease, and what follows from it.
+
+        An answer that nobody got ("unknown") changes nothing by itself: the deadline decides. But once `leading` was
+        False for a moment it must not become True again without `on_started`: work was refused meanwhile, and what
+        was under way counts on nothing any more. So a renewal that came too late is followed by stepping down.
+        """
         sent_at = self._monotonic_s()
         holder = self._try()
         if self._renewed_at is None:
@@ -137,7 +146,11 @@ class Elector:
         return self._renew_deadline_s / 2.5
 
     def _free(self, spec: LeaseSpec) -> bool:
-        """Whether the lease is ours, nobody's, or was not renewed for its duration by our clock."""
+        """Whether the lease is ours, nobody's, or was not renewed for its duration by our clock.
+
+        Any change of the record is a sign of life, whatever times it says. A candidate that has just started waits for
+        a whole duration, as it cannot know how old the record is.
+        """
         now = self._monotonic_s()
         if spec != self._seen:
             self._seen, self._seen_at = spec, now
@@ -183,6 +196,7 @@ class Elector:
             log.exception("stopping to lead failed", lease=self._name)
 
     def _release(self) -> None:
+        """Gives the lease up if it is still ours, as client-go does it: no holder, and a duration of a second."""
         try:
             lease = self._client.get(LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
             if lease.spec.holder_identity == self._identity:

@@ -105,7 +105,7 @@ class Reflector(Generic[T]):
         self._handlers.append(fn)
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Starts the thread; `wait_synced` tells when the store can be used."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -118,6 +118,11 @@ class Reflector(Generic[T]):
             self._thread.join(_JOIN_S)
 
     def _run(self) -> None:
+        """Whatever goes wrong, the cache must not stay silent: what it shows would be old for good.
+
+        The pause also follows a `Gone`. A server that forgets faster than we list would be listed without end, and a
+        list of everything is the most expensive thing that a cache can ask for.
+        """
         while not self._stopping.is_set():
             try:
                 self._follow()
@@ -130,6 +135,12 @@ class Reflector(Generic[T]):
             self._stopping.wait(self._backoff.next())
 
     def _follow(self) -> None:
+        """A list, and streams from where it ended.
+
+        A stream that ends is nothing bad: the server ends each after some minutes, and the next one starts at once. One
+        that ends soon after it began is a failure by another name (a proxy that cuts, a server that comes and goes), so
+        the next one waits, and longer each time. Progress, which is any event or bookmark, makes the wait short again.
+        """
         self._list()
         while not self._stopping.is_set():
             started, version = self._monotonic_s(), self._version
@@ -144,7 +155,11 @@ class Reflector(Generic[T]):
                 self._stopping.wait(self._backoff.next())
 
     def _list(self) -> None:
-        """Makes the store equal to a full list; what is unchanged since the last one is not told again."""
+        """Makes the store equal to a full list; what is unchanged since the last one is not told again.
+
+        The store is changed object by object and never emptied: whoever reads it meanwhile sees old and new objects
+        side by side, which a watch that is late would show too, but never a cluster without pods.
+        """
         if self._listed:
             self.relists += 1
             RELISTS.labels(self._resource.plural).inc()
@@ -170,7 +185,12 @@ class Reflector(Generic[T]):
         self._synced.set()
 
     def _consume(self) -> None:
-        """One stream; `_version` says how far it got, whatever ends it."""
+        """One stream; `_version` says how far it got, whatever ends it.
+
+        It moves object by object, so the next stream goes on behind the last one that was told. Bookmarks move it too,
+        and nothing else: without them a kind that rarely changes would fall behind what the server remembers. Streams
+        differ in length by chance, or those of all kinds and replicas would end together.
+        """
         if self._watched:
             self.restarts += 1
             RESTARTS.labels(self._resource.plural).inc()

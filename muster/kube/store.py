@@ -32,7 +32,7 @@ class Store(Generic[T]):
         return self._objects.get(key)
 
     def keys(self) -> list[str]:
-        """All keys."""
+        """All keys as of now; the copy does not change with the store."""
         with self._lock:
             return [*self._objects]
 
@@ -63,7 +63,7 @@ class Store(Generic[T]):
             return old
 
     def list(self) -> list[T]:
-        """All objects."""
+        """All objects as of now; the copy does not change with the store."""
         with self._lock:
             return [*self._objects.values()]
 

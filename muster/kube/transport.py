@@ -94,7 +94,7 @@ class Transport:
         return answer
 
     def close(self) -> None:
-        """Closes idle connections."""
+        """Closes idle connections; requests under way go on."""
         self._connections.close()
         self._pool.close()
 

@@ -12,6 +12,11 @@ failure. Workers do::
             queue.add_rate_limited(key)
         finally:
             queue.done(key)
+
+Keys instead of events: whoever gets a key looks at the state as it is, so ten changes are one piece of work, and a
+change that nobody saw does no harm once anything else adds the key. And because one key has one worker at a time, work
+on it needs no lock. The price is the third state of a key, "dirty while in work": it was added after its worker had
+looked, so it has to come again, but not before that worker is done.
 """
 
 import heapq
@@ -135,7 +140,11 @@ class WorkQueue(Generic[K]):
             self._changed.notify()
 
     def _promote(self) -> float | None:
-        """Adds the delayed keys that are due; when the next one is."""
+        """Adds the delayed keys that are due; when the next one is.
+
+        An earlier time for a key is a second entry of the heap, as nothing can be taken out of its middle. `_due` has
+        the time that counts, and entries that say another one are skipped when they come up.
+        """
         now = self._monotonic_s()
         while self._heap:
             due, _, key = self._heap[0]

@@ -1,5 +1,6 @@
-"""What the three processes share: structured logs, health and metrics, and how an app is served.
+"""What the three processes share: structured logs (`logs`), health and metrics (`health`), and how an app is served.
 
-Promises that nothing here knows what a process does: it gets a Flask app and callbacks. It must not import the
-processes themselves, certs or the command line.
+`server` runs a Flask app under gunicorn, `worker` keeps its threads from waiting for clients that ask nothing. Promises
+that nothing here knows what a process does: it gets an app and callbacks. It must not import the processes themselves,
+certs or the command line. Start with `server`.
 """

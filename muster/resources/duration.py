@@ -25,5 +25,5 @@ def parse_duration_ns(text: str) -> int:
 
 
 def parse_duration_s(text: str) -> float:
-    """The same in seconds."""
+    """A duration in seconds, as clocks and timeouts count; else as `parse_duration_ns`."""
     return parse_duration_ns(text) / _NS

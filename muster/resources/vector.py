@@ -26,7 +26,7 @@ def vector(quantities: Mapping[str, str | int | float]) -> Vector:
 
 
 def add(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
-    """`a` and `b` together."""
+    """What `a` and `b` are together."""
     result = dict(a)
     for name, amount in b.items():
         result[name] = result.get(name, 0) + amount
@@ -50,7 +50,7 @@ def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 
 def scale(a: Mapping[str, int], n: int) -> Vector:
-    """`n` times `a`."""
+    """What `n` such as `a` are together."""
     return {name: amount * n for name, amount in a.items()}
 
 

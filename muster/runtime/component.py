@@ -27,12 +27,12 @@ class Component:
 
     @property
     def kind(self) -> str:
-        """Its kind."""
+        """The kind of the object, which decides where it is applied."""
         return str(self.manifest["kind"])
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the object, in the namespace of its workload."""
         return str(self.manifest["metadata"]["name"])
 
 
@@ -46,7 +46,7 @@ class Compiled:
 
     @property
     def errors(self) -> list[FieldError]:
-        """All that is wrong."""
+        """All that is wrong with the workload; with any, nothing was compiled."""
         return self.findings.errors
 
 

@@ -43,7 +43,7 @@ class Container:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The container's name, by which patches and plugins find it."""
         return self.given.name
 
     @property
@@ -68,7 +68,7 @@ class Container:
         ]
 
     def port(self, number: int) -> None:
-        """Opens a port."""
+        """Opens a port, unless a plugin before has."""
         if number not in self.ports:
             self.ports.append(number)
 
@@ -170,7 +170,7 @@ class Info:
 
     @property
     def size(self) -> int:
-        """How many pods train."""
+        """How many pods train: the size of the world, in nodes."""
         return sum(pod_set.count for pod_set in self.trainers)
 
     def setting(self, key: str) -> Setting | None:

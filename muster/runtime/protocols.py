@@ -38,7 +38,7 @@ class EnforcePodGroupPolicy(Plugin, Protocol):
     """Marks the pods as members of a gang."""
 
     def enforce_pod_group_policy(self, info: Info) -> None:
-        """Changes `info`."""
+        """Sets the gang of `info`, and what its pods carry to be known as members."""
 
 
 @runtime_checkable

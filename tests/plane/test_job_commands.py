@@ -73,7 +73,7 @@ def test_resuming_counts_where_the_job_asks_for_it(story: Story, namespace: str,
 
 @pytest.mark.parametrize("moment", ["submitted", "pending", "group", "pod"])
 def test_the_controller_is_killed(plane: Plane, story: Story, namespace: str, wait_for: WaitFor, moment: str) -> None:
-    """Kill -9 before, between and after the writes of a start: the Job ends right, and no seat is taken twice."""
+    """Kill -9 before, between and after the writes of a start: the Job ends right, and no slot is taken twice."""
     made = story.create(job("j", namespace, task("w", 12, run_s=0.5)))
     moments: dict[str, Callable[[], bool]] = {
         "submitted": lambda: True,

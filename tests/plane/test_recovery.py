@@ -220,10 +220,10 @@ def test_a_pod_group_that_somebody_deletes_is_made_again(
 def test_a_member_that_is_deleted_on_its_way_comes_again(
     plane: Plane, client: Client, namespace: str, planned: Callable[..., Placement], wait_for: Callable[..., Any]
 ) -> None:
-    """Its seat is still held."""
+    """Its slot is still held."""
     planned(4, 8)
-    victim = client.list(PODS, namespace)[0]
-    client.delete(PODS, victim.metadata.name, namespace, uid=victim.metadata.uid)
+    deleted = client.list(PODS, namespace)[0]
+    client.delete(PODS, deleted.metadata.name, namespace, uid=deleted.metadata.uid)
     start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
     wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
     client.delete(JOBS, "gang", namespace)

@@ -137,7 +137,7 @@ def run_storm(plane: Plane, namespace: str, *, gangs: int, kills: int, seed: int
     sys.stderr.write(f"\nstorm seed {seed}\n")
     chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
     storm = Storm(plane, namespace, chance)
-    victims = iter([chance.choice(["extender", "muster-scheduler"]) for _ in range(kills)])
+    killed = iter([chance.choice(["extender", "muster-scheduler"]) for _ in range(kills)])
     with History(storm.client, namespace) as history, Overcommit(storm.client) as overcommit:
         kill_at = set(chance.sample(range(gangs), min(kills, gangs)))
         for number in range(gangs):
@@ -153,7 +153,7 @@ def run_storm(plane: Plane, namespace: str, *, gangs: int, kills: int, seed: int
             if chance.random() < 0.1:
                 storm.nodes_come()
             if number in kill_at:
-                part = plane.part(next(victims))
+                part = plane.part(next(killed))
                 part.kill()
                 part.start()
             time.sleep(chance.uniform(0.0, 0.2))
@@ -190,7 +190,7 @@ def check(storm: Storm, history: History, overcommit: Overcommit) -> None:
 
 
 def assert_on_their_places(storm: Storm, name: str, lives: list[Life]) -> None:
-    """Members that ended are where the placement says; of each seat one did."""
+    """Members that ended are where the placement says; of each slot one did."""
     done = [life for life in lives if "Succeeded" in life.phases]
     assert sorted(life.member.index for life in done if life.member) == list(range(storm.sizes[name]))
     for placement in storm.client.list(PLACEMENTS, storm.namespace):

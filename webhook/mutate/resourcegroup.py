@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from muster.api.batch import is_job
-from muster.api.core import Toleration
+from muster.api.constraints import Toleration
 from muster.api.meta import ObjectMeta
 from webhook.config import ResourceGroup, explicit
 from webhook.patch import Part, Patch, Why

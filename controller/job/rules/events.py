@@ -1,4 +1,4 @@
-"""What a change of a pod or PodGroup means to its Job.
+"""What a change of a pod, a PodGroup or a Command means to its Job.
 
 The functions also answer for an object that is seen for the first time (`old` None), as after a start of the
 controller: what a pod *is* then raises the event that its *becoming* so would have raised, and versions tell whether
@@ -15,6 +15,7 @@ from controller.job.rules.counts import task_of
 from controller.job.rules.request import Request
 from muster.api import names
 from muster.api.batch import Job, TaskSpec, TaskState, is_job
+from muster.api.bus import Command
 from muster.api.core import ContainerStatus, Pod
 from muster.api.meta import ObjectMeta, parse_time
 from muster.api.scheduling import PodGroup
@@ -171,6 +172,22 @@ def group_changed(old: PodGroup | None, new: PodGroup | None) -> Request | None:
     if new and entered:
         return Request(event=event.UNKNOWN, group_uid=new.metadata.uid)
     return event.SYNC
+
+
+def command_issued(command: Command) -> tuple[str, Request] | None:
+    """The key of the Job that a Command is for and the request to it; None if it is not for a Job."""
+    target, meta = command.target, command.metadata
+    if target is None or not is_job(target):
+        return None
+    request = Request(
+        event=event.COMMAND_ISSUED,
+        action=command.action,
+        job_uid=target.uid,
+        command=meta.name,
+        command_uid=meta.uid,
+        command_order=int(meta.resource_version or 0),  # nobody changes a Command
+    )
+    return f"{meta.namespace}/{target.name}", request
 
 
 def job_changed(old: Job | None, new: Job | None) -> bool:

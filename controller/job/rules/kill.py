@@ -28,7 +28,7 @@ class Target(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Target":
-        """The inverse of `str`."""
+        """The target that a Job's status names; the inverse of `str`."""
         kind, _, name = text.partition("/")
         return cls(kind, name)
 

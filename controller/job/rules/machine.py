@@ -54,7 +54,7 @@ class Transition(NamedTuple):
 
 TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION})
 STOPPED_PHASES = FINISHED | {"Aborted"}
-"""Nothing runs in these."""
+"""Phases in which nothing runs; Aborted is the only one that can be left, by ResumeJob."""
 DRAINING: dict[Phase, Phase] = {"Completing": "Completed", "Terminating": "Terminated", "Aborting": "Aborted"}
 DEFAULT_MAX_RETRY = 3
 
@@ -106,7 +106,7 @@ def max_retry(spec: JobSpec) -> int:
 
 
 def total_replicas(spec: JobSpec) -> int:
-    """Pods of all tasks."""
+    """How many pods all tasks want together."""
     return sum(task.replicas for task in spec.tasks)
 
 

@@ -7,9 +7,9 @@ from msgspec import structs, to_builtins
 
 from controller.job.rules.events import PARTITION_ID
 from controller.job.rules.machine import task_minimum, total_replicas
-from controller.job.rules.status import difference
 from muster.api import names
 from muster.api.batch import JOBS, Job, PartitionPolicy, TaskSpec
+from muster.api.merge_diff import difference
 from muster.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from muster.resources.usage import NOTHING, quota, template_usage

@@ -4,10 +4,9 @@ Notes of the controller to itself live in `controlledResources`, where Volcano h
 the UIDs of the last Commands that were carried out, and the timers that no object's timestamp brings back.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from msgspec import structs, to_builtins
+from msgspec import structs
 
 from controller.job.rules.counts import Counts
 from controller.job.rules.kill import UNFINISHED, WHOLE, Target
@@ -25,6 +24,8 @@ COMMAND_NOTE = "muster.dev/command"
 TIMERS_NOTE = "muster.dev/timers"
 PLUGIN_NOTE = "plugin-"
 CLAIM_NOTE = "volume-pvc-"
+UNSCHEDULABLE = "Unschedulable"
+"""Reason of a Job whose gang cannot be placed for now."""
 
 _COMMANDS_NOTED = 8
 _SECOND_MS = 1000
@@ -140,7 +141,7 @@ def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
     """Why a pending Job waits (reason, message), as far as its PodGroup and pods say."""
     obstacle = unschedulable(group)
     if obstacle is not None:
-        return "Unschedulable", obstacle
+        return UNSCHEDULABLE, obstacle
     if group.status.phase in {"", "Pending"}:
         return queued(group.spec.queue)
     if any(gated(pod) for pod in pods):
@@ -167,7 +168,7 @@ def only_counters(old: JobStatus, new: JobStatus) -> bool:
     """Whether the two differ in nothing but counters, words and timers, which may be written a little later.
 
     Most timers follow from what pods and gangs still are when another process takes over. An evicted pod is gone, and
-    its seat may be taken again: its timer is written at once.
+    its slot may have another pod by then: its timer is written at once.
     """
     return _weighty(old) == _weighty(new) and _evictions(new) <= _evictions(old)
 
@@ -179,21 +180,3 @@ def _weighty(status: JobStatus) -> tuple[object, ...]:
 def _evictions(status: JobStatus) -> set[object]:
     timers = from_note(status.controlled_resources.get(TIMERS_NOTE, ""))
     return {timer.key for timer in timers if timer.request.event == POD_EVICTED}
-
-
-def difference(old: Any, new: Any) -> dict[str, Any]:
-    """The JSON merge patch from one Struct or mapping to the other; empty if they are equal."""
-    return _merge(to_builtins(old), to_builtins(new))
-
-
-def _merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    patch: dict[str, Any] = dict.fromkeys(old.keys() - new.keys())
-    for key, value in new.items():
-        before = old.get(key)
-        if isinstance(value, dict) and isinstance(before, dict):
-            nested = _merge(before, value)
-            if nested:
-                patch[key] = nested
-        elif value != before:
-            patch[key] = value
-    return patch

@@ -11,9 +11,12 @@ from dataclasses import asdict, dataclass
 import msgspec
 
 from controller.job.rules import request as event
+from controller.job.rules.machine import STOPPED_PHASES
 from controller.job.rules.request import SYNC, Request
 from muster.api.batch import Job
+from muster.api.compat import TTL_SPARES_ABORTED, compat
 from muster.api.core import Pod
+from muster.api.meta import parse_time
 
 MAX_NOTED = 100
 """Timers noted per Job, the first that are due: what a hundred pods' evictions lead to covers those of more."""
@@ -60,6 +63,17 @@ def from_note(note: str) -> list[Timer]:
         return [Timer(due_s, request) for due_s, request in msgspec.json.decode(note, type=list[tuple[float, Request]])]
     except msgspec.DecodeError:
         return []
+
+
+def expires_s(job: Job) -> float | None:
+    """When the Job is to be deleted, in seconds since the epoch; None if never, or not yet known."""
+    state, ttl_s = job.status.state, job.spec.ttl_seconds_after_finished
+    ended = parse_time(state.last_transition_time)
+    if ttl_s is None or ended is None or state.phase not in STOPPED_PHASES or job.metadata.deletion_timestamp:
+        return None
+    if state.phase == "Aborted" and TTL_SPARES_ABORTED in compat(job.metadata):
+        return None
+    return ended + ttl_s
 
 
 def still_true(request: Request, job: Job, pods: Mapping[str, Pod], group_phase: str) -> bool:

@@ -82,7 +82,7 @@ def slots(info: Info, nodes: PodSet) -> int:
 
 
 def key_kind(info: Info) -> str:
-    """Which key is made."""
+    """Which kind of ssh key is made for the hosts of one workload."""
     setting = info.setting(SSH_KEY)
     if setting and setting.text not in {"ed25519", "ecdsa"}:
         raise _invalid(setting, "must be ed25519 (the default) or ecdsa")

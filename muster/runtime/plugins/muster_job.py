@@ -65,7 +65,7 @@ class MusterJob:
         yield Component(manifest, self.name, stage=1 + max(stages.values(), default=-1) + 1)
 
     def watched(self) -> Iterable[str]:
-        """Jobs of both kinds."""
+        """Jobs of both kinds: Muster's for the pods that train, batch/v1 for initializers."""
         return [f"{JOBS.plural}.{JOBS.group}", "jobs.batch"]
 
 

@@ -85,7 +85,7 @@ class CoScheduling:
             pod_set.labels[names.COSCHEDULING_GROUP] = info.owner.name
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """The PodGroup."""
+        """The PodGroup, where this plugin has made the gang."""
         if plan.gang is None or plan.gang.plugin != self.name:
             return
         spec = {"minMember": plan.gang.minimum, "minResources": _quantities(plan), **plan.gang.details}

@@ -25,7 +25,7 @@ class Rules:
     name = "Rules"
 
     def validate(self, info: Info) -> Findings:
-        """All that is wrong."""
+        """All that is wrong, whatever the framework and the target."""
         job, runtime = info.train_job, info.runtime
         if job is None or runtime is None:
             return Findings()

@@ -91,7 +91,7 @@ def rank(info: Info, pod_set: PodSet) -> tuple[Late, str]:
 
 
 def address(info: Info, port: int) -> str:
-    """`host:port` of rank 0."""
+    """`host:port` of rank 0, where all others report."""
     return f"{text(info.leader())}:{port}"
 
 

@@ -104,14 +104,14 @@ def fixed(info: Info, pod_set: PodSet, number: tuple[str, str]) -> Variables:
 def _elastic(info: Info, number: tuple[str, str]) -> Variables:
     """Pods come and go between a minimum and a maximum; ranks are given out at each rendezvous."""
     count, source = nodes(info)
-    again, why = restarts(info)
+    max_restarts, why = restarts(info)
     return {
         NNODES: (count, source),
         NPROC: number,
         RDZV_BACKEND: ("c10d", source),
         RDZV_ENDPOINT: (Late(lambda: f"{text(info.leader())}:{PORT}"), f"rank 0 of {info.workload}"),
         RDZV_ID: (info.owner.name, f"name of {info.workload}"),
-        RESTARTS: (again, why),
+        RESTARTS: (max_restarts, why),
     }
 
 

@@ -1,8 +1,6 @@
 """What was done is known before the caches show it."""
 
 from controller.job.expectations import KEPT_S, Expectations
-from controller.job.pending_events import PendingEvents
-from controller.job.rules.request import SYNC, Request
 from muster.api.batch import Job
 from muster.api.core import Pod
 from muster.api.meta import ObjectMeta, OwnerReference
@@ -36,10 +34,10 @@ def test_created_pods_are_there_at_once_and_once() -> None:
     expectations = Expectations(Clock())
     expectations.pod_created("u", pod("a"))
     assert names(expectations.pods("u", [])) == ["a"]
-    assert expectations.owes("u")
+    assert not expectations.satisfied("u")
     assert names(expectations.pods("u", [pod("a")])) == ["a"]
     assert names(expectations.pods("u", [])) == [], "the cache showed it, so it is the cache that tells of its end"
-    assert not expectations.owes("u")
+    assert expectations.satisfied("u")
 
 
 def test_created_pods_that_never_show_are_forgotten() -> None:
@@ -51,7 +49,7 @@ def test_created_pods_that_never_show_are_forgotten() -> None:
     assert expectations.pods("u", []) == []
 
 
-def test_an_event_settles_what_was_noted() -> None:
+def test_an_event_clears_what_was_noted() -> None:
     """Created and deleted before this process looked again: gone."""
     expectations = Expectations(Clock())
     expectations.pod_created("u", pod("a"))
@@ -92,9 +90,9 @@ def test_a_group_that_never_shows_is_forgotten() -> None:
     clock = Clock()
     expectations = Expectations(clock)
     expectations.group_created(group("new"))
-    assert expectations.owes("u", "n/g")
+    assert not expectations.satisfied("u", "n/g")
     clock.now += KEPT_S
-    assert not expectations.owes("u", "n/g")
+    assert expectations.satisfied("u", "n/g")
     assert expectations.group("n/g", None) is None
 
 
@@ -112,17 +110,3 @@ def test_the_newer_job_counts() -> None:
     assert expectations.job(job("9", "another")) == job("9", "another")
     expectations.job_seen(job("9"), job("10"))
     assert expectations.job(job("9")) == job("9")
-
-
-def test_inbox_keeps_order_and_drops_repeats() -> None:
-    """Each request once; what could not be dealt with comes first again; a mere sync is not kept."""
-    pending_events = PendingEvents()
-    first, second, third = (Request(event="PodFailed", pod=name) for name in "abc")
-    for request in (first, second, first, SYNC):
-        pending_events.put("n/j", request)
-    taken = pending_events.take("n/j")
-    assert taken == [first, second]
-    assert pending_events.take("n/j") == []
-    pending_events.put("n/j", third)
-    pending_events.put_back("n/j", taken[1:])
-    assert pending_events.take("n/j") == [second, third]

@@ -166,7 +166,7 @@ def counted(phase: str, running: int) -> Job:
     ],
 )
 def test_unseen_evictions(phase: str, running: int, there: int, evicted: list[str]) -> None:
-    """As many as ran and are not there, and only of seats that are empty."""
+    """As many as ran and are not there, and only of slots that are empty."""
     meta = [
         ObjectMeta(name=f"j-w-{index}", namespace="n", annotations={"volcano.sh/task-spec": "w"})
         for index in range(there)

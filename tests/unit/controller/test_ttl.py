@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.gc import expires_s
+from controller.job.rules.timers import expires_s
 from muster.api.batch import Job, JobSpec, JobState, JobStatus
 from muster.api.compat import compat
 from muster.api.meta import ObjectMeta

@@ -8,8 +8,7 @@ import structlog
 from simulated_cluster import Cluster
 from simulated_jobs import add, job, task, turn
 
-from controller.shards import Shards, fnv32
-from controller.worker import Retry, Worker
+from controller.worker import Retry, Shards, Worker, fnv32
 from muster.kube.errors import Conflict
 
 

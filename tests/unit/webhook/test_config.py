@@ -9,7 +9,7 @@ import pytest
 import yaml
 from webhook_world import JSON
 
-from muster.api.core import Toleration
+from muster.api.constraints import Toleration
 from webhook.config import AdmissionConfig, ResourceGroup, load, parse
 
 TEXT = """

@@ -1,4 +1,4 @@
-"""A small cluster as a picture, for tests of what is explained."""
+"""A snapshot of a small cluster, for tests of what is explained."""
 
 from typing import Any
 

@@ -6,27 +6,14 @@ from contextlib import suppress
 
 import structlog
 
-from controller.job.rules.machine import STOPPED_PHASES
+from controller.job.rules.timers import expires_s
 from controller.worker import Worker
 from muster.api.batch import JOBS, Job
-from muster.api.compat import TTL_SPARES_ABORTED, compat
-from muster.api.meta import parse_time
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.store import Store
 
 log = structlog.get_logger(__name__)
-
-
-def expires_s(job: Job) -> float | None:
-    """When the Job is to be deleted, in seconds since the epoch; None if never, or not yet known."""
-    state, ttl_s = job.status.state, job.spec.ttl_seconds_after_finished
-    ended = parse_time(state.last_transition_time)
-    if ttl_s is None or ended is None or state.phase not in STOPPED_PHASES or job.metadata.deletion_timestamp:
-        return None
-    if state.phase == "Aborted" and TTL_SPARES_ABORTED in compat(job.metadata):
-        return None
-    return ended + ttl_s
 
 
 class GarbageCollector:
@@ -46,7 +33,7 @@ class GarbageCollector:
         self.worker = Worker("gc", self.process, queue="gc", monotonic_s=monotonic_s)
 
     def job_seen(self, old: Job | None, new: Job | None) -> None:
-        """A Job has changed."""
+        """Notes when a Job that has ended is due."""
         del old
         due_s = expires_s(new) if new else None
         if new and due_s is not None:

@@ -1,0 +1,113 @@
+"""One call to the API server and its typed answer: what reading and writing have in common.
+
+Every call has a time limit and an explicit content type, raises an `APIError` (muster.kube.errors) when it does not
+succeed, and is sent once: whoever asks knows whether asking twice is harmless.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from muster.api.base import Resource
+from muster.kube.codec import decoder
+from muster.kube.config import Config
+from muster.kube.errors import Undecodable
+from muster.kube.transport import JSON, Transport
+
+T = TypeVar("T")
+
+
+class Calls:
+    """Calls to one API server. Thread safe; make one per process, after forking.
+
+    `timeout_s` is the limit of a call that names none of its own. `on_warning` is told the API server's warnings.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        user_agent: str = "muster",
+        pool_size: int = 32,
+        timeout_s: float = 10.0,
+        on_warning: Callable[[str], None] | None = None,
+    ) -> None:
+        self.server = config.server
+        self._timeout_s = timeout_s
+        self._transport = Transport(config, user_agent=user_agent, pool_size=pool_size, on_warning=on_warning)
+
+    def close(self) -> None:
+        """Closes idle connections; calls under way go on."""
+        self._transport.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        query: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> bytes:
+        """Any request, for what has no method of its own."""
+        return self._transport.exchange(
+            method,
+            path,
+            verb=method.lower(),
+            resource="raw",
+            body=body,
+            content_type=content_type,
+            query=query,
+            timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+        )
+
+    def _typed(
+        self,
+        res: Resource[T],
+        verb: str,
+        method: str,
+        path: str,
+        content: object = None,
+        content_type: str = JSON,
+        *,
+        query: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> T:
+        """Sends a request whose answer is one object of the kind."""
+        answer = self._send(verb, res, method, path, content, content_type, query=query, timeout_s=timeout_s)
+        try:
+            return decoder(res.type).decode(answer)
+        except msgspec.DecodeError as error:
+            message = f"not a {res.kind} as we know it: {error}"
+            raise Undecodable(message, status=200, where=f"{method} {path}") from error
+
+    def _send(
+        self,
+        verb: str,
+        res: Resource[Any],
+        method: str,
+        path: str,
+        content: object = None,
+        content_type: str = JSON,
+        *,
+        query: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> bytes:
+        """Sends a request and gives its answer as it came; `verb` and the kind are the labels of its metrics."""
+        return self._transport.exchange(
+            method,
+            path,
+            verb=verb,
+            resource=res.plural,
+            body=None if content is None else msgspec.json.encode(content),
+            content_type=content_type,
+            query=query,
+            timeout_s=self._timeout_s if timeout_s is None else timeout_s,
+        )
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """The options that are set: what is None is left to the API server."""
+    return {name: value for name, value in values.items() if value is not None}

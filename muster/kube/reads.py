@@ -1,0 +1,96 @@
+"""Reading from the API server: one object, all objects, and what becomes of them."""
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from muster.api.base import Resource
+from muster.api.meta import ListMeta
+from muster.kube.calls import Calls, given
+from muster.kube.codec import decode_list
+from muster.kube.watch import Watch
+
+T = TypeVar("T")
+
+# A quiet stream still carries a bookmark about every minute; longer silence means that the peer is gone.
+_SILENCE_S = 150.0
+
+
+class Reads(Calls):
+    """The calls that change nothing."""
+
+    def get(self, res: Resource[T], name: str, namespace: str | None = None, *, timeout_s: float | None = None) -> T:
+        """The object of this name, as it is now; raises `NotFound` where there is none."""
+        return self._typed(res, "get", "GET", res.path(namespace, name), timeout_s=timeout_s)
+
+    def pages(
+        self,
+        res: Resource[T],
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 500,
+        timeout_s: float | None = None,
+    ) -> Iterator[tuple[list[T], ListMeta]]:
+        """What `list` gives in pages of `limit` objects (0: one page); all pages show one resource version.
+
+        Raises `Gone` when the version was compacted away between two pages.
+        """
+        query = _selectors(label_selector, field_selector)
+        if limit:
+            query["limit"] = str(limit)
+        while True:
+            body = self._send("list", res, "GET", res.path(namespace), query=query, timeout_s=timeout_s)
+            items, meta = decode_list(res, body)
+            yield items, meta
+            if not meta.continue_:
+                return
+            query["continue"] = meta.continue_
+
+    def list(
+        self,
+        res: Resource[T],
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout_s: float | None = None,
+    ) -> list[T]:
+        """All objects (of one namespace, if given) that match."""
+        pages = self.pages(
+            res, namespace, label_selector=label_selector, field_selector=field_selector, timeout_s=timeout_s
+        )
+        return [item for items, _ in pages for item in items]
+
+    def watch(
+        self,
+        res: Resource[T],
+        namespace: str | None = None,
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout_s: float = 300,
+    ) -> Watch[T]:
+        """Events after `resource_version`, bookmarks included; the server ends the stream after about `timeout_s`.
+
+        The stream is open when this returns. `Watch.close` ends it from any thread. Raises `Gone`.
+        """
+        query = _selectors(label_selector, field_selector) | {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(max(1, round(timeout_s))),
+        }
+        answer = self._transport.stream(
+            res.path(namespace),
+            resource=res.plural,
+            query=query,
+            timeout_s=self._timeout_s,
+            silence_s=min(_SILENCE_S, timeout_s + self._timeout_s),
+        )
+        return Watch(answer, res)
+
+
+def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
+    return given(labelSelector=label_selector or None, fieldSelector=field_selector or None)
