@@ -6,11 +6,11 @@ from typing import Any
 from msgspec import field, structs, to_builtins
 
 from controller.job.rules.events import job_of
-from controller.job.rules.status import difference
 from muster.api import names
 from muster.api.base import Resource, Wire
 from muster.api.core import INDEXED_JOBS, IndexedJob, Pod
 from muster.api.gang import gang_of, group_name_for_owner
+from muster.api.mergepatch import difference
 from muster.api.meta import Object, ObjectMeta, OwnerReference
 from muster.api.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
 from muster.resources.usage import pod_usage, quota

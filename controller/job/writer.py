@@ -6,9 +6,10 @@ from typing import NamedTuple
 from msgspec import structs
 
 from controller.job.expectations import Expectations
-from controller.job.rules.status import difference, only_counters
+from controller.job.rules.status import only_counters
 from controller.metrics import STATUS_WRITES
 from muster.api.batch import JOBS, Job, JobStatus
+from muster.api.mergepatch import difference
 from muster.kube.client import Client
 
 REST_S = 0.5

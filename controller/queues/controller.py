@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import Any
 
 from controller.deletion import delete
-from controller.job.rules.status import difference
 from controller.queues.rules import CLOSED_BY_PARENT, Load, Wanted, asked, at_rest, by_parent, counted, status_of
 from controller.queues.usage import Usage
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.bus import COMMANDS, Command
 from muster.api.core import Pod
+from muster.api.mergepatch import difference
 from muster.api.scheduling import QUEUES, PodGroup, Queue
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound

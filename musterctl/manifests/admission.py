@@ -14,8 +14,8 @@ import msgspec
 
 from controller.plugins.base import PluginError
 from muster.api.admission import AdmissionRequest, GroupVersionKind
+from muster.api.fields import FieldError
 from muster.api.trainer import TRAIN_JOBS, TrainJob
-from muster.runtime.fields import FieldError
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.train_job import compile_train_job

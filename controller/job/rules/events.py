@@ -20,7 +20,6 @@ from muster.api.meta import ObjectMeta, parse_time
 from muster.api.scheduling import PodGroup
 from muster.runtime.job_hosts import pod_name
 
-PARTITION_ID = "volcano.sh/partition-id"
 DEFAULT_TASK_RETRY = 3
 
 
@@ -53,7 +52,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
         task=task_of(pod),
         pod=pod.metadata.name,
         pod_uid=pod.metadata.uid,
-        partition=pod.metadata.labels.get(PARTITION_ID, ""),
+        partition=pod.metadata.labels.get(names.PARTITION_ID, ""),
         exit_codes=exit_codes(pod) if what == event.POD_FAILED else (),
         since_s=_created_s(pod) if what == event.POD_PENDING else None,
     )

@@ -5,11 +5,10 @@ from typing import Any
 
 from msgspec import structs, to_builtins
 
-from controller.job.rules.events import PARTITION_ID
 from controller.job.rules.machine import task_minimum, total_replicas
-from controller.job.rules.status import difference
 from muster.api import names
 from muster.api.batch import JOBS, Job, PartitionPolicy, TaskSpec
+from muster.api.mergepatch import difference
 from muster.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from muster.resources.usage import NOTHING, quota, template_usage
@@ -116,7 +115,7 @@ def _sub_group(task: TaskSpec, partitions: PartitionPolicy) -> SubGroupPolicy:
         sub_group_size=partitions.partition_size or None,
         min_sub_groups=partitions.min_partitions,
         label_selector=LabelSelector(match_labels={names.TASK_SPEC: task.name}),
-        match_label_keys=[PARTITION_ID],
+        match_label_keys=[names.PARTITION_ID],
         network_topology=partitions.network_topology,
     )
 

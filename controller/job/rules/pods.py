@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from controller.job.rules.events import PARTITION_ID
 from controller.job.rules.podgroup import group_name, owner_of
 from controller.job.rules.sync import PodSlot
 from muster.api import names
@@ -58,7 +57,7 @@ def _labels(job: Job, slot: PodSlot) -> dict[str, str]:
     }
     partitions = slot.task.partition_policy
     if partitions and partitions.partition_size:
-        labels[PARTITION_ID] = str(slot.index // partitions.partition_size)
+        labels[names.PARTITION_ID] = str(slot.index // partitions.partition_size)
     return labels | _copied(job.metadata.labels, _COPIED_LABELS)
 
 

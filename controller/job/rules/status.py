@@ -4,10 +4,9 @@ Notes of the controller to itself live in `controlledResources`, where Volcano h
 the UIDs of the last Commands that were carried out, and the timers that no object's timestamp brings back.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from msgspec import structs, to_builtins
+from msgspec import structs
 
 from controller.job.rules.counts import Counts
 from controller.job.rules.kill import UNFINISHED, WHOLE, Target
@@ -179,21 +178,3 @@ def _weighty(status: JobStatus) -> tuple[object, ...]:
 def _evictions(status: JobStatus) -> set[object]:
     timers = from_note(status.controlled_resources.get(TIMERS_NOTE, ""))
     return {timer.key for timer in timers if timer.request.event == POD_EVICTED}
-
-
-def difference(old: Any, new: Any) -> dict[str, Any]:
-    """The JSON merge patch from one Struct or mapping to the other; empty if they are equal."""
-    return _merge(to_builtins(old), to_builtins(new))
-
-
-def _merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    patch: dict[str, Any] = dict.fromkeys(old.keys() - new.keys())
-    for key, value in new.items():
-        before = old.get(key)
-        if isinstance(value, dict) and isinstance(before, dict):
-            nested = _merge(before, value)
-            if nested:
-                patch[key] = nested
-        elif value != before:
-            patch[key] = value
-    return patch

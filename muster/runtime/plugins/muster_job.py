@@ -5,11 +5,11 @@ from typing import Any
 
 from muster.api import names
 from muster.api.batch import JOBS
+from muster.api.endpoints import Run
+from muster.api.fields import Findings
 from muster.runtime.adapters.base import annotation
 from muster.runtime.adapters.job import JOBSET_NAME, REPLICATED_JOB
 from muster.runtime.component import Component, metadata_of
-from muster.runtime.endpoints import Run
-from muster.runtime.fields import Findings
 from muster.runtime.gangs import members as members_of
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan, PodSetPlan

@@ -8,7 +8,7 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job
 from muster.api.compat import KNOWN, compat
-from muster.runtime.fields import FieldError, Findings
+from muster.api.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from webhook.dryrun import DryRuns

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from muster.api.batch import Job
-from muster.runtime.fields import FieldError
+from muster.api.fields import FieldError
 
 MAX_LABEL = 63
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

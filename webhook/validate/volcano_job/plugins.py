@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from muster.api.batch import Job
-from muster.runtime.fields import FieldError
+from muster.api.fields import FieldError
 from muster.runtime.job_plugins import FLAGS, flags, third_party, warnings
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from muster.api.batch import PartitionPolicy, TaskSpec
+from muster.api.fields import FieldError
 from muster.resources.quantity import parse
-from muster.runtime.fields import FieldError
 
 _MILLI = 1000
 _NO_DAG = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
