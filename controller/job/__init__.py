@@ -1,6 +1,6 @@
 """The life of a Volcano Job.
 
-`machine`, `policies`, `events`, `counts`, `sync`, `kill`, `pods`, `podgroup`, `status` and `timers` decide: pure
-functions of objects, no I/O, no clock. The other modules carry out what these decided; `expectations` holds what this
-process did but its caches do not show yet. Decisions must not import `muster.kube`.
+`rules` decide what happens to a Job, `muster.volcano` says what its pods and its gang are: pure functions of objects,
+no I/O, no clock. The modules here carry out what these decided; `expectations` holds what this process did but its
+caches do not show yet. Decisions must not import `muster.kube`.
 """

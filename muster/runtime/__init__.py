@@ -12,8 +12,7 @@ Three steps, whatever the way in:
 3. `framework.compile(info)` does all of it, and `train_job.compile_train_job(train_job, runtime, framework, target)`
    from the two objects: `Compiled(plan, components, findings)`.
 
-Volcano Jobs have plugins of their own: `job_plugins` are their flags, `job_env` the variables of those that serve a
-framework, `job_hosts` the names of the pods.
+Volcano Jobs have plugins of their own (`muster.volcano.plugins`).
 
 `protocols` has the seven kinds of plugin, `settings` the parameters of users, `values` what a variable can hold.
 Promises to be pure: owners, pods, runtimes, keys and times are handed in. It must not import muster.kube, and does no

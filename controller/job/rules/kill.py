@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from controller.job.rules.counts import task_of
 from controller.job.rules.events import version_of
-from controller.job.rules.machine import Action, Effect, max_retry
+from controller.job.rules.machine import Action, Effect
 from controller.job.rules.request import Request
 from muster.api import names
 from muster.api.batch import Job
 from muster.api.core import Pod
+from muster.volcano.defaults import max_retry
 
 WHOLE = "job"
 UNFINISHED = "unfinished"  # the whole job, but pods that have finished stay: a resumed job goes on where it was

@@ -9,9 +9,9 @@ from muster.api.endpoints import Endpoints, Joined
 from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
 from muster.runtime.adapters.base import annotation, number
-from muster.runtime.job_hosts import subdomain, task_hosts
 from muster.runtime.plan import Owner
 from muster.runtime.values import Value
+from muster.volcano.hosts import subdomain, task_hosts
 
 
 class VolcanoJobAdapter:

@@ -17,6 +17,7 @@ from controller.job.rules.timers import still_true
 from controller.shards import fnv32
 from muster.api.batch import DependsOn, Job, JobSpec, JobState, JobStatus, TaskSpec
 from muster.api.core import Pod
+from muster.api.mergepatch import difference
 from muster.api.meta import ObjectMeta
 from muster.api.scheduling import PodGroup, PodGroupCondition, PodGroupStatus
 
@@ -152,37 +153,9 @@ def test_conditions_are_one_per_phase() -> None:
     ]
 
 
-def apply_merge(target: Any, patch: Any) -> Any:
-    """RFC 7386, as the API server does it."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = apply_merge(result.get(key), value)
-    return result
-
-
-TREES = st.recursive(
-    st.integers(0, 3) | st.lists(st.integers(0, 2), max_size=2),
-    lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-)
-OBJECTS = st.dictionaries(st.sampled_from("abc"), TREES, max_size=3)
-
-
-@given(OBJECTS, OBJECTS)
-def test_difference_leads_from_one_to_the_other(old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Applied as a merge patch the difference gives the new object, and it is empty only for equal ones."""
-    patch = statuses.difference(old, new)
-    assert apply_merge(old, patch) == new
-    assert (patch == {}) == (old == new)
-
-
 def test_counters_that_become_zero_are_written() -> None:
     """A zero is left out on the wire, and must still replace what was there."""
-    patch = statuses.difference(JobStatus(running=3), statuses.counted(JobStatus(), Counts(), 0))
+    patch = difference(JobStatus(running=3), statuses.counted(JobStatus(), Counts(), 0))
     assert patch == {"running": None}
 
 
