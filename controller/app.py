@@ -18,7 +18,7 @@ from controller.job.groups import Groups
 from controller.job.objects import Objects
 from controller.job.pending_events import PendingEvents
 from controller.job.reconcile import Reconciler
-from controller.job.rules.events import command_issued, group_changed, job_changed, job_of, pod_changed, pod_matters
+from controller.job.rules.events import command_issued, group_changed, job_changed, pod_changed, pod_matters
 from controller.job.writer import StatusWriter
 from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
 from controller.worker import Shards
@@ -30,6 +30,7 @@ from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
+from muster.volcano.owner import job_of
 
 
 def _owner_uids(pod: Pod) -> list[str]:

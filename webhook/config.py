@@ -13,7 +13,7 @@ import yaml
 
 from muster.api import names
 from muster.api.constraints import Affinity, Toleration
-from muster.runtime.fields import FieldError
+from muster.api.fields import FieldError
 from webhook.grouprules import affinity_errors, label_errors, scheduler_errors, toleration_errors
 from webhook.unknown_fields import mistakes
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from muster.api.constraints import Affinity, NodeSelectorTerm, PodAffinity, Toleration
+from muster.api.fields import FieldError
 from muster.api.meta import LabelSelector, LabelSelectorRequirement
-from muster.runtime.fields import FieldError
 from webhook.validate.volcano_job.names import MAX_LABEL, is_subdomain
 
 _TOLERATED: Final = ("Equal", "Exists")

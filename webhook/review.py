@@ -20,7 +20,7 @@ from muster.api.admission import (
     StatusCause,
     StatusDetails,
 )
-from muster.runtime.fields import FieldError
+from muster.api.fields import FieldError
 from webhook.patch import Operation, Why
 
 T = TypeVar("T")

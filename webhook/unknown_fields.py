@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import inspect
 
-from muster.runtime.fields import FieldError
+from muster.api.fields import FieldError
 
 _SHAPES: Final[dict[type[inspect.Type], tuple[Any, str]]] = {
     inspect.StrType: (str, "text (in quotes, where YAML would take it for something else)"),

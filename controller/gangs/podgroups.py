@@ -26,7 +26,6 @@ from controller.gangs.workloads import (
     update,
     wants_none,
 )
-from controller.job.rules.events import job_of
 from controller.worker import Worker
 from muster.api import names
 from muster.api.core import NAMESPACES, PODS, SERVICES, IndexedJob, Pod
@@ -37,6 +36,7 @@ from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Forbidden, Invalid, NotFound
 from muster.kube.events import Recorder
 from muster.kube.store import Store
+from muster.volcano.owner import job_of
 
 GROUP_INDEX = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that has to be made for the pod."""

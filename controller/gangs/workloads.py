@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec import field, structs, to_builtins
 
-from controller.job.rules.events import job_of
 from muster.api import names
 from muster.api.base import Resource, Wire
 from muster.api.core import INDEXED_JOBS, IndexedJob, Pod
@@ -14,6 +13,7 @@ from muster.api.merge_diff import difference
 from muster.api.meta import Object, ObjectMeta, OwnerReference
 from muster.api.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
 from muster.resources.usage import pod_usage, quota
+from muster.volcano.owner import job_of
 
 
 class Replicas(Wire):

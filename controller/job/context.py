@@ -9,7 +9,6 @@ from controller.job.expectations import Expectations
 from controller.job.groups import Groups
 from controller.job.objects import Objects
 from controller.job.rules.kill import Target
-from controller.job.rules.podgroup import group_key
 from controller.job.rules.request import Request
 from controller.job.writer import StatusWriter
 from muster.api.batch import Job
@@ -18,6 +17,7 @@ from muster.api.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.store import Store
+from muster.volcano.podgroup import group_key
 
 OWNER_INDEX = "owner"
 """Index of the pod store: the UID of the controlling owner."""

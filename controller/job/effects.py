@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from controller.deletion import delete, exists
 from controller.job.expectations import Expectations
-from controller.job.rules.pods import Manifest
 from controller.metrics import POD_FAILURES, PODS_CREATED, PODS_DELETED
 from muster.api import names
 from muster.api.batch import Job
@@ -15,6 +14,7 @@ from muster.api.meta import ObjectMeta
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 from muster.kube.events import Recorder
+from muster.volcano.manifests import Manifest
 
 AT_ONCE = 16
 """Calls in flight for all Jobs together; the API server takes no more of them per second from more."""

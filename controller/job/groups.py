@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 
 from controller.deletion import delete
 from controller.job.expectations import Expectations
-from controller.job.rules.podgroup import group_key, pod_group, update
-from controller.job.rules.pods import usable
 from controller.job.rules.sync import not_counted_yet
 from controller.worker import Retry
 from muster.api.batch import Job
@@ -15,6 +13,8 @@ from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.store import Store
+from muster.volcano.podgroup import group_key, pod_group, update
+from muster.volcano.pods import usable
 
 
 class Groups:

@@ -8,16 +8,18 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from certs import ssh
 from controller.deletion import delete
-from controller.job.rules.podgroup import owner_of
-from controller.job.rules.volumes import claims
-from controller.plugins.base import Owned, Plugin
 from muster.api.base import Resource
 from muster.api.batch import Job
 from muster.api.meta import Object
 from muster.api.storage import CLAIMS
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, NotFound
+from muster.volcano.claims import claims
+from muster.volcano.manifests import Manifest
+from muster.volcano.owner import owner_of
+from muster.volcano.plugins.base import Owned, Plugin
 
 
 class ObjectError(Exception):
@@ -36,7 +38,10 @@ class Objects:
         self._synced_generation: dict[str, int] = {}  # UID of a Job → its generation that the objects fit
 
     def ensure(self, job: Job, plugins: Sequence[Plugin]) -> None:
-        """Creates the objects, or brings them up to date after a change of the Job. Raises ObjectError."""
+        """Creates the objects, or brings them up to date after a change of the Job.
+
+        Raises ObjectError if one cannot be had for now, and PluginError if it never can.
+        """
         if self._synced_generation.get(job.metadata.uid) == job.metadata.generation:
             return
         for claim in claims(job):
@@ -50,15 +55,15 @@ class Objects:
         """Deletes the objects that are the Job's."""
         self.forget(job)
         for plugin in plugins:
-            for resource, manifest, _ in plugin.objects(job):
-                name, namespace = manifest["metadata"]["name"], job.metadata.namespace
+            for owned in plugin.objects(job):
+                name, namespace = owned.manifest["metadata"]["name"], job.metadata.namespace
                 try:
-                    found = self._client.get(resource, name, namespace)
+                    found = self._client.get(owned.resource, name, namespace)
                 except NotFound:
                     continue
                 owner = found.metadata.controller
                 if owner and owner.uid == job.metadata.uid:
-                    delete(self._client, resource, found.metadata)
+                    delete(self._client, owned.resource, found.metadata)
 
     def forget(self, job: Job) -> None:
         """The Job is gone, or at its end."""
@@ -78,19 +83,18 @@ class Objects:
 
     def _made(self, job: Job, owned: Owned, *, change: bool) -> Object | None:
         """Makes or changes the object; gives another one that is in its way."""
-        resource, manifest, made_once = owned
+        resource = owned.resource
         metadata = {
-            **manifest["metadata"],
+            **owned.manifest["metadata"],
             "namespace": job.metadata.namespace,
             "ownerReferences": [to_builtins(owner_of(job))],
         }
-        content = {**manifest, "metadata": metadata}
+        content = {**owned.manifest, "metadata": metadata}
         # Keys are not made for nothing: RSA takes its time.
-        found = self._find(resource, metadata) if made_once else None
+        found = self._find(resource, metadata) if owned.made_once or owned.keys else None
         if found is None:
-            whole = {**content, "data": {**content.get("data", {}), **made_once()}} if made_once else content
             try:
-                self._client.create(resource, whole)
+                self._client.create(resource, _whole(content, owned))
             except AlreadyExists:
                 found = self._client.get(resource, metadata["name"], metadata["namespace"])
             else:
@@ -108,3 +112,9 @@ class Objects:
         except NotFound:
             return None
         return found
+
+
+def _whole(content: Manifest, owned: Owned) -> Manifest:
+    """The object with the entries of `data` that are made with it; PluginError if keys of the user's are no keys."""
+    made = {**(owned.made_once() if owned.made_once else {}), **(owned.keys(ssh) if owned.keys else {})}
+    return {**content, "data": {**content.get("data", {}), **made}} if made else content

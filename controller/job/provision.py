@@ -6,16 +6,15 @@ from typing import NamedTuple
 from controller.job.context import Context
 from controller.job.objects import ObjectError
 from controller.job.rules.outcome import Failure
-from controller.job.rules.pods import Manifest, pinned_or_gated, pod
-from controller.job.rules.sync import PodSlot
-from controller.job.rules.volumes import mount
-from controller.plugins.base import Plugin, PluginError
-from controller.plugins.registry import plugins_for
 from controller.worker import Retry
 from muster.api.batch import Job
 from muster.api.core import Pod
 from muster.api.scheduling import PodGroup
 from muster.kube.errors import APIError
+from muster.volcano.plugins.base import Plugin, PluginError
+from muster.volcano.plugins.registry import plugins_for
+from muster.volcano.pods import complete_pod, pinned_or_gated
+from muster.volcano.slots import PodSlot
 
 
 class Prepared(NamedTuple):
@@ -61,7 +60,7 @@ class Provisioner:
             return []
         try:
             placement = self._context.groups.placement(group)
-            manifests = [pinned_or_gated(self._shaped(job, slot, plugins), slot, placement) for slot in slots]
+            manifests = [pinned_or_gated(complete_pod(job, slot, plugins), slot, placement) for slot in slots]
         except PluginError as error:
             return [self._told(job, Failure("PluginError", str(error), transient=False))]
         except APIError as error:
@@ -86,14 +85,6 @@ class Provisioner:
         except APIError as error:
             return [self._told(job, Failure("PluginError", f"objects of plugins cannot be deleted: {error}"))]
         return []
-
-    @staticmethod
-    def _shaped(job: Job, slot: PodSlot, plugins: Sequence[Plugin]) -> Manifest:
-        manifest = pod(job, slot)
-        mount(job, manifest)
-        for plugin in plugins:
-            plugin.shape(job, slot, manifest)
-        return manifest
 
     def _told(self, job: Job, failure: Failure) -> Failure:
         self._context.recorder.event(job, "Warning", failure.reason, failure.message)

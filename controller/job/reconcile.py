@@ -19,14 +19,14 @@ from controller.job.rules import status as statuses
 from controller.job.rules.kill import UNFINISHED, WHOLE, half_deleted, last_retry, outdated, pods_to_delete, targeted
 from controller.job.rules.machine import STOPPED_PHASES, Effect
 from controller.job.rules.outcome import SYNCED, Failure, Work, concluded
-from controller.job.rules.podgroup import group_key
 from controller.job.rules.sync import decide
 from controller.worker import Retry
-from muster.api import names
 from muster.api.batch import Job
 from muster.api.core import Pod
 from muster.api.meta import parse_time
-from muster.runtime.job_volumes import claim_names
+from muster.volcano.claims import claim_names
+from muster.volcano.defaults import queue_of
+from muster.volcano.podgroup import group_key
 
 _HALF_DELETED_S = 5.0
 
@@ -72,7 +72,7 @@ class Reconciler:
         """A Job without a phase becomes Pending before anything else happens to it: clients see every phase."""
         if job.status.state.phase:
             return job
-        why = statuses.queued(job.spec.queue or names.DEFAULT_QUEUE)
+        why = statuses.queued(queue_of(job.spec))
         status = statuses.moved(job.status, "Pending", *why, self._context.wall_s())
         return self._context.writer.write(job, structs.replace(status, min_available=job.spec.min_available))
 

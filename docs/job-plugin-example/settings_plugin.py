@@ -1,31 +1,46 @@
 """A job plugin: settings of a Job as files, e.g. `settings: ["--mount=/etc/app", "lr=0.1", "batch=32"]`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
-from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import PodSlot
-from controller.plugins.base import Owned, PluginError, add_env, add_volume, containers, flags
 from muster.api.batch import Job
 from muster.api.core import CONFIG_MAPS
+from muster.api.fields import FieldError
+from muster.volcano.manifests import Manifest, add_volume, variables
+from muster.volcano.plugins.base import Owned, Plugin, PluginError
+from muster.volcano.plugins.flags import Flags
+from muster.volcano.slots import PodSlot
 
 
-class Settings:
+class Settings(Plugin):
     """Arguments `key=value`, and the flag `--mount`."""
 
+    flags: ClassVar[Flags] = {"mount": "/etc/settings"}
+
     def __init__(self, arguments: Sequence[str]) -> None:
-        self._path = flags(arguments, {"mount": "/etc/settings"})["mount"]
+        super().__init__(arguments)
+        self._path: str = self.values["mount"]
         self._data = dict(_pair(argument) for argument in arguments if not argument.startswith("-"))
 
-    def objects(self, job: Job) -> list[Owned]:
+    def check(self, job: Job) -> Iterator[FieldError]:
+        """Admission refuses a Job that no pod could be made of."""
+        if not self._path.startswith("/"):
+            message = "--mount must be an absolute path, for example /etc/app"
+            yield FieldError("spec.plugins[settings]", message, job.spec.plugins["settings"])
+
+    def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
+        """Every container learns where the files are; `slot` tells task and index of the pod."""
+        del job, slot
+        return variables({"SETTINGS": self._path})
+
+    def objects(self, job: Job) -> Sequence[Owned]:
         """A ConfigMap; Muster makes the Job its owner, creates it before the pods and deletes it after them."""
         return [Owned(CONFIG_MAPS, {"metadata": {"name": _name(job)}, "data": self._data})]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Mounts it in every container, and says where; `slot` tells task and index of the pod."""
+        """Mounts it in every container."""
         del slot
         add_volume(manifest, {"name": "settings", "configMap": {"name": _name(job)}}, path=self._path)
-        for container in containers(manifest):
-            add_env(container, [{"name": "SETTINGS", "value": self._path}])
 
 
 def _name(job: Job) -> str:

@@ -10,8 +10,8 @@ from extender.explain.whatif import WhatIf
 from muster.api.batch import FINISHED, JOBS, Job
 from muster.api.core import PODS
 from muster.api.meta import Object, ObjectMeta
-from muster.api.names import DEFAULT_QUEUE
 from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.volcano.defaults import queue_of
 
 NEAR = 5
 CUTOFF = 0.5
@@ -85,7 +85,7 @@ def _without_group(job: Job) -> GangReport:
         since=state.last_transition_time or job.metadata.creation_timestamp or "",
         min_member=job.spec.min_available,
         members=0,
-        queue=QueueReport(job.spec.queue or DEFAULT_QUEUE, "", 0, 0, 0, 0, ()),
+        queue=QueueReport(queue_of(job.spec), "", 0, 0, 0, 0, ()),
         pod_sets=[],
     )
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import msgspec
 
 from extender.state.podclass import ClassTable, PodClass
-from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import Container, ContainerPort, PodSpec
-from muster.runtime.job_ports import plugin_ports
-from muster.runtime.job_volumes import claim_names
+from muster.volcano.claims import claim_names
+from muster.volcano.plugins import registry
+from muster.volcano.pods import task_labels
 
 
 @dataclass(slots=True)
@@ -57,19 +57,13 @@ class Templates:
     def _template(self, job: Job, task: TaskSpec) -> Template:
         spec = _as_made(msgspec.convert(task.template.get("spec") or {}, PodSpec), job, task)
         namespace = job.metadata.namespace
-        labels = {
-            **((task.template.get("metadata") or {}).get("labels") or {}),
-            names.TASK_SPEC: task.name,
-            names.JOB_NAME: job.metadata.name,
-            names.JOB_NAMESPACE: namespace,
-            names.QUEUE_NAME: job.spec.queue or names.DEFAULT_QUEUE,
-        }
+        labels = {**((task.template.get("metadata") or {}).get("labels") or {}), **task_labels(job, task)}
         return Template(task, namespace, labels, self._classes.of_spec(spec, namespace=namespace, labels=labels))
 
 
 def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:
     """The pod as the controller will make it, as far as it matters where it runs: ports of the node, and claims."""
-    opened = plugin_ports(job, task.name) if spec.host_network else []
+    opened = registry.ports(job, task) if spec.host_network else []
     ports = [ContainerPort(container_port=port) for port in opened]
     volumes = [{"persistentVolumeClaim": {"claimName": name}} for name in claim_names(job)]
     if not ports and not volumes:

@@ -6,15 +6,15 @@ Three steps, whatever the way in:
    TrainJob with its runtime, `workload.describe(framework, adapter, spec, ...)` for pods whose owner an adapter
    (`adapters`) can question: my rank, how many we are, where rank 0 is.
 2. `registry.framework()` has the plugins in fixed order. `framework.validate(info)` gathers all errors and warnings
-   (`fields.Findings`); `framework.plan(info)` ends in a frozen `Plan` (`plan`), where each variable knows the plugin
-   that set it and what it follows from; `framework.build(plan)` gives the objects to apply (`component.Component`).
+   (`muster.api.fields.Findings`); `framework.plan(info)` ends in a frozen `Plan` (`plan`), where each variable knows
+   the plugin that set it and what it follows from; `framework.build(plan)` gives the objects to apply
+   (`component.Component`).
 3. `framework.compile(info)` does all of it, and `train_job.compile_train_job(train_job, runtime, framework, target)`
    from the two objects: `Compiled(plan, components, findings)`.
 
-Volcano Jobs have plugins of their own: `job_plugins` are their flags, `job_env` the variables of those that serve a
-framework, `job_hosts` the names of the pods.
+Volcano Jobs have plugins of their own (`muster.volcano.plugins`).
 
-`protocols` has the seven kinds of plugin, `settings` the parameters of users, `endpoints` the host names, `values` what
-a variable can hold. Promises to be pure: owners, pods, runtimes, keys and times are handed in. It must not import
-muster.kube, and does no I/O.
+`protocols` has the seven kinds of plugin, `settings` the parameters of users, `values` what a variable can hold.
+Promises to be pure: owners, pods, runtimes, keys and times are handed in. It must not import muster.kube, and does no
+I/O.
 """

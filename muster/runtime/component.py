@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from muster.runtime.fields import FieldError, Findings
+from muster.api.fields import FieldError, Findings
 from muster.runtime.plan import Owner, Plan
 
 KeyKind = Literal["ed25519", "ecdsa"]

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from muster.api.fields import Findings, InvalidFieldError
 from muster.runtime.component import Compiled, Component
-from muster.runtime.fields import Findings, InvalidFieldError
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan
 from muster.runtime.protocols import (

@@ -7,12 +7,12 @@ from typing import Any
 from muster.api.core import Container as WireContainer
 from muster.api.core import EnvVar as WireEnv
 from muster.api.core import PodSpec
+from muster.api.endpoints import Endpoints
+from muster.api.fields import FieldError, InvalidFieldError
 from muster.api.trainer import TrainJob
 from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.resources.pods import pod_requests
 from muster.resources.vector import Vector, vector
-from muster.runtime.endpoints import Endpoints
-from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.plan import ContainerPlan, EnvVar, Gang, Mount, Owner, Plan, PodSetPlan, Role, Volume
 from muster.runtime.settings import Setting
 from muster.runtime.values import Late, Value, resolved, text

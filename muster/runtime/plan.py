@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from muster.api.endpoints import Endpoints
 from muster.resources.vector import Vector
-from muster.runtime.endpoints import Endpoints
 from muster.runtime.settings import Setting
 from muster.runtime.values import FieldPath, Value
 

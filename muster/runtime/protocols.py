@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from muster.api.fields import Findings
 from muster.runtime.component import Component
-from muster.runtime.fields import Findings
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan
 

@@ -7,10 +7,10 @@ import msgspec
 
 from muster.api.base import Wire
 from muster.api.core import PodSpec
+from muster.api.fields import FieldError, InvalidFieldError
 from muster.api.gang import DEFAULT_POD_SET
 from muster.api.meta import ObjectMeta
 from muster.runtime.adapters import Adapter
-from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.info import Container, Info, PodSet, UserEnv
 from muster.runtime.settings import INJECT_INTO, Setting
 

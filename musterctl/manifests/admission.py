@@ -12,13 +12,13 @@ import jsonpatch
 import jsonpointer
 import msgspec
 
-from controller.plugins.base import PluginError
 from muster.api.admission import AdmissionRequest, GroupVersionKind
+from muster.api.fields import FieldError
 from muster.api.trainer import TRAIN_JOBS, TrainJob
-from muster.runtime.fields import FieldError
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.train_job import compile_train_job
+from muster.volcano.plugins.base import PluginError
 from musterctl.manifests.offline_lookups import JSON, Manifests, lookups, uid_of
 from musterctl.manifests.sample_pods import sample_pods
 from webhook.app import routes

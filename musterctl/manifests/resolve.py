@@ -14,7 +14,6 @@ import msgspec
 
 from controller.gangs.workloads import JOB_NAME_LABEL, group_to_make
 from controller.gangs.workloads import pod_group as group_of_pod
-from controller.job.rules.podgroup import pod_group as group_of_job
 from muster.api import names
 from muster.api.admission import AdmissionRequest, GroupVersionKind
 from muster.api.base import Resource
@@ -24,6 +23,7 @@ from muster.api.gang import gang_of
 from muster.api.meta import Object, OwnerReference, format_time
 from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
 from muster.runtime import registry
+from muster.volcano.podgroup import pod_group as group_of_job
 from musterctl.manifests import offline_lookups
 from musterctl.manifests.documents import documents
 from webhook.app import routes

@@ -10,15 +10,13 @@ from typing import Any
 
 import msgspec
 
-from controller.job.rules import pods as job_pods
-from controller.job.rules.sync import PodSlot
-from controller.job.rules.volumes import mount
-from controller.plugins.registry import plugins_for
 from muster.api import names
 from muster.api.batch import Job
 from muster.runtime.adapters import job as jobsets
 from muster.runtime.adapters import stateful as sets
-from muster.runtime.job_hosts import pod_name
+from muster.volcano.plugins.registry import plugins_for
+from muster.volcano.pods import complete_pod
+from muster.volcano.slots import slot
 from musterctl.manifests.offline_lookups import JSON, uid_of
 
 
@@ -124,11 +122,7 @@ def _of_volcano_job(document: JSON) -> Iterator[SamplePod]:
     plugins = plugins_for(job.spec.plugins)
     for task in job.spec.tasks:
         if task.replicas:
-            slot = PodSlot(task, 0, pod_name(job.metadata.name, task.name, 0))
-            pod = job_pods.pod(job, slot)
-            mount(job, pod)
-            for plugin in plugins:
-                plugin.shape(job, slot, pod)
+            pod = complete_pod(job, slot(job, task, 0), plugins)
             pod["metadata"] = {key: value for key, value in pod["metadata"].items() if value}
             about = f"the first pod of task {task.name} of Job {job.metadata.name}, with what its plugins add"
             yield SamplePod(pod, about, always=True)

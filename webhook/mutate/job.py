@@ -9,22 +9,23 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import PodSpec
+from muster.volcano.defaults import max_retry, queue_of, scheduler_of, task_max_retry, task_name
+from muster.volcano.plugins.registry import required
+from muster.volcano.tasks import minimum, total_minimum
 from webhook.config import ResourceGroup
 from webhook.lookup import Namespaces
 from webhook.mutate.jobgroups import assign_groups, group_of_template
 from webhook.mutate.mark import mark
 from webhook.mutate.namespacequeue import take_queue
 from webhook.mutate.reapply import Reapply
-from webhook.mutate.template_digest import keep_record, name_of, remember, restore
+from webhook.mutate.template_digest import keep_record, remember, restore
 from webhook.patch import Patch, Why, find
 from webhook.review import Handler, MalformedError, Verdict, generic
 from webhook.validate.volcano_job.canonical import same
 
-DEFAULT_MAX_RETRY = 3
 _DEFAULT = Why("left out", "default")
 _IMPLIED = Why("another plugin cannot do without", "spec.plugins")
 _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
-NEEDS_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
 
 
 def reviewer(
@@ -93,8 +94,8 @@ def _mark(job: Job, groups: Sequence[ResourceGroup], namespace: str, patch: Patc
         spec = task.template.get("spec") or {}
         pod = msgspec.convert(spec, PodSpec)  # so that nobody below stumbles over its shape
         group = group_of_template(task.template, groups, namespace)
-        chosen = (group.scheduler_name if group else "") or pod.scheduler_name or job.spec.scheduler_name
-        if (chosen or names.VOLCANO_SCHEDULER) in names.SCHEDULERS:
+        chosen = (group.scheduler_name if group else "") or pod.scheduler_name or scheduler_of(job.spec)
+        if chosen in names.SCHEDULERS:
             mark(spec, patch, "spec", "tasks", index, "template", "spec")
 
 
@@ -116,18 +117,18 @@ def defaulted(job: Job, document: dict[str, Any], old: dict[str, Any] | None = N
     patch = Patch(document) if old is None else Reapply(document, old)
     spec = job.spec
     if not spec.queue:
-        patch.set("spec", "queue", value=names.DEFAULT_QUEUE, why=_DEFAULT)
+        patch.set("spec", "queue", value=queue_of(spec), why=_DEFAULT)
     if not spec.scheduler_name:
-        patch.set("spec", "schedulerName", value=names.VOLCANO_SCHEDULER, why=_DEFAULT)
+        patch.set("spec", "schedulerName", value=scheduler_of(spec), why=_DEFAULT)
     if not spec.max_retry:
-        patch.set("spec", "maxRetry", value=DEFAULT_MAX_RETRY, why=_DEFAULT)
+        patch.set("spec", "maxRetry", value=max_retry(spec), why=_DEFAULT)
     for index, task in enumerate(spec.tasks):
         _default_task(patch, index, task)
-    total = _minimum_of_all(job)
+    total = total_minimum(spec)
     if _leaves_minimum(document, old, total):
         patch.set("spec", "minAvailable", value=total, why=Why("the sum over the tasks", "default"))
-    for plugin, arguments in _implied_plugins(spec.plugins).items():
-        patch.set("spec", "plugins", plugin, value=arguments, why=_IMPLIED)
+    for plugin in required(spec.plugins):
+        patch.set("spec", "plugins", plugin, value=[], why=_IMPLIED)
     return patch
 
 
@@ -143,7 +144,7 @@ def _leaves_minimum(document: dict[str, Any], old: dict[str, Any] | None, total:
     if old is None:
         return not given
     kept = given == find(old, ("spec", "minAvailable")) and not _says_minimum(document)
-    return kept and given == _minimum_of_all(_read(old))
+    return kept and given == total_minimum(_read(old).spec)
 
 
 def _says_minimum(document: dict[str, Any]) -> bool:
@@ -167,28 +168,14 @@ def _last_applied(document: dict[str, Any]) -> Any:
         return None
 
 
-def _minimum_of_all(job: Job) -> int:
-    return sum(minimum(task) for task in job.spec.tasks)
-
-
-def minimum(task: TaskSpec) -> int:
-    """How many pods of a task must be there: what it says, else its whole minimum of partitions, else all."""
-    if task.min_available is not None:
-        return task.min_available
-    partitions = task.partition_policy
-    if partitions and partitions.min_partitions > 0:
-        return partitions.min_partitions * partitions.partition_size
-    return task.replicas
-
-
 def _default_task(patch: Patch, index: int, task: TaskSpec) -> None:
     path = ("spec", "tasks", index)
     if not task.name:
-        patch.set(*path, "name", value=name_of(index, task), why=_DEFAULT)
+        patch.set(*path, "name", value=task_name(index, task), why=_DEFAULT)
     if task.min_available is None:
         patch.set(*path, "minAvailable", value=minimum(task), why=Why("all of its pods, or its partitions", "default"))
     if not task.max_retry:
-        patch.set(*path, "maxRetry", value=DEFAULT_MAX_RETRY, why=_DEFAULT)
+        patch.set(*path, "maxRetry", value=task_max_retry(task), why=_DEFAULT)
     pod = task.template.get("spec")
     if isinstance(pod, dict) and pod.get("hostNetwork") is True and not pod.get("dnsPolicy"):
         patch.set(
@@ -199,13 +186,3 @@ def _default_task(patch: Patch, index: int, task: TaskSpec) -> None:
             value="ClusterFirstWithHostNet",
             why=Why("it is on the host's network", "default"),
         )
-
-
-def _implied_plugins(plugins: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Plugins that the given ones cannot work without."""
-    implied: dict[str, list[str]] = {}
-    if any(name in plugins for name in NEEDS_SERVICE) and "svc" not in plugins:
-        implied["svc"] = []
-    if "mpi" in plugins and "ssh" not in plugins:
-        implied["ssh"] = []
-    return implied

@@ -8,10 +8,11 @@ import msgspec
 from muster.api.batch import Job
 from muster.api.core import PodSpec
 from muster.api.meta import TemplateMeta
+from muster.volcano.defaults import task_name
 from webhook.config import ResourceGroup
 from webhook.mutate.optin import opted_out
 from webhook.mutate.resourcegroup import assign, group_of
-from webhook.mutate.template_digest import name_of, recorded
+from webhook.mutate.template_digest import recorded
 from webhook.patch import Patch
 
 Groups = Sequence[ResourceGroup]
@@ -30,7 +31,7 @@ def assign_groups(job: Job, groups: Groups, namespace: str, patch: Patch, old: M
     """
     known = None if old is None else recorded(old)
     for index, task in enumerate(job.spec.tasks):
-        if known is not None and name_of(index, task) not in known:
+        if known is not None and task_name(index, task) not in known:
             continue
         group = group_of_template(task.template, groups, namespace)
         if group:

@@ -11,8 +11,8 @@ import msgspec
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.core import PodSpec
+from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
-from muster.runtime.fields import FieldError
 from muster.runtime.framework import Framework
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, Namespaces

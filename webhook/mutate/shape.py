@@ -7,11 +7,11 @@ import msgspec
 from muster.api import names
 from muster.api.base import Wire
 from muster.api.core import PodSpec
+from muster.api.fields import FieldError, InvalidFieldError
 from muster.api.gang import DEFAULT_POD_SET
 from muster.api.meta import ObjectMeta
 from muster.runtime.adapters import Adapter, OwnerError, adapter_for, source_of
 from muster.runtime.adapters.base import OWNER_PATH
-from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.framework import Framework
 from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
 from muster.runtime.settings import from_annotations

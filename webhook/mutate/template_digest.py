@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.batch import Job, TaskSpec
+from muster.api.batch import Job
+from muster.volcano.defaults import task_name
 from webhook.patch import Patch, Why, find
 from webhook.validate.volcano_job.canonical import canonical
 
@@ -25,7 +26,7 @@ def remember(job: Job, document: Mapping[str, Any], patch: Patch) -> None:
     known = recorded(document)
     written = _changed(patch)
     tasks = enumerate(job.spec.tasks)
-    changed = {name_of(index, task): _digest(task.template) for index, task in tasks if str(index) in written}
+    changed = {task_name(index, task): _digest(task.template) for index, task in tasks if str(index) in written}
     if not changed.keys() <= known.keys():
         patch.set(*_RECORD, value=msgspec.json.encode({**changed, **known}).decode(), why=_WHY)
 
@@ -52,11 +53,6 @@ def recorded(document: Mapping[str, Any]) -> dict[str, str]:
         return {}
 
 
-def name_of(index: int, task: TaskSpec) -> str:
-    """The name of a task, also of one that is still to be given it."""
-    return task.name or f"default{index}"
-
-
 def _changed(patch: Patch) -> set[str]:
     """The numbers of the tasks in whose templates the patch writes."""
     paths = (operation["path"].split("/") for operation in patch.operations)
@@ -65,7 +61,7 @@ def _changed(patch: Patch) -> set[str]:
 
 def _sent_again(job: Job, record: Mapping[str, str]) -> Iterator[int]:
     for index, task in enumerate(job.spec.tasks):
-        known = record.get(name_of(index, task))
+        known = record.get(task_name(index, task))
         if known is not None and known == _digest(task.template):
             yield index
 

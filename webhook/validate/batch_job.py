@@ -6,8 +6,8 @@ from msgspec.json import Decoder
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.core import IndexedJob
+from muster.api.fields import FieldError, Findings
 from muster.runtime.adapters import job_adapter
-from muster.runtime.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from webhook.lookup import Queues

@@ -7,7 +7,7 @@ from msgspec.json import Decoder
 
 from muster.api.admission import AdmissionRequest
 from muster.api.core import Pod
-from muster.runtime.fields import FieldError
+from muster.api.fields import FieldError
 from webhook.review import Verdict, decode
 
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"

@@ -12,11 +12,11 @@ from msgspec.json import Decoder
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import is_job
+from muster.api.fields import FieldError
 from muster.api.meta import OwnerReference
 from muster.api.scheduling import PodGroup
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU
-from muster.runtime.fields import FieldError
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.queues.name import unknown_queue, unusable_queue

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from muster.api.fields import FieldError
 from muster.api.scheduling import NetworkTopology
-from muster.runtime.fields import FieldError
 
 
 def check_topology(topology: NetworkTopology | None, path: str) -> Iterator[FieldError]:

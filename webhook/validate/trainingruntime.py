@@ -8,10 +8,10 @@ import msgspec
 from msgspec.json import Decoder
 
 from muster.api.admission import AdmissionRequest
+from muster.api.fields import FieldError
 from muster.api.jobset import ReplicatedJob
 from muster.api.trainer import ANCESTOR, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TRAINER
 from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
-from muster.runtime.fields import FieldError
 from muster.runtime.plugins.claims import claim_names, mounted_names
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.trainjob import MAX_NODES, deprecation

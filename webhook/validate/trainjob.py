@@ -13,11 +13,11 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.base import Wire
 from muster.api.core import ResourceRequirements
+from muster.api.fields import FieldError, Findings
 from muster.api.meta import Object
 from muster.api.runtimepatch import PodSpecPatch, ReplicatedJobPatch
 from muster.api.trainer import DEPRECATED, GROUP, SUPPORT, RuntimeRef, TrainJob
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
-from muster.runtime.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.plugins.rules import check_managers

@@ -8,36 +8,19 @@ that was dealt with. A pod that is gone says nothing any more; that it was there
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from controller.job.rules import request as event
 from controller.job.rules.counts import task_of
 from controller.job.rules.request import Request
 from muster.api import names
-from muster.api.batch import Job, TaskSpec, TaskState, is_job
+from muster.api.batch import Job, TaskState, is_job
 from muster.api.bus import Command
 from muster.api.core import ContainerStatus, Pod
-from muster.api.meta import ObjectMeta, parse_time
+from muster.api.meta import parse_time
 from muster.api.scheduling import PodGroup
-from muster.runtime.job_hosts import pod_name
-
-PARTITION_ID = "volcano.sh/partition-id"
-DEFAULT_TASK_RETRY = 3
-
-
-class JobRef(NamedTuple):
-    """The Job that controls an object."""
-
-    key: str
-    uid: str
-
-
-def job_of(meta: ObjectMeta) -> JobRef | None:
-    """The Volcano Job that controls the object, or None."""
-    owner = meta.controller
-    if owner is None or not is_job(owner):
-        return None
-    return JobRef(f"{meta.namespace}/{owner.name}", owner.uid)
+from muster.volcano.defaults import task_max_retry
+from muster.volcano.slots import PodSlot, slot
+from muster.volcano.tasks import partition_of
 
 
 def pod_changed(old: Pod | None, new: Pod | None) -> Request:
@@ -54,7 +37,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
         task=task_of(pod),
         pod=pod.metadata.name,
         pod_uid=pod.metadata.uid,
-        partition=pod.metadata.labels.get(PARTITION_ID, ""),
+        partition=pod.metadata.labels.get(names.PARTITION_ID, ""),
         exit_codes=exit_codes(pod) if what == event.POD_FAILED else (),
         since_s=_created_s(pod) if what == event.POD_PENDING else None,
     )
@@ -100,21 +83,20 @@ def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[Request]:
     for task in job.spec.tasks:
         counted = job.status.task_status_count.get(task.name, TaskState()).phase
         lost = min(sum(counted.values()) - left[task.name], counted.get("Running", 0) - begun[task.name])
-        names_left = (pod_name(job.metadata.name, task.name, index) for index in range(task.replicas))
-        missing = [name for name in names_left if name not in there]
-        result += [_unseen(job, task, name) for name in missing[: max(0, lost)]]
+        wanted = (slot(job, task, index) for index in range(task.replicas))
+        missing = [one for one in wanted if one.name not in there]
+        result += [_unseen(job, one) for one in missing[: max(0, lost)]]
     return result
 
 
-def _unseen(job: Job, task: TaskSpec, name: str) -> Request:
-    size = task.partition_policy.partition_size if task.partition_policy else 0
+def _unseen(job: Job, lost: PodSlot) -> Request:
     return Request(
         event=event.POD_EVICTED,
         job_uid=job.metadata.uid,
         job_version=job.status.version,
-        task=task.name,
-        pod=name,
-        partition=str(int(name.rpartition("-")[2]) // size) if size else "",
+        task=lost.task.name,
+        pod=lost.name,
+        partition=partition_of(lost.task, lost.index),
     )
 
 
@@ -129,11 +111,6 @@ def task_outcome(job: Job, task_name: str, pods: Iterable[Pod]) -> str | None:
     if 0 < task_max_retry(task) <= restarts(own):
         return event.TASK_FAILED
     return None
-
-
-def task_max_retry(task: TaskSpec) -> int:
-    """How many container restarts of a task are too many; -1 if none are."""
-    return task.max_retry or DEFAULT_TASK_RETRY
 
 
 def restarts(pods: Iterable[Pod]) -> int:

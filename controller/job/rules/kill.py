@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from controller.job.rules.counts import task_of
-from controller.job.rules.events import PARTITION_ID, version_of
-from controller.job.rules.machine import Action, Effect, max_retry
+from controller.job.rules.events import version_of
+from controller.job.rules.machine import Action, Effect
 from controller.job.rules.request import Request
+from muster.api import names
 from muster.api.batch import Job
 from muster.api.core import Pod
+from muster.volcano.defaults import max_retry
 
 WHOLE = "job"
 UNFINISHED = "unfinished"  # the whole job, but pods that have finished stay: a resumed job goes on where it was
@@ -52,7 +54,7 @@ def targeted(pods: Iterable[Pod], targets: Sequence[Target]) -> list[Pod]:
 
 def _parts_of(pod: Pod) -> Iterable[Target]:
     meta = pod.metadata
-    return _parts(task_of(pod), meta.labels.get(PARTITION_ID, ""), meta.uid, meta.name)
+    return _parts(task_of(pod), meta.labels.get(names.PARTITION_ID, ""), meta.uid, meta.name)
 
 
 def _parts(task: str, partition: str, *pod: str) -> Iterable[Target]:

@@ -10,7 +10,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from controller.job.rules.counts import Counts
-from muster.api.batch import FINISHED, JobSpec, Phase, TaskSpec
+from muster.api.batch import FINISHED, JobSpec, Phase
+from muster.volcano.defaults import max_retry
+from muster.volcano.tasks import minimum, total_minimum, total_replicas
 
 
 class Action(StrEnum):
@@ -56,7 +58,6 @@ TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PA
 STOPPED_PHASES = FINISHED | {"Aborted"}
 """Phases in which nothing runs; Aborted is the only one that can be left, by ResumeJob."""
 DRAINING: dict[Phase, Phase] = {"Completing": "Completed", "Terminating": "Terminated", "Aborting": "Aborted"}
-DEFAULT_MAX_RETRY = 3
 
 _STOP = {
     Action.ABORT_JOB: Step(Effect.KILL_SOFT, "Aborting"),
@@ -98,21 +99,6 @@ def step(phase: Phase, action: str) -> Step:
     """What `action` does in `phase`; an unknown action is a sync."""
     known = Action(action) if action in Action._value2member_map_ else Action.SYNC_JOB
     return TABLE[phase, known]
-
-
-def max_retry(spec: JobSpec) -> int:
-    """How many restarts end the Job: 3 means one run and two more."""
-    return spec.max_retry or DEFAULT_MAX_RETRY
-
-
-def total_replicas(spec: JobSpec) -> int:
-    """How many pods all tasks want together."""
-    return sum(task.replicas for task in spec.tasks)
-
-
-def task_minimum(task: TaskSpec) -> int:
-    """Pods of this task that must be there: as said, else all."""
-    return task.replicas if task.min_available is None else task.min_available
 
 
 def next_phase(spec: JobSpec, phase: Phase, counts: Counts, retry_count: int) -> Transition | None:
@@ -160,11 +146,11 @@ def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
 
 
 def _all_finished(spec: JobSpec, counts: Counts) -> Transition:
-    if spec.min_available >= sum(task_minimum(task) for task in spec.tasks):
+    if spec.min_available >= total_minimum(spec):
         for task in spec.tasks:
             succeeded = counts.tasks.get(task.name, {}).get("Succeeded", 0)
-            if task.min_available is not None and task.name in counts.tasks and succeeded < task.min_available:
-                message = f"task {task.name}: {succeeded} pods succeeded, {task.min_available} are needed"
+            if task.min_available is not None and task.name in counts.tasks and succeeded < minimum(task):
+                message = f"task {task.name}: {succeeded} pods succeeded, {minimum(task)} are needed"
                 return Transition("Failed", "TaskFailed", message)
     if spec.min_success is not None:
         message = f"all pods finished and {counts.succeeded} succeeded; minSuccess is {spec.min_success}"

@@ -1,27 +1,17 @@
 """The difference between the pods that a Job wants and those that it has."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from controller.job.rules.counts import task_of
 from controller.job.rules.events import version_of
-from controller.job.rules.machine import task_minimum
 from muster.api import names
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Pod
 from muster.api.gang import later_tasks
 from muster.api.scheduling import PodGroup
-from muster.runtime.job_hosts import pod_name
-
-
-@dataclass(frozen=True, slots=True)
-class PodSlot:
-    """One pod that the Job wants."""
-
-    task: TaskSpec
-    index: int
-    name: str
+from muster.volcano.slots import PodSlot, slots
+from muster.volcano.tasks import minimum
 
 
 class Decision(NamedTuple):
@@ -29,16 +19,6 @@ class Decision(NamedTuple):
 
     create: list[PodSlot]
     delete: list[Pod]
-
-
-def slots(job: Job) -> list[PodSlot]:
-    """Every pod that the Job wants, task by task, in rank order."""
-    name = job.metadata.name
-    return [
-        PodSlot(task, index, pod_name(name, task.name, index))
-        for task in job.spec.tasks
-        for index in range(task.replicas)
-    ]
 
 
 def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
@@ -74,7 +54,7 @@ def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bo
     by_name = {other.name: other for other in spec.tasks}
     present = [pod for pod in pods if not pod.metadata.deletion_timestamp]
     answers = [
-        name in by_name and sum(_ready(pod) for pod in present if task_of(pod) == name) >= task_minimum(by_name[name])
+        name in by_name and sum(_ready(pod) for pod in present if task_of(pod) == name) >= minimum(by_name[name])
         for name in task.depends_on.name
     ]
     return any(answers) if task.depends_on.iteration == "any" else all(answers)
@@ -96,7 +76,7 @@ def not_counted_yet(job: Job, pods: Sequence[Pod], group: PodGroup | None) -> fr
 
 def _started(task: TaskSpec, pods: Iterable[Pod]) -> bool:
     own = [pod for pod in pods if task_of(pod) == task.name and not pod.metadata.deletion_timestamp]
-    return sum(bool(pod.spec.node_name) or pod.finished for pod in own) >= max(1, task_minimum(task))
+    return sum(bool(pod.spec.node_name) or pod.finished for pod in own) >= max(1, minimum(task))
 
 
 def _ready(pod: Pod) -> bool:

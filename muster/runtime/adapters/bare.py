@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.api.core import PodSpec
+from muster.api.endpoints import Endpoints
+from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
 from muster.runtime.adapters.base import annotation, number
-from muster.runtime.endpoints import Endpoints
-from muster.runtime.fields import FieldError
 from muster.runtime.plan import Owner
 from muster.runtime.settings import LEADER, RANK, SIZE
 from muster.runtime.settings import annotation as key_of

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from muster.api.endpoints import Endpoints
+from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
-from muster.runtime.endpoints import Endpoints
-from muster.runtime.fields import FieldError
 from muster.runtime.plan import Owner
 from muster.runtime.values import FieldPath, Value
 

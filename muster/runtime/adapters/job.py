@@ -5,10 +5,10 @@ from typing import Any
 
 from muster.api import names
 from muster.api.core import IndexedJob
+from muster.api.endpoints import Endpoints, Joined, Run
+from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
 from muster.runtime.adapters.base import annotation, label, number
-from muster.runtime.endpoints import Endpoints, Joined, Run
-from muster.runtime.fields import FieldError
 from muster.runtime.plan import Owner
 from muster.runtime.values import Value
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
+from muster.api.endpoints import Endpoints, Joined
+from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
 from muster.runtime.adapters.base import annotation, number
-from muster.runtime.endpoints import Endpoints, Joined
-from muster.runtime.fields import FieldError
-from muster.runtime.job_hosts import subdomain, task_hosts
 from muster.runtime.plan import Owner
 from muster.runtime.values import Value
+from muster.volcano.hosts import subdomain, task_hosts
 
 
 class VolcanoJobAdapter:

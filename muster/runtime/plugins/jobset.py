@@ -5,10 +5,10 @@ from copy import deepcopy
 from typing import Any
 
 from muster.api import names
+from muster.api.endpoints import Endpoints, Joined, Run
 from muster.api.jobset import JOB_SETS
 from muster.runtime.adapters.base import label
 from muster.runtime.component import Component, metadata_of
-from muster.runtime.endpoints import Endpoints, Joined, Run
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import Plan, PodSetPlan
 from muster.runtime.template import planned

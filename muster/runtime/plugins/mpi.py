@@ -7,8 +7,8 @@ annotation, and the controller makes the Secret when it sees the first pod.
 
 from collections.abc import Iterable
 
+from muster.api.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.component import Component, KeyKind
-from muster.runtime.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.info import Container, Info, PodSet
 from muster.runtime.plan import Mount, Plan, Volume
 from muster.runtime.plugins.mpi_kinds import HOSTFILE, OPEN_MPI

@@ -4,8 +4,8 @@ Pods of one workload mount one Secret. It is made once, it is immutable, and it 
 pod that runs another key than those that come later.
 """
 
+from muster.api.fields import FieldError, InvalidFieldError
 from muster.runtime.component import Component, KeyKind, owned
-from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import Owner, Plan
 from muster.runtime.plugins.mpi_settings import choice, implementation

@@ -1,7 +1,7 @@
 """What users choose for MPI, read and checked."""
 
+from muster.api.fields import FieldError, InvalidFieldError
 from muster.runtime.devices import cpus, gpus
-from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plugins.mpi_kinds import KINDS, OPEN_MPI, Kind
 from muster.runtime.settings import (

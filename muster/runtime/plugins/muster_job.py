@@ -1,21 +1,23 @@
 """A Job of Muster's for the pods of a TrainJob that run together, and a batch/v1 Job for each initializer before."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from muster.api import names
 from muster.api.batch import JOBS
+from muster.api.endpoints import Endpoints
+from muster.api.fields import Findings
 from muster.runtime.adapters.base import annotation
 from muster.runtime.adapters.job import JOBSET_NAME, REPLICATED_JOB
 from muster.runtime.component import Component, metadata_of
-from muster.runtime.endpoints import Run
-from muster.runtime.fields import Findings
 from muster.runtime.gangs import members as members_of
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan, PodSetPlan
 from muster.runtime.plugins.claims import claims, with_claims
 from muster.runtime.plugins.without_effect import without_effect
 from muster.runtime.template import planned
+from muster.volcano.hosts import pod_hosts
 
 JSON = dict[str, Any]
 
@@ -41,7 +43,7 @@ class MusterJob:
         for pod_set in info.pod_sets:
             pod_set.subdomain = info.owner.name
             pod_set.rank = annotation(names.TASK_INDEX)
-            pod_set.hosts = _job_hosts(f"{info.owner.name}-{pod_set.name}-", info.owner.name)
+            pod_set.hosts = partial(_hosts, info.owner.name, pod_set.name)
 
     def build(self, plan: Plan) -> Iterable[Component]:
         """Claims, initializers in the order of their dependencies, then the Job."""
@@ -69,8 +71,8 @@ class MusterJob:
         return [f"{JOBS.plural}.{JOBS.group}", "jobs.batch"]
 
 
-def _job_hosts(head: str, subdomain: str) -> Any:
-    return lambda count: Run(head, f".{subdomain}", count)
+def _hosts(job: str, task: str, count: int) -> Endpoints:
+    return pod_hosts(job, task, count, subdomain=job)
 
 
 def _with_jobset_labels(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:

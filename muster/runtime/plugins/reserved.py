@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from muster.runtime.fields import FieldError, Findings
+from muster.api.fields import FieldError, Findings
 from muster.runtime.info import Info
 from muster.runtime.values import Late, Value
 

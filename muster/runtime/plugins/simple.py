@@ -1,7 +1,7 @@
 """JAX, XGBoost and plain training: a count, a rank and an address each, or nothing at all."""
 
+from muster.api.fields import FieldError, Findings
 from muster.runtime.devices import gpus
-from muster.runtime.fields import FieldError, Findings
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plugins.reserved import Variables, reserved, yielding
 from muster.runtime.values import Late, text

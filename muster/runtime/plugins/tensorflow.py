@@ -2,7 +2,7 @@
 
 import json
 
-from muster.runtime.fields import FieldError, Findings, InvalidFieldError
+from muster.api.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plugins.reserved import Variables, reserved, yielding
 from muster.runtime.values import FieldPath, Late

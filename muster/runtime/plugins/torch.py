@@ -7,8 +7,8 @@ Three shapes: the usual one (a fixed number of pods), elastic (`minNodes:maxNode
 from collections.abc import Callable
 from functools import partial
 
+from muster.api.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.devices import gpus
-from muster.runtime.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.info import Container, Info, PodSet
 from muster.runtime.plugins.reserved import Variables, overriding, reserved
 from muster.runtime.plugins.torch_settings import PORT, form, is_plain, nodes, processes, restarts

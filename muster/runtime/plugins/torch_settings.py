@@ -1,7 +1,7 @@
 """What users choose for Torch, read and checked; InvalidFieldError says what would be right."""
 
+from muster.api.fields import FieldError, InvalidFieldError
 from muster.runtime.devices import cpus, gpus
-from muster.runtime.fields import FieldError, InvalidFieldError
 from muster.runtime.info import Info, PodSet
 from muster.runtime.settings import ELASTIC, MAX_RESTARTS, NPROC_PER_NODE, TORCH_ENV, Setting, annotation
 

@@ -7,8 +7,8 @@ processes are those of the plan, so validation and result cannot disagree.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from muster.api.fields import FieldError, Findings
 from muster.runtime.devices import gpus
-from muster.runtime.fields import FieldError, Findings
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plugins.torch_settings import PORT, processes
 from muster.runtime.values import Late, text

@@ -18,13 +18,15 @@ from simulated_faults import Faults
 
 from controller.job.rules.counts import count
 from controller.job.rules.events import pod_changed, version_of
-from controller.job.rules.machine import STOPPED_PHASES, max_retry
+from controller.job.rules.machine import STOPPED_PHASES
 from controller.job.rules.policies import match
-from controller.job.rules.sync import dependencies_ready, slots
+from controller.job.rules.sync import dependencies_ready
 from muster.api.base import Resource
 from muster.api.batch import FINISHED, JOBS, Job
 from muster.api.bus import COMMANDS
 from muster.api.core import PODS, Pod
+from muster.volcano.defaults import max_retry
+from muster.volcano.slots import slots
 
 RUNS = int(os.environ.get("MUSTER_RUNS", "400"))
 STORM_RUNS = 10_000

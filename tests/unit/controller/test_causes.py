@@ -7,12 +7,12 @@ from simulated_cluster import Cluster
 from simulated_jobs import add, fail, job, order, pods, submit, task, trickle, turn
 
 from controller.job import provision
-from controller.plugins.base import PluginError
 from muster.api.batch import JOBS
 from muster.api.bus import COMMANDS
 from muster.api.core import PODS, SERVICES
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.errors import Forbidden
+from muster.volcano.plugins.base import Plugin, PluginError
 
 SEEDS = pytest.mark.parametrize("cluster", range(8), indirect=True)
 
@@ -190,12 +190,8 @@ def test_an_object_that_cannot_be_changed_does_not_stop_the_job(
     assert brief(cluster) == ("Failed", 0)
 
 
-class Broken:
+class Broken(Plugin):
     """A plugin that cannot shape pods."""
-
-    def objects(self, _job: Any) -> list[Any]:
-        """None."""
-        return []
 
     def shape(self, *_: Any) -> None:
         """Fails."""
@@ -204,7 +200,7 @@ class Broken:
 
 def test_a_plugin_that_fails_at_a_pod_is_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """As reason of the Job and as its event, and the API server is not asked again and again."""
-    monkeypatch.setattr(provision, "plugins_for", lambda _: [Broken()])
+    monkeypatch.setattr(provision, "plugins_for", lambda _: [Broken([])])
     events = told(cluster)
     add(cluster, "j", task("w", 1), plugins={"x": []})
     turn(cluster)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.job.rules.events import group_changed, job_of, pod_changed, task_outcome
+from controller.job.rules.events import group_changed, pod_changed, task_outcome
 from controller.job.rules.request import SYNC
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Pod
@@ -37,14 +37,6 @@ def pod(phase: str = "Running", *, node: str = "node-1", **more: Any) -> Pod:
         "status": {"phase": phase, "containerStatuses": statuses},
     }
     return msgspec.convert(content, Pod)
-
-
-def test_owner() -> None:
-    """A pod belongs to the Volcano Job that controls it, and to no other kind of Job."""
-    meta = pod().metadata
-    assert job_of(meta) == ("n/j", "u")
-    meta.owner_references[0].api_version = "batch/v1"
-    assert job_of(meta) is None
 
 
 @pytest.mark.parametrize(

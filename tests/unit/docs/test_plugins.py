@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from muster.api.compat import KNOWN
-from muster.runtime.job_plugins import FLAGS
+from muster.volcano.plugins.registry import BUILT_IN
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
-@pytest.mark.parametrize("plugin", FLAGS)
+@pytest.mark.parametrize("plugin", BUILT_IN)
 def test_every_plugin_and_flag_is_described(plugin: str) -> None:
     """Its row in the table names each flag."""
     page = (DOCS / "plugins.md").read_text(encoding="utf-8")
     (row,) = [line for line in page.splitlines() if line.startswith(f"| `{plugin}` |")]
-    assert [flag for flag in FLAGS[plugin] if f"`{flag}`" not in row] == []
+    assert [flag for flag in BUILT_IN[plugin].flags if f"`{flag}`" not in row] == []
 
 
 def test_every_compat_setting_is_described() -> None:

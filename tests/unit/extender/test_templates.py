@@ -6,12 +6,11 @@ import pytest
 from msgspec import convert
 from plugin_jobs import job, shaped
 
-from controller.job.rules.volumes import mount
 from extender.state.podclass import ClassTable, host_ports
 from extender.state.templates import Templates
 from muster.api.batch import VolumeSpec
 from muster.api.core import PodSpec
-from muster.runtime.job_volumes import claim_names
+from muster.volcano.claims import claim_names
 
 
 @pytest.mark.parametrize("on_the_node", [False, True])
@@ -46,7 +45,6 @@ def test_claims_of_the_job() -> None:
     ]
     (template,) = Templates(ClassTable()).of(of)
     manifest = shaped(of, "w", 0)
-    mount(of, manifest)
     mounted = [volume["persistentVolumeClaim"]["claimName"] for volume in manifest["spec"]["volumes"]]
     assert sorted(mounted) == sorted(claim_names(of))
     assert sorted(use.key for use in template.cls.claims) == sorted(f"n/{name}" for name in mounted)

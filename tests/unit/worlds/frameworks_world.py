@@ -10,12 +10,12 @@ import msgspec
 
 from muster.api.base import Resource
 from muster.api.core import PodSpec
+from muster.api.fields import FieldError
 from muster.api.meta import Object, ObjectMeta, OwnerReference
 from muster.api.trainer import TrainJob
 from muster.api.trainingruntime import ClusterTrainingRuntime
 from muster.runtime import registry
 from muster.runtime.component import Compiled
-from muster.runtime.fields import FieldError
 from muster.runtime.train_job import Target, compile_train_job
 from webhook.mutate.shape import shape
 from webhook.patch import Patch

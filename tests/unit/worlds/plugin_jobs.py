@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from controller.job.rules.pods import pod
-from controller.job.rules.sync import PodSlot
-from controller.plugins.base import Owned
-from controller.plugins.registry import plugins_for
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.meta import ObjectMeta
-from muster.runtime.job_hosts import pod_name
+from muster.volcano.plugins.base import Owned
+from muster.volcano.plugins.registry import plugins_for
+from muster.volcano.pods import complete_pod
+from muster.volcano.slots import slot
 
 
 def job(tasks: dict[str, int], **plugins: list[str]) -> Job:
@@ -25,11 +24,7 @@ def job(tasks: dict[str, int], **plugins: list[str]) -> Job:
 def shaped(of: Job, task: str, index: int) -> dict[str, Any]:
     """The manifest of a pod after all plugins."""
     spec = next(one for one in of.spec.tasks if one.name == task)
-    slot = PodSlot(spec, index, pod_name(of.metadata.name, task, index))
-    manifest = pod(of, slot)
-    for plugin in plugins_for(of.spec.plugins):
-        plugin.shape(of, slot, manifest)
-    return manifest
+    return complete_pod(of, slot(of, spec, index), plugins_for(of.spec.plugins))
 
 
 def container(manifest: dict[str, Any], name: str = "main") -> dict[str, Any]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from muster.api.core import Quantities
+from muster.api.fields import FieldError
 from muster.api.scheduling import Queue
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU
-from muster.runtime.fields import FieldError
 
 CAPABILITY = "spec.capability"
 DESERVED = "spec.deserved"

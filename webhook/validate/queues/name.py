@@ -1,7 +1,7 @@
 """Whether a queue can take a new workload: it exists, is a leaf, is open, and is not the root."""
 
 from muster.api import names
-from muster.runtime.fields import FieldError
+from muster.api.fields import FieldError
 from webhook.lookup import Queues
 
 

@@ -6,8 +6,8 @@ from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
+from muster.api.fields import FieldError
 from muster.api.scheduling import Queue
-from muster.runtime.fields import FieldError
 from webhook.lookup import Queues
 from webhook.mutate.queue import HIERARCHY, WEIGHTS
 from webhook.review import Handler, Verdict, decode

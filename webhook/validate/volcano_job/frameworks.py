@@ -2,8 +2,8 @@
 
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
+from muster.api.fields import Findings
 from muster.runtime.adapters.volcano import VolcanoJobAdapter
-from muster.runtime.fields import Findings
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from webhook.mutate.shape import unknown_framework

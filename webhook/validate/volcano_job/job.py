@@ -8,9 +8,11 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job
 from muster.api.compat import KNOWN, compat
-from muster.runtime.fields import FieldError, Findings
+from muster.api.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
+from muster.volcano.plugins import registry as plugins
+from muster.volcano.tasks import total_replicas
 from webhook.dryrun import DryRuns
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode, generic
@@ -20,7 +22,6 @@ from webhook.validate.topology import check_topology
 from webhook.validate.volcano_job.canonical import same
 from webhook.validate.volcano_job.frameworks import check_frameworks
 from webhook.validate.volcano_job.names import check_names
-from webhook.validate.volcano_job.plugins import check_plugins, warn_plugins
 from webhook.validate.volcano_job.policies import check_policies
 from webhook.validate.volcano_job.tasks import check_dependencies, check_task
 from webhook.validate.volcano_job.templates import check_priority, check_templates
@@ -73,14 +74,14 @@ def check(job: Job) -> list[FieldError]:
         *check_policies(job.spec.policies, "spec.policies"),
         *check_dependencies(job.spec.tasks),
         *check_volumes(job.spec.volumes),
-        *check_plugins(job),
+        *plugins.check(job),
         *_check_budgets(job),
     ]
 
 
 def warn(job: Job) -> list[str]:
     """What is allowed but will surprise."""
-    result = [*warn_plugins(job), *_warn_compat(job)]
+    result = [*plugins.warnings(job.spec.plugins), *_warn_compat(job)]
     if job.spec.scheduler_name in names.SCHEDULERS | {""}:
         return result
     warning = (
@@ -98,7 +99,7 @@ def _warn_compat(job: Job) -> list[str]:
 
 def _check_counts(job: Job) -> Iterator[FieldError]:
     tasks = job.spec.tasks
-    total = sum(task.replicas for task in tasks)
+    total = total_replicas(job.spec)
     for index, task in enumerate(tasks):
         if task.min_available is not None and task.min_available > task.replicas:
             message = (

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from muster.api.batch import Job
-from muster.runtime.fields import FieldError
+from muster.api.fields import FieldError
+from muster.volcano.hosts import pod_name
 
 MAX_LABEL = 63
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -31,7 +32,7 @@ def check_names(job: Job) -> Iterator[FieldError]:
         yield FieldError("metadata.name", message, name)
         return
     for index, task in enumerate(job.spec.tasks):
-        pod = f"{name}-{task.name}-{max(0, task.replicas - 1)}"
+        pod = pod_name(name, task.name, max(0, task.replicas - 1))
         if len(pod) > MAX_LABEL:
             over = len(pod) - MAX_LABEL
             message = (

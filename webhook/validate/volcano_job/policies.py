@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from muster.api.batch import LifecyclePolicy
+from muster.api.fields import FieldError
 from muster.resources.duration import parse_duration_s
-from muster.runtime.fields import FieldError
 
 EVENTS = (
     "*", "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated",

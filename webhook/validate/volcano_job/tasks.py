@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from muster.api.batch import PartitionPolicy, TaskSpec
+from muster.api.fields import FieldError
 from muster.resources.quantity import parse
-from muster.runtime.fields import FieldError
+from muster.volcano.tasks import partition_minimum
 
 _MILLI = 1000
 _NO_DAG = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
@@ -36,7 +37,7 @@ def _check_partitions(task: TaskSpec, policy: PartitionPolicy, path: str) -> Ite
             f"{total}*{size} is {total * size}"
         )
         yield FieldError(f"{path}.replicas", message, task.replicas)
-    least = policy.min_partitions * size
+    least = partition_minimum(task)
     if policy.min_partitions > total:
         message = f"must not be greater than totalPartitions ({total})"
         yield FieldError(f"{field}.minPartitions", message, policy.min_partitions)

@@ -12,8 +12,8 @@ import structlog
 
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
+from muster.api.fields import FieldError, Findings, Reason
 from muster.kube.errors import APIError, Forbidden
-from muster.runtime.fields import FieldError, Findings, Reason
 from webhook.dryrun import DryRuns
 from webhook.mutate.queue import mapping
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from muster.runtime.fields import FieldError
+from muster.api.fields import FieldError
 from webhook.validate.volcano_job.canonical import AMOUNTS, PLUGINS, TEXTS, canonical
 
 MUTABLE = ("minAvailable", "priorityClassName")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from muster.api.batch import VolumeSpec
-from muster.runtime.fields import FieldError
+from muster.api.fields import FieldError
 from webhook.validate.volcano_job.names import is_subdomain
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from muster.api.fields import FieldError, Findings
 from muster.runtime import registry
 from muster.runtime.component import Component
-from muster.runtime.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.info import Info
 from muster.runtime.plan import Owner, Plan

@@ -7,9 +7,9 @@ import pytest
 from webhook_world import JSON, container, indexed_job
 
 from muster.api.core import IndexedJob, PodSpec
+from muster.api.fields import InvalidFieldError
 from muster.runtime import registry
 from muster.runtime.adapters import IndexedJobAdapter
-from muster.runtime.fields import InvalidFieldError
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan
 from muster.runtime.settings import from_annotations

@@ -5,14 +5,15 @@ from base64 import b64decode
 import pytest
 from plugin_jobs import container, job, objects, shaped
 
-from certs.ssh import key_pair
-from controller.plugins.base import Owned, PluginError
+from certs import ssh
+from muster.volcano.plugins.base import Owned, PluginError
 
 
 def files(owned: Owned) -> dict[str, str]:
     """The Secret's files as they are created."""
-    assert owned.made_once is not None
-    return {name: b64decode(text).decode() for name, text in {**owned.manifest["data"], **owned.made_once()}.items()}
+    assert owned.keys is not None
+    entries = {**owned.manifest["data"], **owned.keys(ssh)}
+    return {name: b64decode(text).decode() for name, text in entries.items()}
 
 
 def test_the_secret() -> None:
@@ -44,14 +45,14 @@ def test_rsa_and_port() -> None:
 
 def test_keys_of_the_user() -> None:
     """Both as given; the public one follows from the private one; a key that cannot be read is said."""
-    pair = key_pair()
+    pair = ssh.key_pair()
     given = [f"--ssh-private-key={pair.private.decode()}"]
     (owned,) = objects(job({"a": 1}, ssh=given))
     assert (files(owned)["id_rsa"], files(owned)["id_rsa.pub"]) == (pair.private.decode(), pair.public.decode())
     (owned,) = objects(job({"a": 1}, ssh=[*given, "--ssh-public-key=mine"]))
     assert files(owned)["authorized_keys"] == "mine"
     with pytest.raises(PluginError, match="ssh-private-key: the private key cannot be read"):
-        objects(job({"a": 1}, ssh=["--ssh-private-key=none"]))
+        files(*objects(job({"a": 1}, ssh=["--ssh-private-key=none"])))
     with pytest.raises(PluginError, match="ssh-key-type must be one of ed25519, rsa"):
         objects(job({"a": 1}, ssh=["--ssh-key-type=dsa"]))
 

@@ -1,27 +1,22 @@
 """Plugin `hcclrank`: the rank of a pod as the annotation that Ascend's device plugin reads."""
 
-from collections.abc import Sequence
+from typing import ClassVar
 
-from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import PodSlot
-from controller.plugins.base import Owned, containers
 from muster.api.batch import Job
-from muster.runtime.job_plugins import flags
+from muster.volcano.manifests import Manifest, containers
+from muster.volcano.plugins.base import Plugin
+from muster.volcano.plugins.flags import Flags
+from muster.volcano.slots import PodSlot
 
 ANNOTATION = "hccl/rankIndex"
 _RANK = "RANK"
 
 
-class HCCLRank:
+class HCCLRank(Plugin):
     """Flags: master, worker (task names)."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
-        self._flags = flags("hcclrank", arguments)
-
-    def objects(self, job: Job) -> list[Owned]:
-        """None."""
-        del job
-        return []
+    name = "hcclrank"
+    flags: ClassVar[Flags] = {"master": "master", "worker": "worker"}
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Annotates the pod, unless the template has done so; RANK of a container (pytorch sets it) goes first."""
@@ -31,10 +26,10 @@ class HCCLRank:
 
     def _rank(self, job: Job, slot: PodSlot) -> str:
         """Masters count first, then workers; pods of other tasks have no rank."""
-        if slot.task.name == self._flags["master"]:
+        if slot.task.name == self.values["master"]:
             return str(slot.index)
-        if slot.task.name == self._flags["worker"]:
-            masters = sum(task.replicas for task in job.spec.tasks if task.name == self._flags["master"])
+        if slot.task.name == self.values["worker"]:
+            masters = sum(task.replicas for task in job.spec.tasks if task.name == self.values["master"])
             return str(masters + slot.index)
         return ""
 

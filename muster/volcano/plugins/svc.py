@@ -9,28 +9,43 @@ environments is left out.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import PodSlot
-from controller.plugins.base import Owned, add_env, add_volume, containers, fits_env
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
-from muster.runtime.job_hosts import task_hosts
-from muster.runtime.job_plugins import flags
+from muster.volcano.hosts import task_hosts
+from muster.volcano.manifests import Manifest, add_volume, fits_env
+from muster.volcano.plugins.base import Owned, Plugin
+from muster.volcano.plugins.flags import Flags
+from muster.volcano.slots import PodSlot
 
 MOUNT_PATH = "/etc/volcano"
 CONFIG_MAP_BYTES = 1 << 20
 
 
-class Svc:
+class Svc(Plugin):
     """Flags: publish-not-ready-addresses, disable-network-policy (both false), inject-hosts-env (true)."""
 
+    name = "svc"
+    flags: ClassVar[Flags] = {
+        "publish-not-ready-addresses": False,
+        "disable-network-policy": False,
+        "inject-hosts-env": True,
+    }
+
     def __init__(self, arguments: Sequence[str]) -> None:
-        self._flags = flags("svc", arguments)
+        super().__init__(arguments)
         self._known: list[Manifest] | None = None
 
-    def objects(self, job: Job) -> list[Owned]:
+    def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
+        """References to the ConfigMap: the hosts of each task, and their number."""
+        del slot
+        if self._known is None:
+            self._known = self._variables(job)
+        return self._known
+
+    def objects(self, job: Job) -> Sequence[Owned]:
         """The ConfigMap, the Service and the NetworkPolicy."""
         name = job.metadata.name
         selector = {names.JOB_NAME: name, names.JOB_NAMESPACE: job.metadata.namespace}
@@ -39,7 +54,7 @@ class Svc:
             "spec": {
                 "clusterIP": "None",
                 "selector": selector,
-                "publishNotReadyAddresses": self._flags["publish-not-ready-addresses"],
+                "publishNotReadyAddresses": self.values["publish-not-ready-addresses"],
             },
         }
         policy = {
@@ -54,24 +69,20 @@ class Svc:
             Owned(CONFIG_MAPS, {"metadata": {"name": config_map_name(job)}, "data": hosts_data(job)}),
             Owned(SERVICES, service),
         ]
-        return result if self._flags["disable-network-policy"] else [*result, Owned(NETWORK_POLICIES, policy)]
+        return result if self.values["disable-network-policy"] else [*result, Owned(NETWORK_POLICIES, policy)]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Sets host name and subdomain, mounts the ConfigMap and refers to it in the environment."""
+        """Sets host name and subdomain, and mounts the ConfigMap."""
         spec = manifest["spec"]
         spec["hostname"] = spec.get("hostname") or slot.name
         spec["subdomain"] = spec.get("subdomain") or job.metadata.name
         config_map = config_map_name(job)
         add_volume(manifest, {"name": config_map, "configMap": {"name": config_map}}, path=MOUNT_PATH)
-        if self._known is None:
-            self._known = self._variables(job)
-        for container in containers(manifest):
-            add_env(container, self._known)
 
     def _variables(self, job: Job) -> list[Manifest]:
         keys = []
         for task in job.spec.tasks:
-            keys += [_hosts_key(task)] if self._flags["inject-hosts-env"] and _hosts_fit(job, task) else []
+            keys += [_hosts_key(task)] if self.values["inject-hosts-env"] and _hosts_fit(job, task) else []
             keys.append(_count_key(task))
         source = config_map_name(job)
         return [{"name": key, "valueFrom": {"configMapKeyRef": {"name": source, "key": key}}} for key in keys]
@@ -82,12 +93,17 @@ def config_map_name(job: Job) -> str:
     return f"{job.metadata.name}-svc"
 
 
+def hosts_file(task: str) -> str:
+    """Where the containers find the hosts of a task, one on each line."""
+    return f"{MOUNT_PATH}/{_file(task)}"
+
+
 def hosts_data(job: Job) -> dict[str, str]:
     """The ConfigMap's data: per task a list of hosts for files, one for environments, and their number."""
     data = {}
     for task in job.spec.tasks:
         hosts = task_hosts(job, task)
-        data[f"{task.name.replace('-', '_')}.host"] = "\n".join(hosts)
+        data[_file(task.name)] = "\n".join(hosts)
         data[_hosts_key(task)] = ",".join(hosts)
         data[_count_key(task)] = str(len(hosts))
     if sum(len(key) + len(value) for key, value in data.items()) > CONFIG_MAP_BYTES:
@@ -99,6 +115,10 @@ def hosts_data(job: Job) -> dict[str, str]:
 
 def _hosts_fit(job: Job, task: TaskSpec) -> bool:
     return fits_env(_hosts_key(task), ",".join(task_hosts(job, task)))
+
+
+def _file(task: str) -> str:
+    return f"{task.replace('-', '_')}.host"
 
 
 def _variable_part(task: TaskSpec) -> str:

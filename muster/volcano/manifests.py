@@ -1,47 +1,13 @@
-"""What a job plugin is, and the flags that it takes."""
+"""Additions to the manifest of a pod, in place. What the user wrote stays: what is there already is left alone."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import PodSlot
-from muster.api.base import Resource
-from muster.api.batch import Job
-from muster.runtime.job_plugins import Default, parse
+Manifest = dict[str, Any]
+"""An object as plain JSON."""
 
-
-class Owned(NamedTuple):
-    """An object beside the pods, owned by the Job."""
-
-    resource: Resource[Any]
-    manifest: Manifest
-    made_once: Callable[[], Mapping[str, str]] | None = None
-    """More entries of `data` (base64), made when the object is created and kept from then on: keys, for example."""
-
-
-class Plugin(Protocol):
-    """One plugin of one Job. Both methods are pure, may be called as often as one likes, and may raise PluginError."""
-
-    def objects(self, job: Job) -> list[Owned]:
-        """The objects that must exist before the Job's pods; without owner, which the controller adds."""
-        ...
-
-    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Adds to the pod of `slot`, in place."""
-        ...
-
-
-class PluginError(ValueError):
-    """A Job asks for a plugin that cannot be had; the message is for the user."""
-
-
-def flags(arguments: Sequence[str], defaults: Mapping[str, Default]) -> dict[str, Any]:
-    """Arguments in the style of Go's flag package (`--k=v`, `-k v`, `--switch`) over their defaults.
-
-    Unknown flags are passed over with their value, as manifests in the field carry some; a value that does not fit its
-    flag's type leaves the default.
-    """
-    return parse(arguments, defaults).values
+MAX_VARIABLE_BYTES = 131_072
+"""What Linux takes as one `NAME=value` with the byte that ends it: a program with a longer one cannot be started."""
 
 
 def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
@@ -50,11 +16,21 @@ def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
     return [*((spec.get("initContainers") or []) if init else []), *(spec.get("containers") or [])]
 
 
-def add_env(container: Manifest, variables: Sequence[Manifest]) -> None:
-    """Adds variables that the container does not have yet: what the user wrote stays."""
+def variables(values: Mapping[str, str]) -> list[Manifest]:
+    """Variables with these values, as a container has them."""
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def add_env(container: Manifest, wanted: Sequence[Manifest]) -> None:
+    """Adds variables that the container does not have yet."""
     env = container["env"] = list(container.get("env") or [])
     present = {variable["name"] for variable in env}
-    env.extend(variable for variable in variables if variable["name"] not in present)
+    env.extend(variable for variable in wanted if variable["name"] not in present)
+
+
+def fits_env(name: str, value: str) -> bool:
+    """Whether a program can be started with this variable."""
+    return len(name) + len(value.encode()) + len("=\0") <= MAX_VARIABLE_BYTES
 
 
 def add_port(container: Manifest, name: str, port: int) -> None:
@@ -93,12 +69,3 @@ def add_volume(manifest: Manifest, volume: Manifest, *, path: str, sub_path: str
         mounts = list(container.get("volumeMounts") or [])
         if all(str(other.get("mountPath", "")).rstrip("/") != path.rstrip("/") for other in mounts):
             container["volumeMounts"] = [*mounts, mount]
-
-
-MAX_VARIABLE_BYTES = 131_072
-"""What Linux takes as one `NAME=value` with the byte that ends it: a program with a longer one cannot be started."""
-
-
-def fits_env(name: str, value: str) -> bool:
-    """Whether a program can be started with this variable."""
-    return len(name) + len(value.encode()) + len("=\0") <= MAX_VARIABLE_BYTES

@@ -1,24 +1,26 @@
-"""The pod of a seat: the task's template with all that makes it a member of its gang. Pure.
+"""The pod of a slot: the task's template with all that makes it a member of its gang, and what plugins add.
 
 A pod is *born pinned* to its node if the gang's placement has one for it, else *born gated*: visible, but not yet
 schedulable.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from typing import Any
 
 from msgspec import to_builtins
 
-from controller.job.rules.events import PARTITION_ID
-from controller.job.rules.podgroup import group_name, owner_of
-from controller.job.rules.sync import PodSlot
 from muster.api import names
-from muster.api.batch import Job
+from muster.api.batch import Job, TaskSpec
 from muster.api.gang import pinned_affinity
 from muster.api.placement import Placement, pin_of
-
-Manifest = dict[str, Any]
+from muster.volcano.claims import mount
+from muster.volcano.defaults import queue_of, scheduler_of
+from muster.volcano.manifests import Manifest, add_env, containers
+from muster.volcano.owner import owner_of
+from muster.volcano.plugins.base import Plugin
+from muster.volcano.podgroup import group_name
+from muster.volcano.slots import PodSlot
+from muster.volcano.tasks import partition_of
 
 _COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 _COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
@@ -26,11 +28,24 @@ _DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 
 
+def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[Plugin]) -> Manifest:
+    """The pod with the Job's volumes and all that its plugins add, before it is pinned or gated."""
+    manifest = pod(job, slot)
+    mount(job, manifest)
+    for plugin in plugins:
+        variables = plugin.env(job, slot)
+        if variables:
+            for container in containers(manifest, init=plugin.env_in_init_containers):
+                add_env(container, variables)
+        plugin.shape(job, slot, manifest)
+    return manifest
+
+
 def pod(job: Job, slot: PodSlot) -> Manifest:
-    """The pod before plugins shape it and before it is pinned or gated."""
+    """The pod as the Job and its template have it, without volumes and plugins."""
     template = deepcopy(slot.task.template)
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
-    spec["schedulerName"] = spec.get("schedulerName") or job.spec.scheduler_name or names.VOLCANO_SCHEDULER
+    spec["schedulerName"] = spec.get("schedulerName") or scheduler_of(job.spec)
     if job.spec.priority_class_name and not spec.get("priorityClassName"):
         spec["priorityClassName"] = job.spec.priority_class_name
     return {
@@ -48,17 +63,21 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
     }
 
 
-def _labels(job: Job, slot: PodSlot) -> dict[str, str]:
-    labels = {
-        names.TASK_INDEX: str(slot.index),
-        names.TASK_SPEC: slot.task.name,
+def task_labels(job: Job, task: TaskSpec) -> dict[str, str]:
+    """The labels that all pods of a task get: what tells them apart is not among them."""
+    return {
+        names.TASK_SPEC: task.name,
         names.JOB_NAME: job.metadata.name,
         names.JOB_NAMESPACE: job.metadata.namespace,
-        names.QUEUE_NAME: job.spec.queue or names.DEFAULT_QUEUE,
+        names.QUEUE_NAME: queue_of(job.spec),
     }
-    partitions = slot.task.partition_policy
-    if partitions and partitions.partition_size:
-        labels[PARTITION_ID] = str(slot.index // partitions.partition_size)
+
+
+def _labels(job: Job, slot: PodSlot) -> dict[str, str]:
+    labels = {names.TASK_INDEX: str(slot.index), **task_labels(job, slot.task)}
+    partition = partition_of(slot.task, slot.index)
+    if partition:
+        labels[names.PARTITION_ID] = partition
     return labels | _copied(job.metadata.labels, _COPIED_LABELS)
 
 
@@ -67,7 +86,7 @@ def _annotations(job: Job, slot: PodSlot) -> dict[str, str]:
         names.TASK_INDEX: str(slot.index),
         names.TASK_SPEC: slot.task.name,
         names.JOB_NAME: job.metadata.name,
-        names.QUEUE_NAME: job.spec.queue or names.DEFAULT_QUEUE,
+        names.QUEUE_NAME: queue_of(job.spec),
         names.JOB_VERSION: str(job.status.version),
         names.TEMPLATE_UID: f"{job.metadata.name}-{slot.task.name}",
         names.JOB_RETRY_COUNT: str(job.status.retry_count),

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from controller.job.rules.pods import pod
-from controller.job.rules.sync import PodSlot
-from controller.plugins.base import PluginError, flags
-from controller.plugins.registry import BUILT_IN, plugins_for
-from controller.plugins.svc import hosts_data
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.meta import ObjectMeta
-from muster.runtime.job_plugins import FLAGS
+from muster.volcano.plugins.base import PluginError
+from muster.volcano.plugins.flags import parse
+from muster.volcano.plugins.registry import plugins_for
+from muster.volcano.plugins.svc import hosts_data
+from muster.volcano.pods import complete_pod
+from muster.volcano.slots import slot
 
 
 def job(**plugins: list[str]) -> Job:
@@ -24,10 +24,7 @@ def job(**plugins: list[str]) -> Job:
 
 def shaped(of: Job, task: int, index: int) -> dict[str, Any]:
     """The spec of a pod after all plugins."""
-    slot = PodSlot(of.spec.tasks[task], index, f"j-{of.spec.tasks[task].name}-{index}")
-    manifest = pod(of, slot)
-    for plugin in plugins_for(of.spec.plugins):
-        plugin.shape(of, slot, manifest)
+    manifest = complete_pod(of, slot(of, of.spec.tasks[task], index), plugins_for(of.spec.plugins))
     spec: dict[str, Any] = manifest["spec"]
     return spec
 
@@ -144,18 +141,13 @@ def test_order_is_fixed_and_missing_plugins_are_named() -> None:
         plugins_for({"bar": [], "env": [], "foo": []})
 
 
-def test_every_built_in_plugin_has_its_flags() -> None:
-    """The table that admission warns by and the registry have the same plugins in the same order."""
-    assert list(BUILT_IN) == list(FLAGS)
-
-
 @pytest.mark.parametrize(
     ("arguments", "value"),
     [(["--n=5"], 5), (["-n", "5"], 5), (["--n", "x"], 1), (["--other", "-n=5"], 5), ([], 1), (["n=5"], 1)],
 )
 def test_flags(arguments: list[str], value: int) -> None:
     """Both spellings of Go's flags; a value that does not fit leaves the default."""
-    assert flags(arguments, {"n": 1}) == {"n": value}
+    assert parse(arguments, {"n": 1}).values == {"n": value}
 
 
 def test_volumes_and_containers_of_the_user_keep_their_names() -> None:

@@ -1,7 +1,7 @@
 """The names of a Volcano Job's pods, and the host names that they have with plugin `svc`: one formula for everybody."""
 
 from muster.api.batch import Job, TaskSpec
-from muster.runtime.endpoints import Endpoints, Run
+from muster.api.endpoints import Endpoints, Run
 
 
 def pod_name(job: str, task: str, index: int) -> str:
@@ -13,6 +13,11 @@ def _prefix(job: str, task: str) -> str:
     return f"{job}-{task}-"
 
 
+def pod_hosts(job: str, task: str, count: int, subdomain: str) -> Run:
+    """The host names of so many pods of a task in rank order, where every pod is called by its own name."""
+    return Run(_prefix(job, task), f".{subdomain}", count)
+
+
 def subdomain(job: Job, task: TaskSpec) -> str:
     """What the template says, else the Service of `svc`, which is named as the Job."""
     return str((task.template.get("spec") or {}).get("subdomain") or job.metadata.name)
@@ -20,8 +25,8 @@ def subdomain(job: Job, task: TaskSpec) -> str:
 
 def task_hosts(job: Job, task: TaskSpec) -> Endpoints:
     """The host names of a task's pods in rank order; a template that sets a host name has but one."""
-    suffix = f".{subdomain(job, task)}"
+    below = subdomain(job, task)
     hostname = (task.template.get("spec") or {}).get("hostname")
     if hostname:
-        return (f"{hostname}{suffix}",) if task.replicas else ()
-    return Run(_prefix(job.metadata.name, task.name), suffix, task.replicas)
+        return (f"{hostname}.{below}",) if task.replicas else ()
+    return pod_hosts(job.metadata.name, task.name, task.replicas, below)

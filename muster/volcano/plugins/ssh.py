@@ -7,45 +7,53 @@ the old ones.
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from certs.ssh import KeyPair, key_pair, pair_of
-from controller.job.rules.pods import Manifest
-from controller.job.rules.sync import PodSlot
-from controller.plugins.base import Owned, PluginError, add_volume
 from muster.api.batch import Job
 from muster.api.core import SECRETS
-from muster.runtime.job_hosts import task_hosts
-from muster.runtime.job_plugins import FLAGS, flags
+from muster.volcano.hosts import task_hosts
+from muster.volcano.manifests import Manifest, add_volume
+from muster.volcano.plugins.base import KeyMaker, Owned, Plugin, PluginError
+from muster.volcano.plugins.flags import Flags
+from muster.volcano.slots import PodSlot
 
 PRIVATE, PUBLIC, AUTHORIZED, CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
 """The files, whatever kind of keys they hold: ssh looks for these names, and programs of users do."""
 
 _FOLDER = ".ssh"
-_DEFAULT_PATH = FLAGS["ssh"]["ssh-key-file-path"]
+_DEFAULT_PATH = "/root/.ssh"
 _DEFAULT_PORT = 22
 _FOR_ROOT, _FOR_EVERYBODY = 0o600, 0o644
 
 
-class SSH:
+class SSH(Plugin):
     """Flags: ssh-key-file-path, ssh-private-key, ssh-public-key, ssh-port, and ssh-key-type (ed25519, rsa)."""
 
+    name = "ssh"
+    flags: ClassVar[Flags] = {
+        "ssh-key-file-path": _DEFAULT_PATH,
+        "ssh-private-key": "",
+        "ssh-public-key": "",
+        "ssh-port": _DEFAULT_PORT,
+        "ssh-key-type": "ed25519",
+    }
+
     def __init__(self, arguments: Sequence[str]) -> None:
-        self._flags = flags("ssh", arguments)
+        super().__init__(arguments)
         kinds = ("ed25519", "rsa")
-        if self._flags["ssh-key-type"] not in kinds:
+        if self.values["ssh-key-type"] not in kinds:
             raise PluginError(f"spec.plugins[ssh]: ssh-key-type must be one of {', '.join(kinds)}")
 
-    def objects(self, job: Job) -> list[Owned]:
+    def objects(self, job: Job) -> Sequence[Owned]:
         """The Secret: the hosts of the Job in `config`, and the keys, which are made once."""
-        data = {CONFIG: b64encode(config(job, self._flags["ssh-port"]).encode()).decode()}
-        given = self._given()
+        data = {CONFIG: b64encode(config(job, self.values["ssh-port"]).encode()).decode()}
         manifest = {"metadata": {"name": secret_name(job)}, "type": "Opaque", "data": data}
-        return [Owned(SECRETS, manifest, made_once=lambda: _files(given or key_pair(self._flags["ssh-key-type"])))]
+        return [Owned(SECRETS, manifest, keys=self._files)]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Mounts the Secret; where others than root are to read it, with a mode that lets them."""
         del slot
-        path = self._flags["ssh-key-file-path"]
+        path = self.values["ssh-key-file-path"]
         name = secret_name(job)
         secret = {
             "secretName": name,
@@ -54,15 +62,16 @@ class SSH:
         }
         add_volume(manifest, {"name": name, "secret": secret}, path=path, sub_path=_FOLDER)
 
-    def _given(self) -> KeyPair | None:
-        """The keys that the user brings; the public one follows from the private one if it is left out."""
-        private, public = self._flags["ssh-private-key"], self._flags["ssh-public-key"]
+    def _files(self, keys: KeyMaker) -> Mapping[str, str]:
+        """The keys that the user brings, else new ones; the public one follows from the private one if left out."""
+        private, public = self.values["ssh-private-key"], self.values["ssh-public-key"]
         if not private:
-            return None
+            pair = keys.key_pair(self.values["ssh-key-type"])
+            return _entries(pair.private, pair.public)
         if public:
-            return KeyPair(private.encode(), public.encode())
+            return _entries(private.encode(), public.encode())
         try:
-            return pair_of(private.encode())
+            return _entries(private.encode(), keys.pair_of(private.encode()).public)
         except ValueError as error:
             raise PluginError(f"spec.plugins[ssh]: ssh-private-key: {error}; or give ssh-public-key too") from error
 
@@ -82,6 +91,6 @@ def config(job: Job, port: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _files(pair: KeyPair) -> Mapping[str, str]:
-    files = {PRIVATE: pair.private, PUBLIC: pair.public, AUTHORIZED: pair.public}
+def _entries(private: bytes, public: bytes) -> Mapping[str, str]:
+    files = {PRIVATE: private, PUBLIC: public, AUTHORIZED: public}
     return {name: b64encode(content).decode() for name, content in files.items()}

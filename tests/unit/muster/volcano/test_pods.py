@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from controller.job.rules.pods import pinned_or_gated, pod, usable
-from controller.job.rules.sync import PodSlot
-from controller.job.rules.volumes import claims, mount
 from muster.api.batch import Job, JobSpec, JobStatus, PartitionPolicy, TaskSpec, VolumeSpec
 from muster.api.meta import ObjectMeta
 from muster.api.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
+from muster.volcano.claims import claims, mount
+from muster.volcano.pods import pinned_or_gated, pod, usable
+from muster.volcano.slots import PodSlot
 
 TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"mine": "yes"}, "annotations": {"note": "hello"}},

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from plugin_jobs import container, job, objects, shaped, variables
 
-from controller.plugins.base import PluginError
+from muster.volcano.plugins.base import PluginError
 
 TF = {"chief": 1, "worker": 2, "ps": 1, "board": 1}
 

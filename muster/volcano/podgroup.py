@@ -1,18 +1,19 @@
-"""The PodGroup of a Job: its gang, computed from the Job's spec. Pure."""
+"""The PodGroup of a Volcano Job: its gang, computed from the Job's spec."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgspec import structs, to_builtins
 
-from controller.job.rules.events import PARTITION_ID
-from controller.job.rules.machine import task_minimum, total_replicas
 from muster.api import names
-from muster.api.batch import JOBS, Job, PartitionPolicy, TaskSpec
+from muster.api.batch import Job, PartitionPolicy, TaskSpec
 from muster.api.merge_diff import difference
-from muster.api.meta import LabelSelector, ObjectMeta, OwnerReference
+from muster.api.meta import LabelSelector, ObjectMeta
 from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from muster.resources.usage import NOTHING, quota, template_usage
+from muster.volcano.defaults import queue_of
+from muster.volcano.owner import owner_of
+from muster.volcano.tasks import minimum, total_minimum, total_replicas
 
 _OF_THE_MANIFEST = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES})
 """Annotations that are about the Job's manifest; the others are its PodGroup's, too."""
@@ -27,18 +28,6 @@ def group_name(job: Job) -> str:
 def group_key(job: Job) -> str:
     """Namespace and name of the Job's PodGroup."""
     return f"{job.metadata.namespace}/{group_name(job)}"
-
-
-def owner_of(job: Job) -> OwnerReference:
-    """The owner reference of everything that belongs to the Job."""
-    return OwnerReference(
-        api_version=JOBS.api_version,
-        kind=JOBS.kind,
-        name=job.metadata.name,
-        uid=job.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
 
 
 def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = ()) -> PodGroup:
@@ -62,8 +51,8 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
         ),
         spec=PodGroupSpec(
             min_member=job.spec.min_available,
-            min_task_member={task.name: _task_minimum(task) for task in job.spec.tasks},
-            queue=job.spec.queue or names.DEFAULT_QUEUE,
+            min_task_member={task.name: minimum(task) for task in job.spec.tasks},
+            queue=queue_of(job.spec),
             priority_class_name=job.spec.priority_class_name,
             min_resources=dict(min_resources(job, priorities)),
             network_topology=job.spec.network_topology,
@@ -91,8 +80,8 @@ def _without(job: Job, later: Collection[str]) -> Job:
     spec = job.spec
     tasks = [task for task in spec.tasks if task.name not in later]
     least = spec.min_available
-    if least >= sum(task_minimum(task) for task in spec.tasks):
-        least -= sum(task_minimum(task) for task in spec.tasks if task.name in later)
+    if least >= total_minimum(spec):
+        least -= sum(minimum(task) for task in spec.tasks if task.name in later)
     least = min(least, sum(task.replicas for task in tasks))
     return structs.replace(job, spec=structs.replace(spec, tasks=tasks, min_available=least))
 
@@ -103,20 +92,13 @@ def _updated(group: PodGroup) -> dict[str, Any]:
     return {"minMember": 0, **{name: value for name, value in spec.items() if name in _UPDATED}}
 
 
-def _task_minimum(task: TaskSpec) -> int:
-    partitions = task.partition_policy
-    if task.min_available is None and partitions and partitions.min_partitions and partitions.partition_size:
-        return partitions.min_partitions * partitions.partition_size
-    return task_minimum(task)
-
-
 def _sub_group(task: TaskSpec, partitions: PartitionPolicy) -> SubGroupPolicy:
     return SubGroupPolicy(
         name=task.name,
         sub_group_size=partitions.partition_size or None,
         min_sub_groups=partitions.min_partitions,
         label_selector=LabelSelector(match_labels={names.TASK_SPEC: task.name}),
-        match_label_keys=[PARTITION_ID],
+        match_label_keys=[names.PARTITION_ID],
         network_topology=partitions.network_topology,
     )
 
@@ -137,13 +119,11 @@ def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSp
     minimum and the rest is filled up in that order.
     """
     tasks = sorted(job.spec.tasks, key=lambda task: -priorities.get(_priority_class(task), 0))
-    minimums = [task_minimum(task) for task in tasks]
+    covers_all = job.spec.min_available >= total_minimum(job.spec)
     left = min(job.spec.min_available, total_replicas(job.spec))
-    if job.spec.min_available < sum(minimums):
-        minimums = [0] * len(tasks)
     counts = []
-    for minimum in minimums:
-        counts.append(min(minimum, left))
+    for task in tasks:
+        counts.append(min(minimum(task), left) if covers_all else 0)
         left -= counts[-1]
     for index, task in enumerate(tasks):
         more = min(task.replicas - counts[index], left)

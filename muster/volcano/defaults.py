@@ -1,0 +1,35 @@
+"""What holds where a Volcano Job says nothing.
+
+Admission writes it into the Job, so that everybody finds it there; it holds as well where admission was bypassed.
+"""
+
+from muster.api import names
+from muster.api.batch import JobSpec, TaskSpec
+
+DEFAULT_MAX_RETRY = 3
+"""For the Job and for each task, although they count different things: restarts of the Job, and of containers."""
+
+
+def queue_of(spec: JobSpec) -> str:
+    """The queue whose share the Job uses."""
+    return spec.queue or names.DEFAULT_QUEUE
+
+
+def scheduler_of(spec: JobSpec) -> str:
+    """The scheduler of pods whose template names none."""
+    return spec.scheduler_name or names.VOLCANO_SCHEDULER
+
+
+def max_retry(spec: JobSpec) -> int:
+    """How many restarts end the Job: 3 means one run and two more."""
+    return spec.max_retry or DEFAULT_MAX_RETRY
+
+
+def task_max_retry(task: TaskSpec) -> int:
+    """How many container restarts of a task are too many; -1 if none are."""
+    return task.max_retry or DEFAULT_MAX_RETRY
+
+
+def task_name(index: int, task: TaskSpec) -> str:
+    """The name of a task, also of one that is still to be given it; `index` is its place in the list."""
+    return task.name or f"default{index}"

@@ -1,0 +1,107 @@
+"""What a job plugin is."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+from muster.api.base import Resource
+from muster.api.batch import Job, TaskSpec
+from muster.api.fields import FieldError
+from muster.volcano.manifests import Manifest
+from muster.volcano.plugins.flags import Flags, parse
+from muster.volcano.slots import PodSlot
+
+
+class PluginError(ValueError):
+    """A Job asks for a plugin that cannot be had; the message is for the user."""
+
+
+class KeyPair(Protocol):
+    """A pair of ssh keys, as files hold them."""
+
+    @property
+    def private(self) -> bytes:
+        """The private key."""
+
+    @property
+    def public(self) -> bytes:
+        """The line of authorized_keys that lets it in."""
+
+
+class KeyMaker(Protocol):
+    """Who makes pairs of ssh keys (`certs.ssh`): plugins draw no random numbers."""
+
+    def key_pair(self, kind: Literal["ed25519", "rsa"], /) -> KeyPair:
+        """A new pair."""
+
+    def pair_of(self, private: bytes, /) -> KeyPair:
+        """The pair of a private key; ValueError says why it cannot be read."""
+
+
+class Owned(NamedTuple):
+    """An object beside the pods, owned by the Job."""
+
+    resource: Resource[Any]
+    manifest: Manifest
+    made_once: Callable[[], Mapping[str, str]] | None = None
+    """More entries of `data` (base64), made when the object is created and kept from then on: a token, for example."""
+    keys: Callable[[KeyMaker], Mapping[str, str]] | None = None
+    """The same for entries that hold ssh keys; PluginError if those that the user brings cannot be read."""
+
+
+class Plugin:
+    """One plugin, made from its arguments for one Job. A subclass overrides what it has something to say about.
+
+    All methods are pure and may be called as often as one likes, also for a Job that never comes to be. They and the
+    constructor may raise PluginError: then the Job does not start, and says why.
+    """
+
+    name: ClassVar[str]
+    """What `spec.plugins` calls it; a plugin of another package needs none, as its entry point has one."""
+    flags: ClassVar[Flags] = {}
+    """The flags that it takes, and their defaults."""
+    requires: ClassVar[Sequence[str]] = ()
+    """Plugins that it cannot work without: admission adds them to the Job."""
+    env_in_init_containers: bool = True
+    """Whether init containers get the variables of `env`, too."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self.values = parse(arguments, self.flags).values
+        """The flags as the Job has them."""
+
+    def check(self, job: Job) -> Iterable[FieldError]:
+        """What is wrong with a new Job that has tasks: admission refuses it."""
+        del job
+        return ()
+
+    def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
+        """The ports, by name, that `shape` opens in the task's pods.
+
+        On the network of the node a port is taken on the node: who plans the pods before they exist must know of it.
+        """
+        del job, task
+        return {}
+
+    def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
+        """The variables of the containers of the slot's pod: those that a container has not got are added."""
+        del job, slot
+        return ()
+
+    def objects(self, job: Job) -> Sequence[Owned]:
+        """The objects that must exist before the Job's pods; without owner, which the controller adds."""
+        del job
+        return ()
+
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
+        """Adds everything else to the pod of `slot`, in place; its variables are there already."""
+        del job, slot, manifest
+
+
+def missing_task(job: Job, plugin: str, flag: str, task: str) -> Iterator[FieldError]:
+    """For `check`: an error if the Job has no task of this name, which `flag` of the plugin gives."""
+    there = [each.name for each in job.spec.tasks]
+    if task not in there:
+        message = (
+            f"The specified {plugin} {flag} task was not found: it must be one of the tasks "
+            f"{', '.join(there)}, for example --{flag}={there[0]}"
+        )
+        yield FieldError(f"spec.plugins[{plugin}]", message, job.spec.plugins[plugin])

@@ -1,0 +1,25 @@
+"""The pods that a Volcano Job wants."""
+
+from dataclasses import dataclass
+
+from muster.api.batch import Job, TaskSpec
+from muster.volcano.hosts import pod_name
+
+
+@dataclass(frozen=True, slots=True)
+class PodSlot:
+    """One pod that the Job wants."""
+
+    task: TaskSpec
+    index: int
+    name: str
+
+
+def slot(job: Job, task: TaskSpec, index: int) -> PodSlot:
+    """The task's pod of this index."""
+    return PodSlot(task, index, pod_name(job.metadata.name, task.name, index))
+
+
+def slots(job: Job) -> list[PodSlot]:
+    """Every pod that the Job wants, task by task, in rank order."""
+    return [slot(job, task, index) for task in job.spec.tasks for index in range(task.replicas)]

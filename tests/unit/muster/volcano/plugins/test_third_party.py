@@ -1,0 +1,142 @@
+"""Job plugins of other packages are found by their entry points; the example in docs works as pip installs it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[5]
+EXAMPLE = ROOT / "docs" / "job-plugin-example"
+
+PROGRAM = """
+import json, sys
+import msgspec
+from muster.api.batch import Job
+from muster.volcano.plugins.base import PluginError
+from muster.volcano.plugins.registry import check, plugins_for, ports, required, warnings
+from muster.volcano.pods import complete_pod
+from muster.volcano.slots import slot
+
+job = msgspec.json.decode(sys.argv[1], type=Job)
+task = job.spec.tasks[0]
+result = {
+    "refused": [[error.path, error.message] for error in check(job)],
+    "warnings": warnings(job.spec.plugins),
+    "required": required(job.spec.plugins),
+    "ports": ports(job, task),
+    "plugins": [], "objects": [], "pod": {}, "error": "",
+}
+try:
+    plugins = plugins_for(job.spec.plugins)
+    result["plugins"] = [type(plugin).__name__ for plugin in plugins]
+    result["objects"] = [owned.manifest for plugin in plugins for owned in plugin.objects(job)]
+    result["pod"] = complete_pod(job, slot(job, task, 0), plugins)
+except PluginError as error:
+    result["error"] = str(error)
+print(json.dumps(result))
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which pip has installed the example."""
+    folder = tmp_path_factory.mktemp("example")
+    shutil.copytree(EXAMPLE, folder / "source")  # a build leaves files behind
+    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", str(folder / "site")]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(folder / "source")], check=True, timeout=120)
+    return folder / "site"
+
+
+def run(site: Path, **plugins: list[str]) -> dict[str, Any]:
+    """What the controller and admission make of a Job with these plugins, in a process that has the package."""
+    template = {"spec": {"containers": [{"name": "main"}], "initContainers": [{"name": "init"}]}}
+    job = {
+        "metadata": {"name": "j", "namespace": "n", "uid": "u"},
+        "spec": {"tasks": [{"name": "w", "replicas": 1, "template": template}], "plugins": plugins},
+    }
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
+    command = [sys.executable, "-c", PROGRAM, json.dumps(job)]
+    output = subprocess.run(command, env=environment, capture_output=True, check=True, text=True, timeout=60).stdout
+    answer: dict[str, Any] = json.loads(output)
+    return answer
+
+
+def test_the_example(site: Path) -> None:
+    """Admission knows its name; it runs behind the built-in ones; its object and its changes of the pod are there."""
+    answer = run(site, settings=["--mount=/etc/app", "lr=0.1"], env=[])
+    assert answer["refused"] == []
+    assert answer["plugins"] == ["Env", "Guarded"]
+    assert answer["objects"] == [{"metadata": {"name": "j-settings"}, "data": {"lr": "0.1"}}]
+    (container,) = answer["pod"]["spec"]["containers"]
+    assert container["volumeMounts"] == [{"name": "settings", "mountPath": "/etc/app"}]
+    assert container["env"][-1] == {"name": "SETTINGS", "value": "/etc/app"}
+
+
+def test_its_errors_are_told(site: Path) -> None:
+    """Its own sentence, for the Job's status."""
+    answer = run(site, settings=["oops"])
+    assert answer["error"] == "spec.plugins[settings]: 'oops' must be key=value, for example lr=0.1"
+
+
+def test_its_flags_and_its_check(site: Path) -> None:
+    """Admission warns of a flag that it does not have, and refuses what it refuses."""
+    answer = run(site, settings=["--mount=etc", "--mode=1", "lr=0.1"])
+    assert answer["refused"] == [
+        ["spec.plugins[settings]", "--mount must be an absolute path, for example /etc/app"],
+    ]
+    assert answer["warnings"] == ["spec.plugins[settings]: unknown flag mode is ignored; its flags are mount"]
+
+
+def package(folder: Path, source: str, **plugins: str) -> Path:
+    """A package `other` of this source is installed in the folder, with these plugins: name → where it is."""
+    info = folder / "other-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    lines = [f"{name} = {where}" for name, where in plugins.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[muster.controller.plugins]", *lines, ""]))
+    (folder / "other.py").write_text(source)
+    return folder
+
+
+def test_a_class_of_its_own(tmp_path: Path) -> None:
+    """A plugin need not be a subclass, and has only those methods that it needs."""
+    source = (
+        "class Plugin:\n"
+        "    requires = ['svc']\n"
+        "    env_in_init_containers = False\n"
+        "    def __init__(self, arguments): pass\n"
+        "    def ports(self, job, task): return {'own': 7000}\n"
+        "    def env(self, job, slot): return [{'name': 'SLOT', 'value': slot.name}]\n"
+    )
+    answer = run(package(tmp_path, source, own="other:Plugin"), own=["--anything"])
+    assert (answer["required"], answer["ports"], answer["error"]) == (["svc"], [7000], "")
+    assert (answer["refused"], answer["warnings"], answer["objects"]) == ([], [], [])
+    spec = answer["pod"]["spec"]
+    assert spec["containers"][0]["env"] == [{"name": "SLOT", "value": "j-w-0"}]
+    assert "env" not in spec["initContainers"][0]
+
+
+def test_a_broken_package_harms_only_those_that_ask_for_it(tmp_path: Path) -> None:
+    """One that cannot be imported, and ones whose methods fail; a built-in name is not taken from us."""
+    source = (
+        "class Plugin:\n    def __init__(self, arguments): self.objects = 1\n"
+        "class Env:\n    def __init__(self, arguments): pass\n    def env(self, job, slot): return ['A=1']\n"
+        "class Checks:\n    def __init__(self, arguments): pass\n"
+        "    def check(self, job): raise KeyError('x')\n    def ports(self, job, task): return ['80']\n"
+    )
+    plugins = {"missing": "nowhere:Plugin", "fails": "other:Plugin", "env": "other:Plugin"}
+    site = package(tmp_path, source, **plugins, unfit="other:Env", checks="other:Checks")
+    assert run(site, env=[])["plugins"] == ["Env"]
+    missing = run(site, missing=[])
+    assert "nowhere:Plugin cannot be loaded: ModuleNotFoundError" in missing["error"]
+    assert (missing["refused"], missing["required"], missing["ports"]) == ([], [], []), "the Job's status says it"
+    assert "objects failed: TypeError: 'int' object is not callable" in run(site, fails=[])["error"]
+    assert "spec.plugins[unfit]: env failed: TypeError" in run(site, unfit=[])["error"]
+    checks = run(site, checks=[])
+    assert checks["refused"] == [["spec.plugins[checks]", "spec.plugins[checks]: check failed: KeyError: 'x'"]]
+    assert checks["ports"] == []
