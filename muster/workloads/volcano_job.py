@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.api import names
-from muster.api.batch import Job, TaskSpec
+from muster.api.batch import JOBS, Job, TaskSpec
 from muster.api.endpoints import Endpoints, Joined
 from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
-from muster.runtime.adapters.base import annotation, number
-from muster.runtime.plan import Owner
-from muster.runtime.values import Value
 from muster.volcano.hosts import subdomain, task_hosts
+from muster.workloads.adapter import Owner, Value, annotation, number
+from muster.workloads.kind import AskedPod, Ranks, WorkloadKind
 
 
 class VolcanoJobAdapter:
@@ -25,8 +24,7 @@ class VolcanoJobAdapter:
     @property
     def owner(self) -> Owner:
         """The Job."""
-        meta = self._job.metadata
-        return Owner("batch.volcano.sh/v1alpha1", "Job", meta.name, meta.namespace, meta.uid)
+        return Owner.of(JOBS, self._job.metadata)
 
     @property
     def template(self) -> Mapping[str, Any]:
@@ -87,3 +85,15 @@ class VolcanoJobAdapter:
 def _shaped(task: TaskSpec) -> bool:
     labels = (task.template.get("metadata") or {}).get("labels") or {}
     return names.FRAMEWORK in labels
+
+
+def _adapter(job: Job, pod: AskedPod) -> VolcanoJobAdapter:
+    return VolcanoJobAdapter(job, pod.meta.annotations.get(names.TASK_SPEC, ""))
+
+
+VOLCANO_JOB = WorkloadKind(
+    JOBS,
+    templates=(("spec", "tasks", "*", "template"),),
+    ranks=Ranks(_adapter, JOBS, called="a Volcano Job"),
+)
+"""Admission and controller know far more of it than of the other kinds; here stands what they have in common."""
