@@ -68,4 +68,4 @@ class WorkloadKind:
     gang: GangRules | None = None
     """What it says of its gang, itself or through its part; None where the pods' own labels and annotations must do."""
     samples: Callable[[JSON], Iterator[SamplePod]] | None = None
-    """The first pods of such a manifest, as its controller makes them; None for what users do not write."""
+    """The first pods of such a manifest, as its controller makes them: one of each shape. None where none are shown."""
