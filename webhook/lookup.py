@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from muster.api import names
-from muster.api.apps import STATEFUL_SETS
 from muster.api.base import Resource
-from muster.api.batch import JOBS
 from muster.api.core import INDEXED_JOBS, NAMESPACES
 from muster.api.meta import Object, OwnerReference
 from muster.api.scheduling import QUEUES, Queue
@@ -23,6 +21,7 @@ from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
+from muster.workloads.table import CONTROLLERS
 from webhook import deadline
 from webhook.dryrun import DryRuns, ServerDryRuns
 
@@ -147,7 +146,7 @@ class OwnerLookup:
     """
 
     def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
-        kinds: tuple[Resource[Any], ...] = (INDEXED_JOBS, STATEFUL_SETS, JOBS)
+        kinds = CONTROLLERS.values()
         self.caches = {kind: Cached(client, kind, label_selector=names.FRAMEWORK) for kind in kinds}
         self._monotonic_s = monotonic_s
         self._recent: dict[str, tuple[float, Object]] = {}

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 from muster.api import names
 from muster.api.trainer import WEBHOOK_VALIDATION
+from muster.workloads.batch_job import BATCH_JOB
 from webhook.cel import OF_A_JOB, annotated, in_a_group
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.mutate.optin import TIED_OWNERS
-from webhook.mutate.workload import JOB, OTHERS
+from webhook.mutate.workload import LABELLED
 from webhook.validate.disruption import MAX_UNAVAILABLE, MIN_AVAILABLE
 
 NAME = "muster"
@@ -22,7 +23,7 @@ _VOLCANO_BATCH = ("batch.volcano.sh", "v1alpha1")
 _VOLCANO_SCHEDULING = ("scheduling.volcano.sh", "v1beta1")
 _TRAINER = ("trainer.kubeflow.org", "v1alpha1")
 _PODS = ("", "v1")
-_BATCH_JOBS = (JOB.group, JOB.version)
+_BATCH_JOBS = (BATCH_JOB.resource.group, BATCH_JOB.resource.version)
 _CHANGES = ("CREATE", "UPDATE")
 
 Expression = dict[str, Any]
@@ -106,9 +107,9 @@ _MUTATING = (
         conditions=(("says-nothing-itself", f"!({_JOB_ASKS})"),),
     ),
     *(
-        _Entry(f"{kind.plural}.{kind.group.partition('.')[0]}", "/mutate/workload", (kind.group, kind.version),
-               kind.plural, conditions=_ASKS)
-        for kind in OTHERS
+        _Entry(f"{each.plural}.{each.group.partition('.')[0]}", "/mutate/workload", (each.group, each.version),
+               each.plural, conditions=_ASKS)
+        for each in (kind.resource for kind in LABELLED if kind is not BATCH_JOB)
     ),
     _Entry("pods", "/mutate/pod", _PODS, "pods", object=(_has(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)),
     _Entry("shaped-pods", "/mutate/pod", _PODS, "pods", object=(_has(names.FRAMEWORK), _MANAGED)),

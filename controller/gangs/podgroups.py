@@ -13,22 +13,17 @@ from msgspec import structs
 
 from controller.deletion import delete
 from controller.gangs.workloads import (
-    OWNERS,
     group_name,
     group_to_make,
     in_the_queue_of,
     inherited,
-    is_over,
     pod_group,
     queue_of,
-    rendezvous_service,
-    shaped,
     update,
-    wants_none,
 )
 from controller.worker import Worker
 from muster.api import names
-from muster.api.core import NAMESPACES, PODS, SERVICES, IndexedJob, Pod
+from muster.api.core import NAMESPACES, PODS, SERVICES, Pod
 from muster.api.gang import gang_of
 from muster.api.meta import Object, ObjectMeta
 from muster.api.scheduling import POD_GROUPS, PodGroup
@@ -37,6 +32,8 @@ from muster.kube.errors import AlreadyExists, APIError, Forbidden, Invalid, NotF
 from muster.kube.events import Recorder
 from muster.kube.store import Store
 from muster.volcano.owner import job_of
+from muster.workloads.minimum import shaped
+from muster.workloads.table import gang_rules, kind_of
 
 GROUP_INDEX = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that has to be made for the pod."""
@@ -116,8 +113,9 @@ class PodGroups:
         fit = (group.metadata.uid if group else "", len(pods), newest.metadata.uid)
         if self._fits.get(key) != fit:
             owner = self._owner(newest.metadata)
-            if isinstance(owner, IndexedJob) and shaped(newest, owner):
-                self._serve(owner)
+            rules = gang_rules(newest.metadata.controller)
+            if owner and rules and rules.service and shaped(newest, owner):
+                self._serve(owner, rules.service(owner))
             wanted = pod_group(newest, owner)
             try:
                 group = group or self._create(wanted)
@@ -167,47 +165,47 @@ class PodGroups:
         self._fits.pop(key, None)
         if group is None or group.metadata.deletion_timestamp or job_of(group.metadata):
             return
-        owner = self._owner(group.metadata)
-        if owner is None:
+        owner, rules = self._owner(group.metadata), gang_rules(group.metadata.controller)
+        if owner is None or rules is None:
             return  # gone, and the group goes with it
-        if is_over(owner):
+        if rules.is_over and rules.is_over(owner):
             if group.status.phase != "Completed":
                 patch = {"metadata": {"uid": group.metadata.uid}, "status": {"phase": "Completed"}}
                 self._client.merge_patch(POD_GROUPS, group.metadata.name, patch, group.metadata.namespace)
-        elif wants_none(owner):
+        elif rules.wants_none and rules.wants_none(owner):
             delete(self._client, POD_GROUPS, group.metadata)
-        elif isinstance(owner, IndexedJob):
+        elif rules.is_over:
             self.worker.queue.add_after(key, END_S)
 
     def _owner(self, meta: ObjectMeta) -> Object | None:
         """The controller of an object, with what its own controller says; None where it is gone or says nothing."""
         ref = meta.controller
-        resource = OWNERS.get((ref.api_version, ref.kind)) if ref else None
-        if ref is None or resource is None:
+        kind = kind_of(ref.api_version, ref.kind) if ref else None
+        if ref is None or kind is None or kind.gang is None:
             return None
         try:
-            owner: Object = self._client.get(resource, ref.name, meta.namespace)
+            owner: Object = self._client.get(kind.resource, ref.name, meta.namespace)
         except NotFound:
             return None
         if owner.metadata.uid != ref.uid:
             return None
         return inherited(owner, self._owner(owner.metadata))
 
-    def _serve(self, job: IndexedJob) -> None:
-        manifest: dict[str, Any] = rendezvous_service(job)
+    def _serve(self, workload: Object, service: dict[str, Any]) -> None:
+        meta = workload.metadata
         try:
-            self._client.create(SERVICES, manifest)
+            self._client.create(SERVICES, service)
         except AlreadyExists:
-            found = self._client.get(SERVICES, job.metadata.name, job.metadata.namespace)
+            found = self._client.get(SERVICES, meta.name, meta.namespace)
             owner = found.metadata.controller
-            if owner is None or owner.uid != job.metadata.uid:
-                self._complain(job, f"Service {job.metadata.name} exists already and is not this Job's")
+            if owner is None or owner.uid != meta.uid:
+                self._complain(workload, f"Service {meta.name} exists already and is not this {workload.kind}'s")
         except Invalid as error:
-            self._complain(job, f"Service {job.metadata.name} is refused: {error}")
+            self._complain(workload, f"Service {meta.name} is refused: {error}")
 
-    def _complain(self, job: IndexedJob, why: str) -> None:
-        message = f"{why}; the pods cannot find each other by name. Give the Job another name"
-        self._recorder.event(job, "Warning", "ServiceError", message)
+    def _complain(self, workload: Object, why: str) -> None:
+        message = f"{why}; the pods cannot find each other by name. Give the {workload.kind} another name"
+        self._recorder.event(workload, "Warning", "ServiceError", message)
 
     def _join(self, pod: Pod, group: str) -> None:
         patch = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: group}}}

@@ -1,7 +1,7 @@
 """What shaped pods need to meet, where nobody else makes it: a headless Service, and for MPI the keys of ssh.
 
 Pods that the webhook shapes refer to both by name, and wait until they are there. Each is made once, when the first pod
-of a workload is seen. Batch Jobs in a queue get their Service together with their PodGroup (`podgroups`).
+of a workload is seen. Workloads in a queue get their Service together with their PodGroup (`podgroups`).
 """
 
 import time
@@ -9,30 +9,21 @@ from collections.abc import Callable
 from typing import Any
 
 from certs.ssh import complete
-from controller.gangs.workloads import rendezvous_service
 from controller.worker import Retry, Worker
 from muster.api import names
-from muster.api.apps import STATEFUL_SETS
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import INDEXED_JOBS, SECRETS, SERVICES, IndexedJob, Pod
-from muster.api.jobset import JOB_SETS
+from muster.api.core import SECRETS, SERVICES, Pod
 from muster.api.meta import Object, ObjectMeta
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Invalid, NotFound
 from muster.kube.events import Recorder
 from muster.kube.store import Store
-from muster.runtime.adapters.job import JOBSET_NAME
-from muster.runtime.adapters.stateful import LWS_NAME
-from muster.runtime.plan import Owner
 from muster.runtime.plugins.mpi_objects import SSH_VOLUME, secret_name, ssh_secret
 from muster.runtime.settings import SSH_KEY, annotation
+from muster.workloads.adapter import Owner
+from muster.workloads.table import CONTROLLERS, KINDS, gang_rules
 
-LEADER_WORKER_SETS = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", Object)
-_BY_LABEL: dict[str, Resource[Any]] = {JOBSET_NAME: JOB_SETS, LWS_NAME: LEADER_WORKER_SETS}
-_BY_KIND: dict[tuple[str, str], Resource[Any]] = {
-    (resource.api_version, resource.kind): resource for resource in (INDEXED_JOBS, STATEFUL_SETS, JOBS)
-}
+_BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.ranks and kind.ranks.name_label}
 _MAX_KNOWN = 10_000
 
 
@@ -67,18 +58,18 @@ class Rendezvous:
         self._done[_owner_uid(pod)] = None
 
     def _serve(self, pod: Pod) -> None:
-        """The Service of a batch Job, unless the Job is a JobSet's, or its pods name another subdomain."""
+        """The Service of a workload, unless that is part of another (a Job of a JobSet), whose controller makes one."""
         ref = pod.metadata.controller
-        job = self._read(INDEXED_JOBS, ref.name, pod.metadata) if ref else None
-        if not isinstance(job, IndexedJob) or not ref or job.metadata.uid != ref.uid or job.metadata.controller:
+        rules, workload = gang_rules(ref), self._controller(pod)
+        if rules is None or rules.service is None or workload is None or workload.metadata.controller:
             return
         try:
-            self._client.create(SERVICES, rendezvous_service(job))
+            self._client.create(SERVICES, rules.service(workload))
         except AlreadyExists:
-            self._check(SERVICES, job, job.metadata.name)
+            self._check(SERVICES, workload, workload.metadata.name)
         except Invalid as error:
-            why = f"Service {job.metadata.name} is refused: {error}"
-            self._recorder.event(job, "Warning", "ServiceError", f"{why}; give the Job another name")
+            why = f"Service {workload.metadata.name} is refused: {error}"
+            self._recorder.event(workload, "Warning", "ServiceError", f"{why}; give the {workload.kind} another name")
 
     def _make_keys(self, pod: Pod) -> None:
         """The Secret that the pod mounts, if it is the one of its workload rather than one that its user names."""
@@ -105,12 +96,17 @@ class Rendezvous:
 
     def _workload(self, pod: Pod) -> Object | None:
         """The highest owner that the pod names: what the webhook calls the Secret after."""
-        meta, ref = pod.metadata, pod.metadata.controller
+        meta = pod.metadata
         for label, resource in _BY_LABEL.items():
             if label in meta.labels:
                 return self._read(resource, meta.labels[label], meta)
-        source = _BY_KIND.get((ref.api_version, ref.kind)) if ref else None
-        found = self._read(source, ref.name, meta) if source and ref else None
+        return self._controller(pod)
+
+    def _controller(self, pod: Pod) -> Object | None:
+        """What controls the pod, if pods of its kind have ranks; None where it is gone."""
+        ref = pod.metadata.controller
+        source = CONTROLLERS.get((ref.api_version, ref.kind)) if ref else None
+        found = self._read(source, ref.name, pod.metadata) if source and ref else None
         return found if found and ref and found.metadata.uid == ref.uid else None
 
     def _read(self, resource: Resource[Any], name: str, near: ObjectMeta) -> Object | None:
@@ -129,10 +125,11 @@ def needs_something(pod: Pod) -> bool:
 
 
 def needs_service(pod: Pod) -> bool:
-    """Whether it is of a batch Job that Muster does not place, and found under the Job's name."""
+    """Whether it is found under its workload's name, by a Service of ours, and not placed by Muster."""
     ref = pod.metadata.controller
-    of_job = ref is not None and (ref.api_version, ref.kind) == (INDEXED_JOBS.api_version, INDEXED_JOBS.kind)
-    return bool(of_job and ref and pod.spec.subdomain == ref.name and pod.spec.scheduler_name not in names.SCHEDULERS)
+    rules = gang_rules(ref)
+    served = rules is not None and rules.service is not None and ref is not None and pod.spec.subdomain == ref.name
+    return served and pod.spec.scheduler_name not in names.SCHEDULERS
 
 
 def mounted_keys(pod: Pod) -> str:

@@ -3,44 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import field, structs, to_builtins
+from msgspec import structs, to_builtins
 
 from muster.api import names
-from muster.api.base import Resource, Wire
-from muster.api.core import INDEXED_JOBS, IndexedJob, Pod
+from muster.api.core import Pod
 from muster.api.gang import gang_of, group_name_for_owner
 from muster.api.merge_diff import difference
 from muster.api.meta import Object, ObjectMeta, OwnerReference
 from muster.api.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
 from muster.resources.usage import pod_usage, quota
 from muster.volcano.owner import job_of
+from muster.workloads.minimum import min_member
 
-
-class Replicas(Wire):
-    """How many pods an owner wants."""
-
-    replicas: int | None = None
-
-
-class Owner(Object):
-    """A ReplicaSet, StatefulSet or DaemonSet."""
-
-    spec: Replicas = field(default_factory=Replicas)
-
-
-OWNERS: Mapping[tuple[str, str], Resource[Any]] = {
-    ("batch/v1", "Job"): INDEXED_JOBS,
-    ("apps/v1", "ReplicaSet"): Resource("apps", "v1", "replicasets", "ReplicaSet", Owner),
-    ("apps/v1", "StatefulSet"): Resource("apps", "v1", "statefulsets", "StatefulSet", Owner),
-    ("apps/v1", "DaemonSet"): Resource("apps", "v1", "daemonsets", "DaemonSet", Owner),
-    ("jobset.x-k8s.io/v1alpha2", "JobSet"): Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", Object),
-}
-"""Owners whose labels and annotations say something about the gang; of others the pods' own must do.
-
-A JobSet owns Jobs, which own the pods: each of its Jobs is a gang, and says what the JobSet says.
-"""
-
-JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
 _GROUP_ANNOTATIONS = (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
 _POD_KEYS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 _DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
@@ -74,19 +48,6 @@ def inherited(owner: Object, above: Object | None) -> Object:
         annotations={**above.metadata.annotations, **owner.metadata.annotations},
     )
     return structs.replace(owner, metadata=metadata)
-
-
-def wants_none(owner: Object) -> bool:
-    """Whether the owner is scaled to zero or suspended: its gang is over until it wants pods again."""
-    if isinstance(owner, IndexedJob):
-        return owner.spec.suspend or owner.spec.parallelism == 0
-    return isinstance(owner, Owner) and owner.spec.replicas == 0
-
-
-def is_over(owner: Object) -> bool:
-    """Whether a batch Job has ended, one way or the other."""
-    conditions = owner.status.get("conditions", []) if isinstance(owner, IndexedJob) else []
-    return any(each.get("type") in {"Complete", "Failed"} and each.get("status") == "True" for each in conditions)
 
 
 def pod_group(pod: Pod, owner: Object | None) -> PodGroup:
@@ -163,44 +124,6 @@ def queue_of(pod: Pod, owner: Object | None) -> str:
         if queue:
             return queue
     return ""
-
-
-def min_member(pod: Pod, owner: Object | None) -> int:
-    """How many pods must start together: as annotated, else all of a batch Job that has a framework, else 1.
-
-    Never more than a batch Job has at a time: it may have been scaled down since, or say what its JobSet says.
-    """
-    most = _at_a_time(owner) if isinstance(owner, IndexedJob) else None
-    for meta in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
-        for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER):
-            text = meta.annotations.get(key, "")
-            if text.isascii() and text.isdigit() and int(text) > 0:
-                return min(int(text), most or int(text))
-    return most if most and owner and shaped(pod, owner) else 1
-
-
-def _at_a_time(job: IndexedJob) -> int:
-    parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
-    return max(1, min(parallelism, job.spec.completions or parallelism))
-
-
-def shaped(pod: Pod, owner: Object) -> bool:
-    """Whether the webhook shapes these pods for a framework."""
-    return names.FRAMEWORK in owner.metadata.labels or names.FRAMEWORK in pod.metadata.labels
-
-
-def rendezvous_service(job: IndexedJob) -> dict[str, Any]:
-    """The headless Service that gives the pods of a batch Job the names under which they meet."""
-    meta = job.metadata
-    owner = OwnerReference(api_version="batch/v1", kind="Job", name=meta.name, uid=meta.uid, controller=True)
-    return {
-        "metadata": {"name": meta.name, "namespace": meta.namespace, "ownerReferences": [to_builtins(owner)]},
-        "spec": {
-            "clusterIP": "None",
-            "publishNotReadyAddresses": True,
-            "selector": {JOB_NAME_LABEL: meta.name},
-        },
-    }
 
 
 def _itself(pod: Pod) -> OwnerReference:

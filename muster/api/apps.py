@@ -1,4 +1,4 @@
-"""apps/v1, as far as Muster reads it: StatefulSets, whose pods have ranks."""
+"""apps/v1, as far as Muster reads it: StatefulSets, whose pods have ranks; of others how many pods they want."""
 
 from typing import Any
 
@@ -30,4 +30,19 @@ class StatefulSet(Object):
     spec: StatefulSetSpec = field(default_factory=StatefulSetSpec)
 
 
+class ReplicaSetSpec(Wire):
+    """spec of a ReplicaSet."""
+
+    replicas: int | None = None
+
+
+class ReplicaSet(Object):
+    """A ReplicaSet."""
+
+    spec: ReplicaSetSpec = field(default_factory=ReplicaSetSpec)
+
+
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", Object)
+REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", ReplicaSet)
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", Object)
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", StatefulSet)

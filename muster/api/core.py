@@ -238,4 +238,6 @@ PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", PriorityClass, namespaced=False
 )
 INDEXED_JOBS = Resource("batch", "v1", "jobs", "Job", IndexedJob)
+CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob", Object)
+REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", "ReplicationController", Object)
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", Object)

@@ -18,6 +18,11 @@ TOPOLOGY_REQUIRED = f"{DOMAIN}/topology-required"
 TOPOLOGY_PREFERRED = f"{DOMAIN}/topology-preferred"
 NPROC_PER_NODE = f"{DOMAIN}/nproc-per-node"
 
+# Annotations of users on a pod without an owner that is one of several: its rank, their number, the host of rank 0.
+RANK = f"{DOMAIN}/rank"
+SIZE = f"{DOMAIN}/size"
+LEADER = f"{DOMAIN}/leader"
+
 # Written by Muster on pods.
 GATE = f"{DOMAIN}/gang"  # scheduling gate: waits until the gang has a placement
 QUEUE_ALLOCATION_GATE = "scheduling.volcano.sh/queue-allocation-gate"  # the same, for pods with this annotation
@@ -65,6 +70,7 @@ JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
 # Kubernetes' names.
+BATCH_JOB_NAME = "batch.kubernetes.io/job-name"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 HOSTNAME = "kubernetes.io/hostname"

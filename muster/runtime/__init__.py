@@ -4,7 +4,7 @@ Three steps, whatever the way in:
 
 1. Somebody describes the workload as an `Info` (`info`): `train_job.describe(train_job, runtime, target=...)` for a
    TrainJob with its runtime, `workload.describe(framework, adapter, spec, ...)` for pods whose owner an adapter
-   (`adapters`) can question: my rank, how many we are, where rank 0 is.
+   (`muster.workloads`) can question: my rank, how many we are, where rank 0 is.
 2. `registry.framework()` has the plugins in fixed order. `framework.validate(info)` gathers all errors and warnings
    (`muster.api.fields.Findings`); `framework.plan(info)` ends in a frozen `Plan` (`plan`), where each variable knows
    the plugin that set it and what it follows from; `framework.build(plan)` gives the objects to apply

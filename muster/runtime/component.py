@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from muster.api.fields import FieldError, Findings
-from muster.runtime.plan import Owner, Plan
+from muster.runtime.plan import Plan
+from muster.workloads.adapter import Owner
 
 KeyKind = Literal["ed25519", "ecdsa"]
 

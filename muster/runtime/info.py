@@ -13,9 +13,10 @@ from muster.api.trainer import TrainJob
 from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.resources.pods import pod_requests
 from muster.resources.vector import Vector, vector
-from muster.runtime.plan import ContainerPlan, EnvVar, Gang, Mount, Owner, Plan, PodSetPlan, Role, Volume
+from muster.runtime.plan import ContainerPlan, EnvVar, Gang, Mount, Plan, PodSetPlan, Role, Volume
 from muster.runtime.settings import Setting
-from muster.runtime.values import Late, Value, resolved, text
+from muster.runtime.values import Late, resolved, text
+from muster.workloads.adapter import Owner, Value
 
 
 @dataclass(frozen=True, slots=True)

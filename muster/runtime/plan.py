@@ -7,7 +7,7 @@ from typing import Any, Literal
 from muster.api.endpoints import Endpoints
 from muster.resources.vector import Vector
 from muster.runtime.settings import Setting
-from muster.runtime.values import FieldPath, Value
+from muster.workloads.adapter import FieldPath, Owner, Value
 
 Role = Literal["trainer", "launcher", "dataset-initializer", "model-initializer", "other"]
 """What a pod set does: train (one rank per pod or more), start the others by mpirun, fetch data before, or else."""
@@ -108,31 +108,6 @@ class PodSetPlan:
     def container(self, name: str) -> ContainerPlan | None:
         """The plan of a container, by name."""
         return next((container for container in self.containers if container.name == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The workload that a plan is for."""
-
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
-
-    def reference(self) -> dict[str, Any]:
-        """The owner reference of an object that goes away with the workload."""
-        return {
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "name": self.name,
-            "uid": self.uid,
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
 
 
 @dataclass(frozen=True, slots=True)

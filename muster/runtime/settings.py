@@ -21,9 +21,6 @@ SSH_MOUNT_PATH = "ssh-auth-mount-path"
 SSH_KEY = "ssh-key"
 SSH_SECRET = "ssh-auth-secret"  # noqa: S105 - the name of a setting, not a secret
 CLUSTER_DOMAIN = "cluster-domain"
-RANK = "rank"
-SIZE = "size"
-LEADER = "leader"
 
 _KEYS = (
     NPROC_PER_NODE,
@@ -37,9 +34,6 @@ _KEYS = (
     SSH_KEY,
     SSH_SECRET,
     CLUSTER_DOMAIN,
-    RANK,
-    SIZE,
-    LEADER,
 )
 _BY_ANNOTATION = {f"{DOMAIN}/{key}": key for key in _KEYS}
 

@@ -25,9 +25,10 @@ from muster.runtime.component import Compiled
 from muster.runtime.framework import Framework
 from muster.runtime.info import Container, Info, PodSet, UserEnv
 from muster.runtime.merge import by_key, deep, patched, with_trainer
-from muster.runtime.plan import Owner, Role
+from muster.runtime.plan import Role
 from muster.runtime.train_settings import settings_of
 from muster.runtime.workload import containers_of, has_fs_group
+from muster.workloads.adapter import Owner
 
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 Target = Literal["Job", "JobSet"]

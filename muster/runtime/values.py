@@ -1,18 +1,9 @@
-"""What an environment variable can hold."""
+"""What an environment variable can hold while a plan is made."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class FieldPath:
-    """A value that the kubelet reads from the pod itself."""
-
-    path: str
-
-
-Value = str | FieldPath
-"""What a variable of a plan holds: a text, or a field of the pod."""
+from muster.workloads.adapter import FieldPath, Value
 
 
 @dataclass(frozen=True, slots=True)

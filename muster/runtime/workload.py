@@ -10,9 +10,9 @@ from muster.api.core import PodSpec
 from muster.api.fields import FieldError, InvalidFieldError
 from muster.api.gang import DEFAULT_POD_SET
 from muster.api.meta import ObjectMeta
-from muster.runtime.adapters import Adapter
 from muster.runtime.info import Container, Info, PodSet, UserEnv
 from muster.runtime.settings import INJECT_INTO, Setting
+from muster.workloads.adapter import Adapter
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 TRAINER_CONTAINER = "node"

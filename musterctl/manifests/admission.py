@@ -19,7 +19,8 @@ from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.train_job import compile_train_job
 from muster.volcano.plugins.base import PluginError
-from musterctl.manifests.offline_lookups import JSON, Manifests, lookups, uid_of
+from muster.workloads.sample import uid_of
+from musterctl.manifests.offline_lookups import JSON, Manifests, lookups
 from musterctl.manifests.sample_pods import sample_pods
 from webhook.app import routes
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup

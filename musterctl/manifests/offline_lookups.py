@@ -16,15 +16,11 @@ from muster.api.meta import Object, ObjectMeta, OwnerReference
 from muster.api.scheduling import Queue, QueueStatus
 from muster.api.trainer import RuntimeRef
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.workloads.sample import uid_of
 from webhook.lookup import Lookups, Runtime
 
 JSON = dict[str, Any]
 SHIPPED = Path(__file__).parents[2] / "charts" / "muster" / "runtimes"
-
-
-def uid_of(name: str) -> str:
-    """What stands for the UID of an object that does not exist yet."""
-    return f"uid-of-{name}"
 
 
 class Manifests:

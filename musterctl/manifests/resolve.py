@@ -12,7 +12,7 @@ import click
 import jsonpatch
 import msgspec
 
-from controller.gangs.workloads import JOB_NAME_LABEL, group_to_make
+from controller.gangs.workloads import group_to_make
 from controller.gangs.workloads import pod_group as group_of_pod
 from muster.api import names
 from muster.api.admission import AdmissionRequest, GroupVersionKind
@@ -125,7 +125,7 @@ class Manifests:
         owner = OwnerReference(api_version="batch/v1", kind="Job", name=meta.name, uid=meta.uid, controller=True)
         for index in range(min(parallelism, job.spec.completions or parallelism)):
             template = deepcopy(job.spec.template)
-            labels = {**(template.get("metadata") or {}).get("labels", {}), JOB_NAME_LABEL: meta.name}
+            labels = {**(template.get("metadata") or {}).get("labels", {}), names.BATCH_JOB_NAME: meta.name}
             annotations = (template.get("metadata") or {}).get("annotations", {})
             if job.spec.completion_mode == "Indexed":
                 annotations = {**annotations, names.COMPLETION_INDEX: str(index)}

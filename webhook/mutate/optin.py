@@ -17,8 +17,9 @@ from typing import Any
 from muster.api import names
 from muster.api.gang import gang_of
 from muster.api.meta import ObjectMeta
+from muster.workloads.table import KINDS
 
-TIED_OWNERS = ("DaemonSet", "Node")
+TIED_OWNERS = (*(kind.resource.kind for kind in KINDS if kind.one_node_each), "Node")
 """Kinds whose pods belong to one node each: nobody has to find a place for them."""
 _LEAVE_ALONE = "false"
 

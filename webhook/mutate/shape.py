@@ -10,12 +10,13 @@ from muster.api.core import PodSpec
 from muster.api.fields import FieldError, InvalidFieldError
 from muster.api.gang import DEFAULT_POD_SET
 from muster.api.meta import ObjectMeta
-from muster.runtime.adapters import Adapter, OwnerError, adapter_for, source_of
-from muster.runtime.adapters.base import OWNER_PATH
 from muster.runtime.framework import Framework
 from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
 from muster.runtime.settings import from_annotations
 from muster.runtime.workload import describe
+from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError
+from muster.workloads.choose import adapter_for, source_of
+from muster.workloads.kind import AskedPod
 from webhook.lookup import Owners
 from webhook.patch import Patch, Why
 
@@ -70,7 +71,7 @@ def _adapter(pod: dict[str, Any], meta: ObjectMeta, spec: PodSpec, namespace: st
     if reference and owner is None:
         message = f"the {reference.kind} that owns this pod is gone, so the size of its group is unknown"
         raise OwnerError(message, reference.name)
-    return adapter_for(meta, spec, pod, owner)
+    return adapter_for(owner, AskedPod(meta, spec, pod))
 
 
 def _reachable(adapter: Adapter) -> list[FieldError]:

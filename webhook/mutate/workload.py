@@ -1,48 +1,26 @@
 """A workload that asks for Muster, or whose namespace does: its labels go to its pods, where Muster sees them."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.meta import ObjectMeta
+from muster.workloads.batch_job import BATCH_JOB
+from muster.workloads.table import KINDS
+from muster.workloads.templates import Path, pod_templates
 from webhook.lookup import Namespaces
 from webhook.mutate import optin
-from webhook.patch import Part, Patch, Why
+from webhook.patch import Patch, Why
 from webhook.review import Handler, Verdict, generic
 
 JSON = Mapping[str, Any]
-Path = tuple[str, ...]
 
-
-class Kind(NamedTuple):
-    """A kind of workloads and where its pod templates are; `*` stands for each element of a list or map."""
-
-    group: str
-    version: str
-    plural: str
-    kind: str
-    path: Path = ("spec", "template")
-
-
-JOB = Kind("batch", "v1", "jobs", "Job")
-OTHERS = (
-    Kind("batch", "v1", "cronjobs", "CronJob", ("spec", "jobTemplate", "spec", "template")),
-    Kind("apps", "v1", "deployments", "Deployment"),
-    Kind("apps", "v1", "statefulsets", "StatefulSet"),
-    Kind(
-        "jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet",
-        ("spec", "replicatedJobs", "*", "template", "spec", "template"),
-    ),
-    Kind(
-        "leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet",
-        ("spec", "leaderWorkerTemplate", "*"),
-    ),
-)  # fmt: skip
-_KINDS = {(kind.group, kind.kind): kind for kind in (JOB, *OTHERS)}
-_TEMPLATE_MEMBERS = ("leaderTemplate", "workerTemplate")
+LABELLED = tuple(kind for kind in KINDS if kind.labelled)
+"""The kinds that are sent here."""
+_BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in LABELLED}
 
 
 def reviewer(namespaces: Namespaces) -> Handler:
@@ -53,26 +31,28 @@ def reviewer(namespaces: Namespaces) -> Handler:
     """
 
     def review(request: AdmissionRequest) -> Verdict:
-        kind = _KINDS.get((request.kind.group, request.kind.kind))
+        kind = _BY_NAME.get((request.kind.group, request.kind.kind))
         if kind is None:
             return Verdict()
         workload = generic(request.object)
         inherited: Mapping[str, str] = {}
-        if kind is JOB:
+        if kind is BATCH_JOB:
             inherited = namespaces.labels(request.namespace, with_queue=not _says_something(workload))
-        patch = labelled(workload, kind.path, inherited)
+        patch = labelled(workload, kind.templates, inherited)
         return Verdict(patch=patch.operations, reasons=patch.reasons)
 
     return review
 
 
-def labelled(workload: JSON, path: Path = JOB.path, inherited: Mapping[str, str] | None = None) -> Patch:
+def labelled(
+    workload: JSON, paths: Iterable[Path] = BATCH_JOB.templates, inherited: Mapping[str, str] | None = None
+) -> Patch:
     """The workload's labels, brought to its templates, or else the queue of its namespace (`inherited`)."""
     patch = Patch(workload)
     labels = _labels(workload)
     said = {key: labels[key] for key in (names.QUEUE, names.MANAGED) if key in labels}
     asked = None if optin.decided(labels) else optin.by_namespace("", inherited or {})
-    for place, template in _templates(workload, path):
+    for place, template in pod_templates(workload, paths):
         there = _labels(template)
         wanted = {} if optin.decided(there) else dict(said)
         if asked and not optin.decided(there) and _takes_defaults(template):
@@ -88,7 +68,7 @@ def labelled(workload: JSON, path: Path = JOB.path, inherited: Mapping[str, str]
 
 def _says_something(workload: JSON) -> bool:
     """Whether there is another reason than its namespace to send us this workload."""
-    spoken = [_labels(workload), *(_labels(template) for _, template in _templates(workload, JOB.path))]
+    spoken = [_labels(workload), *(_labels(template) for _, template in pod_templates(workload, BATCH_JOB.templates))]
     return any(key in labels for labels in spoken for key in (names.QUEUE, names.FRAMEWORK, names.MANAGED))
 
 
@@ -100,24 +80,6 @@ def _takes_defaults(template: JSON) -> bool:
     except msgspec.ValidationError:
         return False
     return optin.takes_defaults(spec, meta)
-
-
-def _templates(
-    node: Any, path: tuple[str, ...], place: tuple[Part, ...] = ()
-) -> Iterator[tuple[tuple[Part, ...], JSON]]:
-    """The templates below a node, and where they stand. What has another shape is the API server's to refuse."""
-    if not path:
-        if isinstance(node, Mapping):
-            yield place, node
-    elif path[0] == "*" and isinstance(node, list):
-        for index, element in enumerate(node):
-            yield from _templates(element, path[1:], (*place, index))
-    elif path[0] == "*" and isinstance(node, Mapping):
-        for name in _TEMPLATE_MEMBERS:
-            if name in node:
-                yield from _templates(node[name], path[1:], (*place, name))
-    elif isinstance(node, Mapping) and node.get(path[0]) is not None:
-        yield from _templates(node[path[0]], path[1:], (*place, path[0]))
 
 
 def _labels(node: JSON) -> dict[str, str]:

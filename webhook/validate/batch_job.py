@@ -7,9 +7,9 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.core import IndexedJob
 from muster.api.fields import FieldError, Findings
-from muster.runtime.adapters import job_adapter
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
+from muster.workloads.choose import adapter_for
 from webhook.lookup import Queues
 from webhook.mutate.shape import unknown_framework
 from webhook.review import Handler, MalformedError, Verdict, decode
@@ -41,7 +41,7 @@ def check(job: IndexedJob, queues: Queues, framework: Framework) -> Findings:
         path = _where(names.QUEUE, job.metadata.labels)
         findings.errors += unusable_queue(path, labels[names.QUEUE], queues)
     if names.FRAMEWORK in labels:
-        adapter, path = job_adapter(job), _where(names.FRAMEWORK, job.metadata.labels)
+        adapter, path = adapter_for(job), _where(names.FRAMEWORK, job.metadata.labels)
         findings.errors += [*unknown_framework(path, labels[names.FRAMEWORK], framework), *adapter.errors()]
         findings.add(check_template(job.spec.template, _TEMPLATE, adapter, job.metadata.annotations, framework))
     findings.errors += _check_minimum(job, annotations)

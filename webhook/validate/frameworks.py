@@ -5,10 +5,10 @@ from typing import Any
 
 from muster.api import names
 from muster.api.fields import Findings, InvalidFieldError
-from muster.runtime.adapters.base import Adapter
 from muster.runtime.framework import Framework
 from muster.runtime.settings import from_annotations
 from muster.runtime.workload import describe, template_of
+from muster.workloads.adapter import Adapter
 
 
 def check_template(

@@ -1,17 +1,18 @@
 """A JobSet for the pods of a TrainJob; and where its pods are found."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
 from muster.api import names
-from muster.api.endpoints import Endpoints, Joined, Run
+from muster.api.endpoints import Endpoints
 from muster.api.jobset import JOB_SETS
-from muster.runtime.adapters.base import label
 from muster.runtime.component import Component, metadata_of
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import Plan, PodSetPlan
 from muster.runtime.template import planned
+from muster.workloads.adapter import label
+from muster.workloads.jobset import hosts
 
 JSON = dict[str, Any]
 
@@ -31,7 +32,7 @@ class JobSet:
         for pod_set in info.pod_sets:
             pod_set.subdomain = subdomain
             pod_set.rank = label(names.COMPLETION_INDEX)
-            pod_set.hosts = _jobset_hosts(f"{info.owner.name}-{pod_set.name}", subdomain, _jobs(pod_set, replicas))
+            pod_set.hosts = _hosts(info.owner.name, pod_set.name, subdomain, _jobs(pod_set, replicas))
 
     def build(self, plan: Plan) -> Iterable[Component]:
         """The JobSet; a pod set without pods is left out, and nobody waits for it."""
@@ -58,12 +59,8 @@ def _jobs(pod_set: PodSet, replicas: Mapping[str, int]) -> int:
     return 1 if pod_set.role != "other" else replicas[pod_set.name]
 
 
-def _jobset_hosts(head: str, subdomain: str, jobs: int) -> Any:
-    def hosts(count: int) -> Endpoints:
-        runs = tuple(Run(f"{head}-{job}-", f".{subdomain}", count // jobs) for job in range(jobs))
-        return runs[0] if len(runs) == 1 else Joined(runs)
-
-    return hosts
+def _hosts(jobset: str, replicated_job: str, subdomain: str, jobs: int) -> Callable[[int], Endpoints]:
+    return lambda count: hosts(jobset, replicated_job, subdomain, jobs=jobs, pods=count // jobs)
 
 
 def _exists(pod_set: PodSetPlan) -> bool:

@@ -7,9 +7,10 @@ pod that runs another key than those that come later.
 from muster.api.fields import FieldError, InvalidFieldError
 from muster.runtime.component import Component, KeyKind, owned
 from muster.runtime.info import Info, PodSet
-from muster.runtime.plan import Owner, Plan
+from muster.runtime.plan import Plan
 from muster.runtime.plugins.mpi_settings import choice, implementation
 from muster.runtime.settings import annotation
+from muster.workloads.adapter import Owner
 
 NAME = "MPI"
 SSH_VOLUME = "mpi-ssh-auth"

@@ -6,10 +6,9 @@ from typing import Any
 
 from muster.api import names
 from muster.api.batch import JOBS
+from muster.api.core import INDEXED_JOBS
 from muster.api.endpoints import Endpoints
 from muster.api.fields import Findings
-from muster.runtime.adapters.base import annotation
-from muster.runtime.adapters.job import JOBSET_NAME, REPLICATED_JOB
 from muster.runtime.component import Component, metadata_of
 from muster.runtime.gangs import members as members_of
 from muster.runtime.info import Info
@@ -18,6 +17,8 @@ from muster.runtime.plugins.claims import claims, with_claims
 from muster.runtime.plugins.without_effect import without_effect
 from muster.runtime.template import planned
 from muster.volcano.hosts import pod_hosts
+from muster.workloads.adapter import annotation
+from muster.workloads.jobset import JOBSET_NAME, REPLICATED_JOB
 
 JSON = dict[str, Any]
 
@@ -68,7 +69,7 @@ class MusterJob:
 
     def watched(self) -> Iterable[str]:
         """Jobs of both kinds: Muster's for the pods that train, batch/v1 for initializers."""
-        return [f"{JOBS.plural}.{JOBS.group}", "jobs.batch"]
+        return [f"{each.plural}.{each.group}" for each in (JOBS, INDEXED_JOBS)]
 
 
 def _hosts(job: str, task: str, count: int) -> Endpoints:
@@ -95,8 +96,8 @@ def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> 
     """An Indexed Job, named as a JobSet would."""
     spec = template.get("spec") or {}
     return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
+        "apiVersion": INDEXED_JOBS.api_version,
+        "kind": INDEXED_JOBS.kind,
         "metadata": metadata_of(plan, f"{plan.owner.name}-{pod_set.name}-0"),
         "spec": {
             **spec,

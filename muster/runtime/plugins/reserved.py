@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from muster.api.fields import FieldError, Findings
 from muster.runtime.info import Info
-from muster.runtime.values import Late, Value
+from muster.runtime.values import Late
+from muster.workloads.adapter import Value
 
 Variables = dict[str, tuple[Value | Late, str]]
 

@@ -5,7 +5,8 @@ import json
 from muster.api.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plugins.reserved import Variables, reserved, yielding
-from muster.runtime.values import FieldPath, Late
+from muster.runtime.values import Late
+from muster.workloads.adapter import FieldPath
 
 TASK_INDEX = "TF_TASK_INDEX"
 CONFIG = "TF_CONFIG"

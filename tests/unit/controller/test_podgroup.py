@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.gangs.workloads import group_to_make, in_the_queue_of, min_member, queue_of
+from controller.gangs.workloads import group_to_make, in_the_queue_of, queue_of
 from controller.gangs.workloads import pod_group as group_of
 from controller.gangs.workloads import update as update_of_workload
 from muster.api.core import IndexedJob, IndexedJobSpec, Pod
-from muster.api.meta import Object, ObjectMeta
+from muster.api.meta import ObjectMeta
 
 
 def pod(scheduler: str = "muster", owner: dict[str, Any] | None = None, **metadata: Any) -> Pod:
@@ -49,28 +49,6 @@ def batch_job(parallelism: int | None, completions: int | None, **meta: Any) -> 
 
 
 SHAPED = {"labels": {"muster.dev/framework": "torch"}}
-
-
-@pytest.mark.parametrize(
-    ("of", "owner", "members"),
-    [
-        (pod(), None, 1),
-        (pod(), batch_job(4, 4), 1),
-        (pod(), batch_job(4, 4, **SHAPED), 4),
-        (pod(**SHAPED), batch_job(4, 3), 3),
-        (pod(), batch_job(None, None, **SHAPED), 1),
-        (pod(), batch_job(4, 4, annotations={"muster.dev/min-member": "2"}, **SHAPED), 2),
-        (pod(), batch_job(4, 9, annotations={"muster.dev/min-member": "8"}), 4),  # said by its JobSet of both its Jobs
-        (pod(), batch_job(4, 2, annotations={"muster.dev/min-member": "4"}), 2),
-        (pod(annotations={"muster.dev/min-member": "3"}), None, 3),
-        (pod(), Object(metadata=ObjectMeta(annotations={"scheduling.volcano.sh/group-min-member": "5"})), 5),
-        (pod(annotations={"muster.dev/min-member": "-3"}), None, 1),
-        (pod(annotations={"muster.dev/min-member": "many"}), None, 1),
-    ],
-)
-def test_min_member(of: Pod, owner: Object | None, members: int) -> None:
-    """As annotated, else the whole of a framework's batch Job, else one; nonsense counts as one, too many as all."""
-    assert min_member(of, owner) == members
 
 
 def test_group_of_a_workload() -> None:

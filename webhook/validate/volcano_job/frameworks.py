@@ -3,9 +3,9 @@
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.fields import Findings
-from muster.runtime.adapters.volcano import VolcanoJobAdapter
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
+from muster.workloads.volcano_job import VolcanoJobAdapter
 from webhook.mutate.shape import unknown_framework
 from webhook.validate.frameworks import check_template
 

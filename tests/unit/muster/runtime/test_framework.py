@@ -10,8 +10,9 @@ from muster.runtime import registry
 from muster.runtime.component import Component
 from muster.runtime.framework import Framework
 from muster.runtime.info import Info
-from muster.runtime.plan import Owner, Plan
+from muster.runtime.plan import Plan
 from muster.runtime.plugins.torch import Torch
+from muster.workloads.adapter import Owner
 
 
 class Checker:

@@ -1,6 +1,6 @@
 """Every message about a setting, a variable or a runtime: path, the offending value, and what would be right.
 
-The others stand in `test_runtime_train_job`, `test_runtime_torchtune`, `test_runtime_adapters` and `test_webhook_*`.
+The others stand in `test_train_job`, `test_torchtune`, the tests of muster.workloads and those of the webhook.
 """
 
 import copy

@@ -9,11 +9,11 @@ from webhook_world import JSON, container, indexed_job
 from muster.api.core import IndexedJob, PodSpec
 from muster.api.fields import InvalidFieldError
 from muster.runtime import registry
-from muster.runtime.adapters import IndexedJobAdapter
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan
 from muster.runtime.settings import from_annotations
 from muster.runtime.workload import describe
+from muster.workloads.batch_job import IndexedJobAdapter
 
 
 def info(one: JSON, nproc: str | None = None, size: int = 2, **spec: Any) -> Info:

@@ -1,15 +1,56 @@
-"""What every adapter is, and how ranks and errors are told."""
+"""What every adapter answers, and how ranks, owners and errors are told."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from muster.api.base import Resource
 from muster.api.endpoints import Endpoints
 from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
-from muster.runtime.plan import Owner
-from muster.runtime.values import FieldPath, Value
 
 OWNER_PATH = "metadata.ownerReferences"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPath:
+    """A value that the kubelet reads from the pod itself."""
+
+    path: str
+
+
+Value = str | FieldPath
+"""What a variable of a pod holds: a text, or a field of the pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The workload that pods belong to."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+    @classmethod
+    def of(cls, resource: Resource[Any], meta: ObjectMeta) -> "Owner":
+        """The object of this kind with this metadata."""
+        return cls(resource.api_version, resource.kind, meta.name, meta.namespace, meta.uid)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    def reference(self) -> dict[str, Any]:
+        """The owner reference of an object that goes away with the workload."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
 
 
 class OwnerError(Exception):

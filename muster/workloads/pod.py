@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from muster.api.core import PodSpec
+from muster.api import names
+from muster.api.core import PODS
 from muster.api.endpoints import Endpoints
 from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
-from muster.runtime.adapters.base import annotation, number
-from muster.runtime.plan import Owner
-from muster.runtime.settings import LEADER, RANK, SIZE
-from muster.runtime.settings import annotation as key_of
-from muster.runtime.values import Value
+from muster.workloads.adapter import Owner, Value, annotation, number
+from muster.workloads.kind import AskedPod, Ranks, WorkloadKind
 
 
 class BarePodAdapter:
@@ -21,15 +19,16 @@ class BarePodAdapter:
     all of them (MPI, TensorFlow) get the leader's only.
     """
 
-    def __init__(self, meta: ObjectMeta, spec: PodSpec, template: Mapping[str, Any]) -> None:
-        self._meta = meta
-        self._spec = spec
-        self._template = template
+    def __init__(self, pod: AskedPod) -> None:
+        self._meta = pod.meta
+        self._spec = pod.spec
+        self._template = pod.document
 
     @property
     def owner(self) -> Owner:
         """The pod itself."""
-        return Owner("v1", "Pod", self._meta.name or self._meta.generate_name, self._meta.namespace, self._meta.uid)
+        meta = self._meta
+        return Owner(PODS.api_version, PODS.kind, meta.name or meta.generate_name, meta.namespace, meta.uid)
 
     @property
     def template(self) -> Mapping[str, Any]:
@@ -43,32 +42,32 @@ class BarePodAdapter:
 
     def errors(self) -> list[FieldError]:
         """Rank, size and leader must fit together; a pod alone needs none of them."""
-        rank, size = self._given(RANK), self._given(SIZE)
+        rank, size = self._given(names.RANK), self._given(names.SIZE)
         result = []
-        for key, text, least in ((RANK, rank, 0), (SIZE, size, 1)):
+        for key, text, least in ((names.RANK, rank, 0), (names.SIZE, size, 1)):
             value = number(text)
             if text is not None and (value is None or value < least):
                 result.append(FieldError(_path(key), f"must be a number of at least {least}", text))
         if (rank is None) != (size is None):
-            missing = RANK if rank is None else SIZE
-            message = f"must be set as well as {key_of(SIZE if rank is None else RANK)}"
+            missing = names.RANK if rank is None else names.SIZE
+            message = f"must be set as well as {names.SIZE if rank is None else names.RANK}"
             result.append(FieldError(_path(missing), message, reason="Required"))
         if not result and rank is not None and int(rank) >= self.size():
-            message = f"must be less than {key_of(SIZE)} ({self.size()}), because ranks start at 0"
-            result.append(FieldError(_path(RANK), message, rank))
-        if not result and self.size() > 1 and not self._given(LEADER) and self._own is None:
+            message = f"must be less than {names.SIZE} ({self.size()}), because ranks start at 0"
+            result.append(FieldError(_path(names.RANK), message, rank))
+        if not result and self.size() > 1 and not self._given(names.LEADER) and self._own is None:
             message = "must be the host name of rank 0, e.g. <hostname>.<subdomain> of that pod"
-            result.append(FieldError(_path(LEADER), message, reason="Required"))
+            result.append(FieldError(_path(names.LEADER), message, reason="Required"))
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
         """The annotation."""
         del pod
-        return annotation(key_of(RANK)) if self._given(RANK) is not None else "0"
+        return annotation(names.RANK) if self._given(names.RANK) is not None else "0"
 
     def size(self) -> int:
         """The annotation, else 1."""
-        return number(self._given(SIZE)) or 1
+        return number(self._given(names.SIZE)) or 1
 
     def subdomain(self) -> str:
         """What the pod says."""
@@ -76,19 +75,26 @@ class BarePodAdapter:
 
     def endpoints(self) -> Endpoints:
         """The leader, and empty names for the others."""
-        leader = self._given(LEADER) or self._own or "127.0.0.1"
+        leader = self._given(names.LEADER) or self._own or "127.0.0.1"
         return (leader, *[""] * (self.size() - 1))
 
     @property
     def _own(self) -> str | None:
         """The pod's own host name, if it is the leader and has one in DNS."""
-        if self._given(RANK) not in {None, "0"} or not (self._spec.hostname and self._spec.subdomain):
+        if self._given(names.RANK) not in {None, "0"} or not (self._spec.hostname and self._spec.subdomain):
             return None
         return f"{self._spec.hostname}.{self._spec.subdomain}"
 
     def _given(self, key: str) -> str | None:
-        return self._meta.annotations.get(key_of(key))
+        return self._meta.annotations.get(key)
 
 
 def _path(key: str) -> str:
-    return f"metadata.annotations[{key_of(key)}]"
+    return f"metadata.annotations[{key}]"
+
+
+def _adapter(_owner: None, pod: AskedPod) -> BarePodAdapter:
+    return BarePodAdapter(pod)
+
+
+POD = WorkloadKind(PODS, templates=(), ranks=Ranks(_adapter, controller=None))

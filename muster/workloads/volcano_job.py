@@ -1,17 +1,22 @@
 """Volcano Jobs: the tasks that ask for a framework form one world, in the order of the tasks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from muster.api import names
-from muster.api.batch import Job, TaskSpec
+from muster.api.batch import JOBS, Job, TaskSpec
 from muster.api.endpoints import Endpoints, Joined
 from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
-from muster.runtime.adapters.base import annotation, number
-from muster.runtime.plan import Owner
-from muster.runtime.values import Value
 from muster.volcano.hosts import subdomain, task_hosts
+from muster.volcano.plugins.registry import plugins_for
+from muster.volcano.pods import complete_pod
+from muster.volcano.slots import slot
+from muster.workloads.adapter import Owner, Value, annotation, number
+from muster.workloads.kind import AskedPod, Ranks, WorkloadKind
+from muster.workloads.sample import JSON, SamplePod, name_of, uid_of
 
 
 class VolcanoJobAdapter:
@@ -25,8 +30,7 @@ class VolcanoJobAdapter:
     @property
     def owner(self) -> Owner:
         """The Job."""
-        meta = self._job.metadata
-        return Owner("batch.volcano.sh/v1alpha1", "Job", meta.name, meta.namespace, meta.uid)
+        return Owner.of(JOBS, self._job.metadata)
 
     @property
     def template(self) -> Mapping[str, Any]:
@@ -87,3 +91,32 @@ class VolcanoJobAdapter:
 def _shaped(task: TaskSpec) -> bool:
     labels = (task.template.get("metadata") or {}).get("labels") or {}
     return names.FRAMEWORK in labels
+
+
+def _adapter(job: Job, pod: AskedPod) -> VolcanoJobAdapter:
+    return VolcanoJobAdapter(job, pod.meta.annotations.get(names.TASK_SPEC, ""))
+
+
+def _samples(document: JSON) -> Iterator[SamplePod]:
+    """With all that the Job's controller adds, but for the pin or gate of its gang.
+
+    PluginError if a plugin of the Job cannot be had.
+    """
+    metadata = {"uid": uid_of(name_of(document)), **document["metadata"]}
+    job = msgspec.convert({**document, "metadata": metadata}, Job)
+    plugins = plugins_for(job.spec.plugins)
+    for task in job.spec.tasks:
+        if task.replicas:
+            pod = complete_pod(job, slot(job, task, 0), plugins)
+            pod["metadata"] = {key: value for key, value in pod["metadata"].items() if value}
+            about = f"the first pod of task {task.name} of Job {job.metadata.name}, with what its plugins add"
+            yield SamplePod(pod, about, always=True)
+
+
+VOLCANO_JOB = WorkloadKind(
+    JOBS,
+    templates=(("spec", "tasks", "*", "template"),),
+    ranks=Ranks(_adapter, JOBS, called="a Volcano Job"),
+    samples=_samples,
+)
+"""Admission and controller have far more to do with it than with other kinds: their part is in muster.volcano."""

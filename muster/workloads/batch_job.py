@@ -1,0 +1,126 @@
+"""Jobs of batch/v1, whose pods have ranks where they have indexes; and CronJobs, which make Jobs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from muster.api import names
+from muster.api.core import CRON_JOBS, INDEXED_JOBS, IndexedJob
+from muster.api.endpoints import Endpoints, Run
+from muster.api.fields import FieldError
+from muster.api.meta import ObjectMeta
+from muster.workloads.adapter import Owner, Value, annotation, label
+from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind
+from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
+from muster.workloads.service import headless_service
+
+
+class IndexedJobAdapter:
+    """A batch/v1 Job with `completionMode: Indexed`: each index is a rank, and pods are found as `<job>-<index>`."""
+
+    def __init__(self, job: IndexedJob) -> None:
+        self._job = job
+        self._spec = job.spec
+
+    @property
+    def owner(self) -> Owner:
+        """The Job."""
+        return Owner.of(INDEXED_JOBS, self._job.metadata)
+
+    @property
+    def template(self) -> Mapping[str, Any]:
+        """The Job's."""
+        return self._spec.template
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The Job's."""
+        return self._job.metadata.annotations
+
+    def errors(self) -> list[FieldError]:
+        """Without an index a pod has no rank; with fewer pods than completions the group is never whole."""
+        spec = self._spec
+        result = []
+        if spec.completion_mode != "Indexed":
+            message = f"must be Indexed for {names.FRAMEWORK}, because the index of a pod is its rank"
+            result.append(FieldError("spec.completionMode", message, spec.completion_mode))
+        if spec.completions is None:
+            message = f"must be set to the number of pods for {names.FRAMEWORK}"
+            result.append(FieldError("spec.completions", message, reason="Required"))
+        elif spec.completions != _parallelism(self._job):
+            message = f"must equal completions ({spec.completions}) for {names.FRAMEWORK}: all ranks run together"
+            result.append(FieldError("spec.parallelism", message, _parallelism(self._job)))
+        return result
+
+    def rank(self, pod: ObjectMeta | None) -> Value:
+        """The completion index: a label since Kubernetes 1.28, an annotation before that."""
+        by_annotation = pod and names.COMPLETION_INDEX not in pod.labels and names.COMPLETION_INDEX in pod.annotations
+        return (annotation if by_annotation else label)(names.COMPLETION_INDEX)
+
+    def size(self) -> int:
+        """All completions run at once."""
+        return _parallelism(self._job) if self._spec.completions is None else self._spec.completions
+
+    def subdomain(self) -> str:
+        """What the template says, else a Service named as the Job."""
+        spec = self._spec.template.get("spec") or {}
+        return str(spec.get("subdomain") or self._job.metadata.name)
+
+    def endpoints(self) -> Endpoints:
+        """`<job>-<index>.<subdomain>`: the Job controller sets the host names."""
+        return Run(f"{self._job.metadata.name}-", f".{self.subdomain()}", self.size())
+
+
+def _adapter(job: IndexedJob, _pod: AskedPod) -> IndexedJobAdapter:
+    return IndexedJobAdapter(job)
+
+
+def _parallelism(job: IndexedJob) -> int:
+    return 1 if job.spec.parallelism is None else job.spec.parallelism
+
+
+def _at_once(job: IndexedJob) -> int:
+    parallelism = _parallelism(job)
+    return max(1, min(parallelism, job.spec.completions or parallelism))
+
+
+def _wants_none(job: IndexedJob) -> bool:
+    return job.spec.suspend or job.spec.parallelism == 0
+
+
+def _is_over(job: IndexedJob) -> bool:
+    conditions = job.status.get("conditions", [])
+    return any(each.get("type") in {"Complete", "Failed"} and each.get("status") == "True" for each in conditions)
+
+
+def _service(job: IndexedJob) -> JSON:
+    return headless_service(INDEXED_JOBS, job.metadata, {names.BATCH_JOB_NAME: job.metadata.name})
+
+
+def samples(job: JSON) -> Iterator[SamplePod]:
+    """As the Job controller makes it; the label that older clusters lack is there."""
+    name, spec = name_of(job), mapping(job.get("spec"))
+    indexed = spec.get("completionMode") == "Indexed"
+    labels = {names.BATCH_JOB_NAME: name, **({names.COMPLETION_INDEX: "0"} if indexed else {})}
+    place = {"hostname": f"{name}-0"} if indexed else {}
+    pod = pod_of(job, mapping(spec.get("template")), f"{name}-0", labels, place)
+    yield SamplePod(pod, f"the first pod of Job {name}")
+
+
+def _cron_samples(cron_job: JSON) -> Iterator[SamplePod]:
+    template = mapping(mapping(cron_job.get("spec")).get("jobTemplate"))
+    job = part_of(cron_job, INDEXED_JOBS, f"{name_of(cron_job)}-1", mapping(template.get("spec")))
+    job["metadata"]["labels"] = mapping(mapping(template.get("metadata")).get("labels"))
+    for first in samples(job):
+        yield SamplePod(first.pod, f"the first pod of each Job of CronJob {name_of(cron_job)}", job)
+
+
+BATCH_JOB = WorkloadKind(
+    INDEXED_JOBS,
+    labelled=True,
+    ranks=Ranks(_adapter, INDEXED_JOBS, called="a batch/v1 Job with completionMode Indexed"),
+    gang=GangRules(at_once=_at_once, wants_none=_wants_none, is_over=_is_over, service=_service),
+    samples=samples,
+)
+CRON_JOB = WorkloadKind(
+    CRON_JOBS, templates=(("spec", "jobTemplate", "spec", "template"),), labelled=True, samples=_cron_samples
+)

@@ -1,0 +1,42 @@
+"""Which adapter speaks for a pod: it follows from the pod's controller and from labels of the higher owners."""
+
+from typing import Any
+
+from muster.api.base import Resource
+from muster.api.meta import Object, ObjectMeta
+from muster.workloads.adapter import Adapter, OwnerError
+from muster.workloads.kind import AskedPod
+from muster.workloads.table import CONTROLLERS, KINDS
+
+_NO_RANKS = {kind.resource.kind: kind.no_ranks for kind in KINDS if kind.no_ranks}
+_CALLED = [kind.ranks.called for kind in KINDS if kind.ranks and kind.ranks.called]
+_RANKED = f"{', '.join(_CALLED[:-1])} or {_CALLED[-1]}"
+_NOBODY = AskedPod()
+
+
+def source_of(meta: ObjectMeta) -> Resource[Any] | None:
+    """The kind of the owner that must be read before `adapter_for`; None for a pod without an owner.
+
+    Raises OwnerError where pods of the owner's kind have no ranks.
+    """
+    owner = meta.controller
+    if owner is None:
+        return None
+    resource = CONTROLLERS.get((owner.api_version, owner.kind))
+    if resource:
+        return resource
+    reason = _NO_RANKS.get(owner.kind, f"Muster does not know how pods of a {owner.kind} find their rank")
+    raise OwnerError(f"{reason}; use {_RANKED}. This pod belongs to {owner.kind} {owner.name}", owner.kind)
+
+
+def adapter_for(owner: Object | None, pod: AskedPod = _NOBODY) -> Adapter:
+    """The adapter for a pod, or for any pod of the owner; `owner` is what `source_of` asked for."""
+    for kind in reversed(KINDS):  # what makes another kind stands behind it, and its pods are first asked for that
+        if kind.ranks is None:
+            continue
+        controller = kind.ranks.controller
+        if isinstance(owner, controller.type) if controller else owner is None:
+            adapter = kind.ranks.adapter(owner, pod)
+            if adapter:
+                return adapter
+    raise TypeError(f"no kind of workload is asked through a {type(owner).__name__}")

@@ -1,0 +1,129 @@
+"""JobSets, whose pods belong to batch/v1 Jobs: each ReplicatedJob is a group of its own."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+
+import msgspec
+
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.core import INDEXED_JOBS, IndexedJob
+from muster.api.endpoints import Endpoints, Joined, Run
+from muster.api.fields import FieldError
+from muster.api.jobset import JOB_SETS
+from muster.api.meta import Object, ObjectMeta
+from muster.workloads import batch_job
+from muster.workloads.adapter import Owner, Value, number
+from muster.workloads.batch_job import IndexedJobAdapter
+from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind
+from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of
+
+JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+REPLICAS = "jobset.sigs.k8s.io/replicatedjob-replicas"
+JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+
+_RESOURCE = Resource(JOB_SETS.group, JOB_SETS.version, JOB_SETS.plural, JOB_SETS.kind, Object)
+"""Without the spec: the CRD is not Muster's, and a newer one may say in it what Muster does not know."""
+
+
+def hosts(jobset: str, replicated_job: str, subdomain: str, *, jobs: int, pods: int) -> Endpoints:
+    """The host names of a ReplicatedJob's pods in rank order: so many Jobs, of so many pods each."""
+    runs = tuple(Run(f"{jobset}-{replicated_job}-{job}-", f".{subdomain}", pods) for job in range(jobs))
+    return runs[0] if len(runs) == 1 else Joined(runs)
+
+
+class JobSetAdapter(IndexedJobAdapter):
+    """A Job of a JobSet: the group is its ReplicatedJob, whose Jobs follow each other in rank order."""
+
+    @property
+    def owner(self) -> Owner:
+        """The JobSet, as far as its Job tells."""
+        owner = self._job.metadata.controller
+        if owner is None:
+            return super().owner
+        return Owner(owner.api_version, owner.kind, owner.name, self._job.metadata.namespace, owner.uid)
+
+    def errors(self) -> list[FieldError]:
+        """Also, the JobSet controller has to say which of its Jobs this is."""
+        result = super().errors()
+        for key in (JOBSET_NAME, REPLICATED_JOB, REPLICAS, JOB_INDEX):
+            text = self._job.metadata.labels.get(key)
+            if not text or (key in {REPLICAS, JOB_INDEX} and number(text) is None):
+                message = f"must be set by the JobSet controller for {names.FRAMEWORK}"
+                result.append(FieldError(f"metadata.labels[{key}]", message, text))
+        return result
+
+    def rank(self, pod: ObjectMeta | None) -> Value:
+        """The completion index where there is one Job; else counted on from the Jobs before, as a literal."""
+        before = self._index * super().size()
+        if self._replicas == 1 and not before:
+            return super().rank(pod)
+        if pod is None:
+            return super().rank(pod)
+        own = number(pod.labels.get(names.COMPLETION_INDEX) or pod.annotations.get(names.COMPLETION_INDEX))
+        return super().rank(pod) if own is None else str(before + own)
+
+    def size(self) -> int:
+        """The pods of all Jobs of the ReplicatedJob."""
+        return self._replicas * super().size()
+
+    def subdomain(self) -> str:
+        """What the JobSet controller put into the template, else a Service named as the JobSet."""
+        spec = self._spec.template.get("spec") or {}
+        return str(spec.get("subdomain") or self._job.metadata.labels.get(JOBSET_NAME, ""))
+
+    def endpoints(self) -> Endpoints:
+        """`<jobset>-<replicated job>-<job index>-<index>.<subdomain>`."""
+        labels = self._job.metadata.labels
+        name, part = labels.get(JOBSET_NAME, ""), labels.get(REPLICATED_JOB, "")
+        return hosts(name, part, self.subdomain(), jobs=self._replicas, pods=super().size())
+
+    @property
+    def _replicas(self) -> int:
+        return number(self._job.metadata.labels.get(REPLICAS)) or 1
+
+    @property
+    def _index(self) -> int:
+        return number(self._job.metadata.labels.get(JOB_INDEX)) or 0
+
+
+def _adapter(job: IndexedJob, _pod: AskedPod) -> JobSetAdapter | None:
+    owner = job.metadata.controller
+    return JobSetAdapter(job) if owner and owner.kind == _RESOURCE.kind else None
+
+
+def _samples(document: JSON) -> Iterator[SamplePod]:
+    """As its controller makes the Jobs: labelled, with a subdomain unless names are switched off."""
+    spec = mapping(document.get("spec"))
+    network = mapping(spec.get("network"))
+    for replicated in msgspec.convert(spec.get("replicatedJobs") or [], list[JSON]):
+        template = deepcopy(mapping(mapping(replicated.get("template")).get("spec")))
+        labels = {
+            JOBSET_NAME: name_of(document),
+            REPLICATED_JOB: str(replicated.get("name", "")),
+            REPLICAS: str(replicated.get("replicas", 1)),
+            JOB_INDEX: "0",
+        }
+        pods = mapping(template.get("template"))
+        metadata, pod_spec = mapping(pods.get("metadata")), mapping(pods.get("spec"))
+        if network.get("enableDNSHostnames") is not False:
+            pod_spec = {"subdomain": network.get("subdomain") or name_of(document), **pod_spec}
+        metadata = {**metadata, "labels": {**mapping(metadata.get("labels")), **labels}}
+        template["template"] = {**pods, "metadata": metadata, "spec": pod_spec}
+        job = part_of(document, INDEXED_JOBS, f"{name_of(document)}-{replicated.get('name', '')}-0", template)
+        job["spec"].setdefault("completionMode", "Indexed")
+        job["metadata"]["labels"] = labels
+        for first in batch_job.samples(job):
+            about = f"the first pod of {replicated.get('name')} of JobSet {name_of(document)}"
+            yield SamplePod(first.pod, about, job)
+
+
+JOB_SET = WorkloadKind(
+    _RESOURCE,
+    templates=(("spec", "replicatedJobs", "*", "template", "spec", "template"),),
+    labelled=True,
+    ranks=Ranks(_adapter, INDEXED_JOBS, name_label=JOBSET_NAME, called="a JobSet"),
+    gang=GangRules(),  # each of its Jobs is a gang, and says what the JobSet says
+    samples=_samples,
+)

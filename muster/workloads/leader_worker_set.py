@@ -1,0 +1,125 @@
+"""LeaderWorkerSets, whose pods belong to StatefulSets: each group of a leader and its workers is a world of its own."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from muster.api import names
+from muster.api.apps import STATEFUL_SETS, StatefulSet
+from muster.api.base import Resource
+from muster.api.endpoints import Endpoints, Joined, Run
+from muster.api.fields import FieldError
+from muster.api.meta import Object, ObjectMeta
+from muster.workloads.adapter import Owner, Value, label, number
+from muster.workloads.kind import AskedPod, Ranks, WorkloadKind
+from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
+
+LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
+LWS_GROUP = "leaderworkerset.sigs.k8s.io/group-index"
+LWS_WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
+LWS_SIZE = "leaderworkerset.sigs.k8s.io/size"
+
+_RESOURCE = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", Object)
+
+
+class LeaderWorkerSetAdapter:
+    """A group of a LeaderWorkerSet: its leader is rank 0, its workers follow. Each group is a world of its own.
+
+    Everything but the template stands on the pod itself; the StatefulSet is only asked for that.
+    """
+
+    def __init__(self, stateful_set: StatefulSet, pod: ObjectMeta, subdomain: str) -> None:
+        self._set = stateful_set
+        self._pod = pod
+        self._subdomain = subdomain
+
+    @property
+    def owner(self) -> Owner:
+        """The LeaderWorkerSet, by its name: neither the pod nor its StatefulSet has the UID in all cases."""
+        return Owner(_RESOURCE.api_version, _RESOURCE.kind, self._name, self._set.metadata.namespace)
+
+    @property
+    def template(self) -> Mapping[str, Any]:
+        """That of the StatefulSet."""
+        return self._set.spec.template
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Those of the StatefulSet."""
+        return self._set.metadata.annotations
+
+    def errors(self) -> list[FieldError]:
+        """The LeaderWorkerSet's own webhook has to have told the pod its place."""
+        result = []
+        if not self.size():
+            message = f"must be set by the LeaderWorkerSet controller for {names.FRAMEWORK}"
+            result.append(FieldError(f"metadata.annotations[{LWS_SIZE}]", message, self._pod.annotations.get(LWS_SIZE)))
+        for key in (LWS_GROUP, LWS_WORKER):
+            if number(self._pod.labels.get(key)) is None:
+                message = (
+                    f"must be set before Muster's webhook is asked, for {names.FRAMEWORK}: the configuration of the "
+                    "LeaderWorkerSet webhook must come first by name"
+                )
+                result.append(FieldError(f"metadata.labels[{key}]", message, self._pod.labels.get(key)))
+        return result
+
+    def rank(self, pod: ObjectMeta | None) -> Value:
+        """The index in the group: the leader has 0."""
+        del pod
+        return label(LWS_WORKER)
+
+    def size(self) -> int:
+        """Leader and workers of one group."""
+        return number(self._pod.annotations.get(LWS_SIZE)) or 0
+
+    def subdomain(self) -> str:
+        """What the pod says, else that of its StatefulSet, else the LeaderWorkerSet's name."""
+        return self._subdomain or self._set.spec.service_name or self._name
+
+    def endpoints(self) -> Endpoints:
+        """`<set>-<group>.<subdomain>` for the leader, `<set>-<group>-<index>.<subdomain>` for workers."""
+        leader = f"{self._name}-{self._pod.labels.get(LWS_GROUP, '')}"
+        suffix = f".{self.subdomain()}"
+        workers = Run(f"{leader}-", suffix, max(self.size() - 1, 0), start=1)
+        return Joined(((f"{leader}{suffix}",), workers))
+
+    @property
+    def _name(self) -> str:
+        return self._pod.labels.get(LWS_NAME, "")
+
+
+def _adapter(stateful_set: StatefulSet, pod: AskedPod) -> LeaderWorkerSetAdapter | None:
+    return LeaderWorkerSetAdapter(stateful_set, pod.meta, pod.spec.subdomain) if LWS_NAME in pod.meta.labels else None
+
+
+def _samples(workload: JSON) -> Iterator[SamplePod]:
+    """The leader of the first group, and a worker where that has a template of its own."""
+    template = mapping(mapping(workload.get("spec")).get("leaderWorkerTemplate"))
+    size = msgspec.convert(template.get("size", 1), int)
+    worker = mapping(template.get("workerTemplate"))
+    leader = mapping(template.get("leaderTemplate")) or worker
+    name = name_of(workload)
+    for index, pods in enumerate((leader, worker)[: min(size, 2)]):
+        if index and not template.get("leaderTemplate"):
+            return
+        owner = part_of(workload, STATEFUL_SETS, f"{name}-0" if index else name, {"template": pods})
+        owner["spec"]["serviceName"] = name
+        labels = {LWS_NAME: name, LWS_GROUP: "0", LWS_WORKER: str(index)}
+        host = f"{name}-0-1" if index else f"{name}-0"
+        pod = pod_of(owner, pods, host, labels, {"hostname": host, "subdomain": name})
+        pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}), LWS_SIZE: str(size)}
+        what = "first worker" if index else "leader"
+        yield SamplePod(pod, f"the {what} of the first group of LeaderWorkerSet {name}", owner)
+
+
+LEADER_WORKER_SET = WorkloadKind(
+    _RESOURCE,
+    templates=(
+        ("spec", "leaderWorkerTemplate", "leaderTemplate"),
+        ("spec", "leaderWorkerTemplate", "workerTemplate"),
+    ),
+    labelled=True,
+    ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, called="a LeaderWorkerSet"),
+    samples=_samples,
+)

@@ -1,0 +1,84 @@
+"""Sample pods: what the first pods of a manifest will look like, before anybody has created anything.
+
+The modules of the kinds make them with these parts, as the controllers of the kinds do. Rank 0 stands for all pods of
+its shape, so there is one pod for each pod template.
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from muster.api.base import Resource
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePod:
+    """A pod before admission, and its owner where that is an object which nobody has written down."""
+
+    pod: JSON
+    about: str
+    owner: JSON | None = None
+    always: bool = False
+    """Whether it is worth showing although admission leaves it as it is."""
+
+
+def uid_of(name: str) -> str:
+    """What stands for the UID of an object that does not exist yet."""
+    return f"uid-of-{name}"
+
+
+def name_of(document: Mapping[str, Any]) -> str:
+    """The name, or what it will begin with."""
+    metadata = document["metadata"]
+    return str(metadata.get("name") or metadata.get("generateName") or "")
+
+
+def part_of(owner: JSON, resource: Resource[Any], name: str, spec: Mapping[str, Any]) -> JSON:
+    """An object between the workload and its pods, as the workload's controller makes it."""
+    metadata = {"name": name, "ownerReferences": [_reference(owner)], "uid": uid_of(name)}
+    if owner["metadata"].get("namespace"):
+        metadata["namespace"] = owner["metadata"]["namespace"]
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": metadata,
+        "spec": deepcopy(dict(spec)),
+    }
+
+
+def pod_of(owner: JSON, template: JSON, name: str, labels: Mapping[str, str], place: JSON) -> JSON:
+    """A pod of a template, with the labels that its controller adds; `place` is the name that it has in DNS."""
+    metadata = mapping(template.get("metadata"))
+    namespace = owner["metadata"].get("namespace")
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            **({"namespace": namespace} if namespace else {}),
+            "labels": {**mapping(metadata.get("labels")), **labels},
+            **({"annotations": metadata["annotations"]} if metadata.get("annotations") else {}),
+            "ownerReferences": [_reference(owner)],
+        },
+        "spec": {**place, **deepcopy(mapping(template.get("spec")))},
+    }
+
+
+def mapping(value: Any) -> JSON:
+    """A map, empty where there is none; msgspec.ValidationError where it is something else."""
+    return msgspec.convert(value or {}, JSON)
+
+
+def _reference(owner: JSON) -> JSON:
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": name_of(owner),
+        "uid": owner["metadata"].get("uid") or uid_of(name_of(owner)),
+        "controller": True,
+    }

@@ -1,0 +1,106 @@
+"""StatefulSets, whose pods have ordinals."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from muster.api import names
+from muster.api.apps import STATEFUL_SETS, StatefulSet
+from muster.api.endpoints import Endpoints, Run
+from muster.api.fields import FieldError
+from muster.api.meta import ObjectMeta
+from muster.workloads.adapter import Owner, Value, label, number, ordinal
+from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind
+from muster.workloads.sample import JSON, SamplePod, mapping, name_of, pod_of
+
+
+class StatefulSetAdapter:
+    """A StatefulSet: the rank is the ordinal, counted from `spec.ordinals.start`."""
+
+    def __init__(self, stateful_set: StatefulSet) -> None:
+        self._set = stateful_set
+        self._spec = stateful_set.spec
+
+    @property
+    def owner(self) -> Owner:
+        """The StatefulSet."""
+        return Owner.of(STATEFUL_SETS, self._set.metadata)
+
+    @property
+    def template(self) -> Mapping[str, Any]:
+        """The StatefulSet's."""
+        return self._spec.template
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The StatefulSet's."""
+        return self._set.metadata.annotations
+
+    def errors(self) -> list[FieldError]:
+        """Pods need a name in DNS, and a gang whose pods wait for each other must not be created one by one."""
+        result = []
+        if not self._spec.service_name:
+            message = f"must name a headless Service for {names.FRAMEWORK}: the pods find each other under it"
+            result.append(FieldError("spec.serviceName", message, reason="Required"))
+        minimum = self._minimum
+        if self._spec.pod_management_policy != "Parallel" and minimum > 1:
+            message = (
+                f"must be Parallel: the gang waits for {minimum} pods, and OrderedReady creates each pod only when "
+                "the one before is ready"
+            )
+            result.append(FieldError("spec.podManagementPolicy", message, self._spec.pod_management_policy))
+        return result
+
+    def rank(self, pod: ObjectMeta | None) -> Value:
+        """The label with the ordinal (Kubernetes 1.28); a literal where ordinals don't start at 0 or it is missing."""
+        if pod is None or (names.POD_INDEX in pod.labels and not self._start):
+            return label(names.POD_INDEX)
+        own = number(pod.labels.get(names.POD_INDEX))
+        own = ordinal(pod, self._set.metadata.name) if own is None else own
+        return label(names.POD_INDEX) if own is None else str(own - self._start)
+
+    def size(self) -> int:
+        """All replicas."""
+        return 1 if self._spec.replicas is None else self._spec.replicas
+
+    def subdomain(self) -> str:
+        """The Service of the StatefulSet."""
+        return self._spec.service_name
+
+    def endpoints(self) -> Endpoints:
+        """`<stateful set>-<ordinal>.<service>`."""
+        return Run(f"{self._set.metadata.name}-", f".{self.subdomain()}", self.size(), self._start)
+
+    @property
+    def _start(self) -> int:
+        return self._spec.ordinals.start if self._spec.ordinals else 0
+
+    @property
+    def _minimum(self) -> int:
+        template = (self._spec.template.get("metadata") or {}).get("annotations") or {}
+        return number({**template, **self.annotations}.get(names.MIN_MEMBER)) or 1
+
+
+def _adapter(stateful_set: StatefulSet, _pod: AskedPod) -> StatefulSetAdapter:
+    return StatefulSetAdapter(stateful_set)
+
+
+def _wants_none(stateful_set: StatefulSet) -> bool:
+    return stateful_set.spec.replicas == 0
+
+
+def _samples(stateful_set: JSON) -> Iterator[SamplePod]:
+    spec = mapping(stateful_set.get("spec"))
+    start = str(mapping(spec.get("ordinals")).get("start", 0))
+    name = f"{name_of(stateful_set)}-{start}"
+    place = {"hostname": name, "subdomain": spec.get("serviceName", "")}
+    pod = pod_of(stateful_set, mapping(spec.get("template")), name, {names.POD_INDEX: start}, place)
+    yield SamplePod(pod, f"the first pod of StatefulSet {name_of(stateful_set)}")
+
+
+STATEFUL_SET = WorkloadKind(
+    STATEFUL_SETS,
+    labelled=True,
+    ranks=Ranks(_adapter, STATEFUL_SETS, called="a StatefulSet"),
+    gang=GangRules(wants_none=_wants_none),
+    samples=_samples,
+)

@@ -1,0 +1,38 @@
+"""Kinds of apps/v1 whose pods have no ranks: Deployments with their ReplicaSets, DaemonSets, and what came before."""
+
+from collections.abc import Iterator
+
+from muster.api.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, ReplicaSet
+from muster.api.core import REPLICATION_CONTROLLERS
+from muster.workloads.kind import GangRules, WorkloadKind
+from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
+
+
+def _wants_none(replica_set: ReplicaSet) -> bool:
+    return replica_set.spec.replicas == 0
+
+
+def _samples(deployment: JSON) -> Iterator[SamplePod]:
+    """A pod of the ReplicaSet that its controller makes."""
+    replica_set = part_of(deployment, REPLICA_SETS, f"{name_of(deployment)}-1", mapping(deployment.get("spec")))
+    template = mapping(replica_set["spec"].get("template"))
+    about = f"a pod of Deployment {name_of(deployment)}"
+    yield SamplePod(pod_of(replica_set, template, f"{name_of(replica_set)}-1", {}, {}), about, replica_set)
+
+
+DEPLOYMENT = WorkloadKind(DEPLOYMENTS, labelled=True, samples=_samples)
+REPLICA_SET = WorkloadKind(
+    REPLICA_SETS,
+    no_ranks="pods of a ReplicaSet (or Deployment) have no index, so none of them has a rank",
+    gang=GangRules(wants_none=_wants_none),
+)
+DAEMON_SET = WorkloadKind(
+    DAEMON_SETS,
+    one_node_each=True,
+    no_ranks="pods of a DaemonSet have no index, so none of them has a rank",
+    gang=GangRules(),
+)
+REPLICATION_CONTROLLER = WorkloadKind(
+    REPLICATION_CONTROLLERS,
+    no_ranks="pods of a ReplicationController have no index, so none of them has a rank",
+)
