@@ -11,7 +11,7 @@ from enum import Enum
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from muster.api.gang import Member
+from muster.api.gang import Seat
 
 HELD = Gauge("muster_barrier_held", "Bind calls that wait for the other members of their gang")
 OUTCOMES = Counter("muster_barrier_total", "Barriers by how they ended", ["outcome"])
@@ -32,7 +32,7 @@ class Outcome(Enum):
 class _Meeting:
     """Members of one gang and epoch."""
 
-    arrived: set[Member] = field(default_factory=set)
+    arrived: set[Seat] = field(default_factory=set)
     waiting: int = 0
     outcome: Outcome | None = None
     opened_at: float = 0.0
@@ -50,7 +50,7 @@ class Barrier:
         self._changed = threading.Condition()
         self._meetings: dict[tuple[str, int], _Meeting] = {}
 
-    def join(self, gang_uid: str, epoch: int, member: Member, enough: Callable[[Collection[Member]], bool]) -> Outcome:
+    def join(self, gang_uid: str, epoch: int, seat: Seat, enough: Callable[[Collection[Seat]], bool]) -> Outcome:
         """Wait until `enough` holds for the members that have arrived. Every member of the meeting gets one answer.
 
         `enough` is asked with the members held here; what is bound already it knows itself.
@@ -60,7 +60,7 @@ class Barrier:
             meeting = self._meetings.get(key)
             if meeting is None or meeting.outcome is not None:
                 meeting = self._meetings[key] = _Meeting(opened_at=self._monotonic_s())
-            meeting.arrived.add(member)
+            meeting.arrived.add(seat)
             meeting.waiting += 1
             if enough(meeting.arrived):
                 self._end(key, meeting, Outcome.RELEASED)
@@ -84,7 +84,7 @@ class Barrier:
             for key in list(self._meetings):
                 self._end(key, self._meetings[key], Outcome.CANCELLED)
 
-    def arrived(self) -> dict[str, frozenset[Member]]:
+    def arrived(self) -> dict[str, frozenset[Seat]]:
         """Gang UID → members that wait at this moment."""
         with self._changed:
             return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}

@@ -168,8 +168,8 @@ class Committer:
     def _release(self, release: decisions.Release) -> None:
         pod = release.pod
         annotations = {names.EPOCH: str(release.epoch)}
-        if pod.member and pod.member.pod_set == DEFAULT_POD_SET:
-            annotations[names.MEMBER_INDEX] = str(pod.member.index)
+        if pod.seat and pod.seat.pod_set == DEFAULT_POD_SET:
+            annotations[names.MEMBER_INDEX] = str(pod.seat.rank)
         body: dict[str, object] = {"metadata": {"uid": pod.uid, "annotations": annotations}}
         if pod.gated:
             annotations[names.NODE] = release.node

@@ -16,7 +16,7 @@ from extender.framework.registry import Action, Plugin, run
 from extender.framework.session import Session
 from extender.framework.snapshot import Snapshot, take
 from extender.state.gangs import avoided_nodes
-from muster.api.gang import Member
+from muster.api.gang import Seat
 
 log = structlog.get_logger()
 CYCLE = Histogram(
@@ -44,7 +44,7 @@ class Planner:
         plugins: list[Plugin],
         *,
         active: Callable[[], bool],
-        arrived: Callable[[], dict[str, frozenset[Member]]],
+        arrived: Callable[[], dict[str, frozenset[Seat]]],
         wall_s: Callable[[], float],
         monotonic_s: Callable[[], float],
         recovery_s: float = 30.0,

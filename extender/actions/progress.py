@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.state.gangs import GangView, PodRecord
-from muster.api.gang import Member
+from muster.api.gang import Seat
 from muster.api.meta import parse_time
-from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, nodes_of, runs_of
+from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, runs_of, seats_of
 
 ORPHAN_AGE_S = 10.0
 """A pinned pod without any placement is deleted after this time, which is longer than a watch can lag."""
@@ -67,36 +67,31 @@ def _follow(session: Session, gang: GangView) -> None:
         _give_up(session, gang, placement, trouble)
         return
     held = _held(session, gang, placement, missing)
-    for member, node in missing.items():
-        pod = _waiting(gang, member)
-        if pod and member.pod_set not in held and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
+    for seat, node in missing.items():
+        pod = _waiting(gang, seat)
+        if pod and seat.pod_set not in held and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
             session.decide(decisions.Release(gang, pod, node, placement.spec.epoch))
 
 
-def _held(session: Session, gang: GangView, placement: Placement, missing: dict[Member, str]) -> set[str]:
+def _held(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> set[str]:
     """Pod sets that are held back until every member of the others has a node or stands at the barrier."""
     held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
     arrived = session.arrived.get(gang.uid, frozenset())
-    on_their_way = any(member.pod_set not in held and member not in arrived for member in missing)
+    on_their_way = any(seat.pod_set not in held and seat not in arrived for seat in missing)
     return held if on_their_way else set()
 
 
-def _missing(gang: GangView, placement: Placement) -> dict[Member, str]:
+def _missing(gang: GangView, placement: Placement) -> dict[Seat, str]:
     """Seats of the placement that are not taken yet, with their nodes."""
     taken = {pod_set.name: pod_set.taken for pod_set in gang.pod_sets}
-    return {
-        Member(pod_set.name, rank): node
-        for pod_set in placement.spec.pod_sets
-        for rank, node in enumerate(nodes_of(pod_set.runs))
-        if node and rank not in taken.get(pod_set.name, {})
-    }
+    return {seat: node for seat, node in seats_of(placement) if seat.rank not in taken.get(seat.pod_set, {})}
 
 
-def _trouble(session: Session, gang: GangView, placement: Placement, missing: dict[Member, str]) -> str:
+def _trouble(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> str:
     """Why the placement cannot be carried out; empty if it may still be."""
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
-    for member, node in missing.items():
-        pod = _waiting(gang, member)
+    for seat, node in missing.items():
+        pod = _waiting(gang, seat)
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch:
             if not pod.cls.neighbours:  # else it may only have come before those that it minds
                 session.avoided.setdefault(gang.key, set()).add(node)
@@ -104,7 +99,7 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
         column = session.snapshot.table.index.get(node)
         if column is None or column >= len(session.snapshot.nodes):
             return f"node {node} is gone"
-        cls = sets[member.pod_set].class_of(member.index) if member.pod_set in sets else None
+        cls = sets[seat.pod_set].class_of(seat.rank) if seat.pod_set in sets else None
         code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
         if code:
             return f"node {node}: {session.causes.words[code]}"
@@ -148,13 +143,11 @@ def _drop_strays(session: Session, gang: GangView) -> None:
 
 
 def _seat_node(placement: Placement, pod: PodRecord) -> str | None:
-    return node_of(placement, pod.member.pod_set, pod.member.index) if pod.member else None
+    return node_of(placement, pod.seat.pod_set, pod.seat.rank) if pod.seat else None
 
 
-def _waiting(gang: GangView, member: Member) -> PodRecord | None:
-    return next(
-        (pod_set.waiting.get(member.index) for pod_set in gang.pod_sets if pod_set.name == member.pod_set), None
-    )
+def _waiting(gang: GangView, seat: Seat) -> PodRecord | None:
+    return next((pod_set.waiting.get(seat.rank) for pod_set in gang.pod_sets if pod_set.name == seat.pod_set), None)
 
 
 def _only(placement: Placement, pod_set: str, taken: dict[int, str]) -> list[NodeRun]:

@@ -26,7 +26,7 @@ def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
         summary=summary,
         scheduler=pod.spec.scheduler_name,
         node=record.node,
-        seat=f"{record.member.pod_set} {record.member.index}" if record.member else "",
+        seat=f"{record.seat.pod_set} {record.seat.rank}" if record.seat else "",
         gates=[gate.name for gate in pod.spec.scheduling_gates],
         pin=record.pin,
         epoch=record.epoch,
@@ -105,7 +105,7 @@ def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
         return "newer-epoch", f"which is not there (yet); if it does not come, {over}"
     if epoch < placement.spec.epoch or not gang.active:
         return "old-epoch", f"but the placement is now {placement.spec.epoch} ({placement.status.phase}); {over}"
-    seat = node_of(placement, record.member.pod_set, record.member.index) if record.member else None
+    seat = node_of(placement, record.seat.pod_set, record.seat.rank) if record.seat else None
     if record.pin and seat != record.pin:
         return "wrong-pin", f"which gives its seat {seat or 'no node'}; {over}"
     return None

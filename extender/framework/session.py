@@ -14,7 +14,7 @@ from extender.framework.snapshot import Snapshot
 from extender.state.gangs import GangView, PodSetView
 from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
-from muster.api.gang import Member
+from muster.api.gang import Seat
 
 if TYPE_CHECKING:
     from extender.framework.statement import Operation
@@ -37,7 +37,7 @@ class Session:
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle let in."""
-        self.arrived: dict[str, frozenset[Member]] = {}
+        self.arrived: dict[str, frozenset[Seat]] = {}
         """Gang UID → members that kube-scheduler has placed and that wait for the others."""
         self.avoided: dict[str, set[str]] = {}
         """Gang key → nodes that refused a member of it lately."""

@@ -16,7 +16,7 @@ from extender.state.podcounts import Counts
 from extender.state.queries import Mark
 from extender.state.state import Objects, State
 from muster.api.core import Pod
-from muster.api.gang import Member
+from muster.api.gang import Seat
 
 K = TypeVar("K", bound=Hashable)
 MAX_DIFFERENCES = 20
@@ -35,7 +35,7 @@ class StateDigest:
     pod_counts: Mapping[Mark, Counts]
     claim_users: Mapping[str, int]
     queries: Mapping[Mark, bytes]
-    members: Mapping[str, Member | None]
+    seats: Mapping[str, Seat | None]
     """UID of a pod → its seat, which the planner gives to pods that do not say."""
     assumed: Mapping[str, str]
     taken: Mapping[str, int]
@@ -55,7 +55,7 @@ def digest(state: State) -> StateDigest:
         table.pod_counts.share(),
         dict(table.claim_users),
         {query.mark: query.key for query in state.classes.queries.alive()},
-        {uid: record.member for uid, record in state.pods.items()},
+        {uid: record.seat for uid, record in state.pods.items()},
         state.assumed(),
         state.all_taken(),
     )
@@ -74,7 +74,7 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
     for pod in pods:
         fresh.on_pod(None, pod)
         record = fresh.pods[pod.metadata.uid]
-        record.member = record.member or seen.members.get(record.uid)
+        record.seat = record.seat or seen.seats.get(record.uid)
     for uid, bound_to in seen.assumed.items():
         fresh.assume(uid, bound_to)
     for placement in objects.placements:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from extender.state.podclass import PodClass
-from muster.api.gang import Member
+from muster.api.gang import Seat
 from muster.api.meta import parse_time
-from muster.api.placement import Placement, nodes_of
+from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
 
 ACTIVE = frozenset({"Planned", "Binding"})
@@ -31,7 +31,7 @@ class PodRecord:
     name: str
     gang: str | None
     """Key (`namespace/name`) of its PodGroup."""
-    member: Member | None
+    seat: Seat | None
     cls: PodClass
     labels: dict[str, str]
     """The pod's own; not a copy."""
@@ -196,23 +196,6 @@ class GangView:
         """An epoch later than that of every placement and pin there has been."""
         known = [pod.epoch or 0 for pod in self.pods]
         return max([self.placement.spec.epoch if self.placement else 0, *known]) + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """A seat that a placement holds: the holder of a charge."""
-
-    gang_uid: str
-    pod_set: str
-    index: int
-
-
-def seats_of(placement: Placement) -> Iterable[tuple[Seat, str]]:
-    """Every seat of a placement with its node."""
-    for pod_set in placement.spec.pod_sets:
-        for index, node in enumerate(nodes_of(pod_set.runs)):
-            if node:
-                yield Seat(placement.spec.pod_group_uid, pod_set.name, index), node
 
 
 def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:

@@ -5,7 +5,7 @@ from extender.state.podclass import PodClass
 from extender.state.templates import Templates
 from muster.api.batch import Job
 from muster.api.core import Pod
-from muster.api.gang import DEFAULT_POD_SET, Member, epoch_of, gang_of, gated, later_tasks, member_of
+from muster.api.gang import DEFAULT_POD_SET, Seat, epoch_of, gang_of, gated, later_tasks, seat_of
 from muster.api.names import GATES, NODE
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
@@ -21,7 +21,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         namespace=meta.namespace,
         name=meta.name,
         gang=f"{meta.namespace}/{gang}" if gang else None,
-        member=member_of(meta),
+        seat=seat_of(meta),
         cls=cls,
         labels=meta.labels,
         node=pod.spec.node_name or assumed,
@@ -51,7 +51,7 @@ def view_of(
     """A gang with its seats; members that do not say which seat is theirs are given one, and keep it."""
     pod_sets = _job_sets(group, job, templates) if job else {}
     # Those that have a seat first: a member that joins later may be an older pod.
-    for pod in sorted(pods, key=lambda pod: (pod.member is None, pod.created, pod.name)):
+    for pod in sorted(pods, key=lambda pod: (pod.seat is None, pod.created, pod.name)):
         _seat_pod(pod_sets, pod)
     for pod_set in pod_sets.values():
         existing = next(iter(pod_set.waiting.values()), None)
@@ -75,14 +75,14 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
 
 def _seat_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
     """Put a pod on its seat; a pod that does not say which gets the first free rank."""
-    name = pod.member.pod_set if pod.member else DEFAULT_POD_SET
+    name = pod.seat.pod_set if pod.seat else DEFAULT_POD_SET
     pod_set = pod_sets.get(name)
     if pod_set is None:
         pod_set = pod_sets[name] = PodSetView(name, pod.cls, 0, 0)
-    if pod.member is None:
+    if pod.seat is None:
         rank = next(n for n in range(len(pod_set.taken) + len(pod_set.waiting) + 1) if _empty(pod_set, n))
-        pod.member = Member(name, rank)
-    rank = pod.member.index
+        pod.seat = Seat(name, rank)
+    rank = pod.seat.rank
     if pod.taken:
         pod_set.taken[rank] = pod.node
     elif pod.waiting:

@@ -14,7 +14,7 @@ from extender.state.gangs import ACTIVE, PodRecord
 from extender.verbs.binder import Binder
 from extender.verbs.filter import Verdict, unavailable
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
-from muster.api.gang import Member
+from muster.api.gang import Seat
 from muster.api.names import EPOCH, GROUP_NAME
 from muster.api.placement import Placement, node_of
 from muster.kube.errors import APIError
@@ -80,11 +80,11 @@ class Bind:
             refusal = self._objection(args)
             placement, started = self._cluster.state.placement_of(key), self._cluster.state.started(key)
             record = self._cluster.state.pods.get(args.pod_uid, record)  # it may have been given its seat just now
-        if refusal or placement is None or record.member is None:
+        if refusal or placement is None or record.seat is None:
             return refusal or messages.NOT_SEEN
         epoch, gang_uid = placement.spec.epoch, placement.spec.pod_group_uid
         if not started:
-            outcome = self._barrier.join(gang_uid, epoch, record.member, lambda held: self._enough(key, epoch, held))
+            outcome = self._barrier.join(gang_uid, epoch, record.seat, lambda held: self._enough(key, epoch, held))
             if outcome is not Outcome.RELEASED:
                 return messages.BARRIER_TIMEOUT if outcome is Outcome.TIMED_OUT else messages.PLACEMENT_OVER
             refusal = unavailable(self._cluster, self._active) or self._still(key, epoch, args)
@@ -103,11 +103,11 @@ class Bind:
                 return messages.NOT_SEEN
             if not record.gang:
                 return ""
-            if record.member is None:
+            if record.seat is None:
                 state.gang(record.gang)  # looking at the gang gives it a seat
             return _refusal(state.placement_of(record.gang), state.pods.get(args.pod_uid, record), args.node)
 
-    def _enough(self, key: str, epoch: int, held: Collection[Member]) -> bool:
+    def _enough(self, key: str, epoch: int, held: Collection[Seat]) -> bool:
         """Whether the members held at the barrier, with those bound already, may start. Tells who writes the story."""
         with self._cluster.lock:
             state = self._cluster.state
@@ -121,9 +121,7 @@ class Bind:
         if gang is None:
             return False
         counts = {
-            pod_set.name: len(
-                pod_set.taken.keys() | {member.index for member in held if member.pod_set == pod_set.name}
-            )
+            pod_set.name: len(pod_set.taken.keys() | {seat.rank for seat in held if seat.pod_set == pod_set.name})
             for pod_set in gang.pod_sets
         }
         if not full and not gang.satisfied(counts):
@@ -153,7 +151,7 @@ class Bind:
 
 def _refusal(placement: Placement | None, record: PodRecord, node: str) -> str:
     """Why this member may not be bound to this node now; empty if it may."""
-    if placement is None or record.member is None:
+    if placement is None or record.seat is None:
         return messages.NOT_SEEN
     if record.epoch is not None and record.epoch > placement.spec.epoch:
         return messages.NOT_SEEN
@@ -161,7 +159,7 @@ def _refusal(placement: Placement | None, record: PodRecord, node: str) -> str:
         return "" if record.node == node else messages.WRONG_NODE
     if placement.status.phase not in ACTIVE or record.epoch != placement.spec.epoch:
         return messages.PLACEMENT_OVER
-    return "" if node_of(placement, record.member.pod_set, record.member.index) == node else messages.WRONG_NODE
+    return "" if node_of(placement, record.seat.pod_set, record.seat.rank) == node else messages.WRONG_NODE
 
 
 def _marks(placement: Placement) -> dict[str, str]:

@@ -11,7 +11,7 @@ from extender import messages
 from extender.cluster import Cluster
 from extender.state.gangs import ACTIVE
 from muster.api.extender import ExtenderArgs, ExtenderFilterResult
-from muster.api.gang import epoch_of, gang_of, member_of
+from muster.api.gang import epoch_of, gang_of, seat_of
 from muster.api.names import NODE
 from muster.api.placement import node_of
 from muster.resources.pods import pod_requests
@@ -74,8 +74,8 @@ class Filter:
             return ExtenderFilterResult(error=messages.NOT_SEEN)
         if placement is None or placement.status.phase not in ACTIVE or placement.spec.epoch != epoch:
             return ExtenderFilterResult(failed_and_unresolvable_nodes=_first(nodes, messages.WAITS_FOR_GANG))
-        member = member_of(meta) or (record.member if record else None)
-        node = node_of(placement, member.pod_set, member.index) if member else None
+        seat = seat_of(meta) or (record.seat if record else None)
+        node = node_of(placement, seat.pod_set, seat.rank) if seat else None
         if node in nodes:
             return ExtenderFilterResult(node_names=[node])
         return ExtenderFilterResult(failed_and_unresolvable_nodes=_first(nodes, messages.NOT_PLANNED_HERE))

@@ -16,11 +16,11 @@ DEFAULT_POD_SET = "pods"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One seat of a gang."""
+class Seat:
+    """One place in a gang, to be taken by one pod: its pod set, and its rank in it, which counts from 0."""
 
     pod_set: str
-    index: int
+    rank: int
 
 
 def gang_of(meta: ObjectMeta) -> str | None:
@@ -46,7 +46,7 @@ def later_tasks(meta: ObjectMeta) -> frozenset[str]:
     return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
 
 
-def member_of(meta: ObjectMeta) -> Member | None:
+def seat_of(meta: ObjectMeta) -> Seat | None:
     """The seat of a pod: Volcano task and index, Indexed Job index, StatefulSet ordinal, or the rank the planner wrote.
 
     None if nothing on the pod says it; the planner then gives it the first free rank.
@@ -66,8 +66,8 @@ def member_of(meta: ObjectMeta) -> Member | None:
     return None
 
 
-def _seat(pod_set: str, index: str | None) -> Member | None:
-    return Member(pod_set, int(index)) if index and index.isascii() and index.isdigit() else None
+def _seat(pod_set: str, index: str | None) -> Seat | None:
+    return Seat(pod_set, int(index)) if index and index.isascii() and index.isdigit() else None
 
 
 def gated(pod: Pod) -> bool:

@@ -26,7 +26,7 @@ def running(client: Client, namespace: str, name: str, replicas: int) -> bool:
 def assert_whole(history: History, name: str, replicas: int) -> None:
     """All seats are taken once, each pod was on one node only."""
     alive = [life for life in history.of(f"{name}-") if life.gone is None]
-    assert sorted(life.member.index for life in alive if life.member) == list(range(replicas))
+    assert sorted(life.seat.rank for life in alive if life.seat) == list(range(replicas))
     assert all(len(life.nodes) == 1 for life in alive)
 
 

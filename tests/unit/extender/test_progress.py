@@ -4,7 +4,7 @@ from extender_world import World, of, seats
 
 from extender.framework import decisions
 from extender.state.state import State
-from muster.api.gang import Member
+from muster.api.gang import Seat
 from muster.api.placement import Placement
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -194,5 +194,5 @@ def test_pods_that_follow_others_are_released_when_those_have_arrived() -> None:
     world.pod(key, "master", 0, GPU8, pin="node-0", epoch=1)
     world.pod(key, "worker", 0, GPU8, gated=True)
     assert not of(world.plan(), decisions.Release)
-    world.arrived = {written.spec.pod_group_uid: frozenset({Member("master", 0)})}
+    world.arrived = {written.spec.pod_group_uid: frozenset({Seat("master", 0)})}
     assert [release.pod.name for release in of(world.plan(), decisions.Release)] == ["a-worker-0"]

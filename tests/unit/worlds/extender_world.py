@@ -21,7 +21,7 @@ from extender.state.digest import differences, digest, rebuilt
 from extender.state.state import State
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
-from muster.api.gang import Member, pinned_affinity
+from muster.api.gang import Seat, pinned_affinity
 from muster.api.meta import ObjectMeta, OwnerReference, format_time
 from muster.api.placement import Placement, PlacementSpec, PlacementStatus, nodes_of
 from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
@@ -63,7 +63,7 @@ class World:
         self.causes = Causes()
         self.now = NOW
         self.half_since: dict[str, float] = {}
-        self.arrived: dict[str, frozenset[Member]] = {}
+        self.arrived: dict[str, frozenset[Seat]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
         self._versions = count(1)
         self.queue("default")
