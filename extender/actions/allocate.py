@@ -90,7 +90,7 @@ def _shape(session: Session, gang: GangView) -> Hashable:
 def wants_nodes(session: Session, gang: GangView) -> bool:
     """Whether this action tries the gang: it was let in, and something is missing that no placement holds yet."""
     let_in = gang.key in session.enqueued or gang.group.status.phase not in {"", "Pending", "Completed"}
-    return let_in and not gang.active and (gang.started is False or any(gang.open_seats().values()))
+    return let_in and not gang.active and (not gang.started or any(gang.open_seats().values()))
 
 
 def _not_ready(gang: GangView) -> str:

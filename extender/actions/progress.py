@@ -29,9 +29,9 @@ class TrackPlacements:
     def execute(self, session: Session) -> None:
         """Decide Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
         for gang in session.snapshot.gangs:
-            if gang.settled or not gang.incomplete:
+            if not gang.incomplete:
                 self.half_since.pop(gang.uid, None)
-            if gang.settled:
+            if gang.at_rest:
                 continue
             _drop_strays(session, gang)
             if gang.active:
