@@ -22,8 +22,7 @@ from extender.framework.session import Session
 from extender.planner import Planner
 from extender.plugins import PLUGINS
 from extender.selfcheck import SelfCheck
-from extender.verbs.bind import Bind
-from extender.verbs.binder import Binder
+from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
