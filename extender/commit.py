@@ -16,7 +16,7 @@ from extender.actions.progress import AVOID_S
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.framework import decisions
-from extender.framework.session import Session
+from extender.framework.session import Decision, Session
 from extender.state.gangs import GangView
 from extender.statuses import WRITES, StatusWriter
 from muster.api import names
@@ -30,7 +30,7 @@ from muster.kube.errors import APIError, NotFound
 from muster.kube.events import Recorder
 
 log = structlog.get_logger()
-D = TypeVar("D", bound=decisions.Decision)
+D = TypeVar("D", bound=Decision)
 
 DEADLINE_S = 30.0
 DEADLINE_PER_SEAT_S = 0.05

@@ -7,9 +7,8 @@ import numpy as np
 
 from extender.actions.fill import fill
 from extender.framework import decisions
-from extender.framework.counting import shortage
 from extender.framework.session import Session
-from extender.framework.shortage import Shortage
+from extender.framework.shortage import Shortage, shortage
 from extender.framework.statement import Operation, Statement
 from extender.state.gangs import GangView, PodSetView
 from muster.api.placement import PodSetPlacement, runs_of

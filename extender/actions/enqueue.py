@@ -6,9 +6,8 @@ import numpy as np
 from msgspec import structs
 
 from extender.framework import decisions
-from extender.framework.counting import shortage
 from extender.framework.session import Session
-from extender.framework.shortage import Shortage
+from extender.framework.shortage import Shortage, shortage
 from extender.state.gangs import GangView, PodSetView
 from muster.api.names import ROOT_QUEUE
 

@@ -3,8 +3,6 @@
 This runs first in every cycle, whatever the configuration says, because nothing may stay half placed.
 """
 
-from dataclasses import dataclass
-
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.state.gangs import GangView, PodRecord
@@ -18,19 +16,20 @@ AVOID_S = 60.0
 """A node that refused a member is left out of the gang's placements for this time."""
 
 
-@dataclass(frozen=True, slots=True)
 class TrackPlacements:
-    """`half_since` maps the UID of an incomplete gang to when that was first seen (seconds since the epoch)."""
+    """Follows placements that are being carried out, and remembers since when gangs are incomplete."""
 
-    half_since: dict[str, float]
-    recovery_s: float
-    name: str = "progress"
+    name = "progress"
+
+    def __init__(self) -> None:
+        self._half_since: dict[str, float] = {}
+        """UID of an incomplete gang → when that was first seen, in seconds since the epoch."""
 
     def execute(self, session: Session) -> None:
         """Decide Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
         for gang in session.snapshot.gangs:
             if not gang.incomplete:
-                self.half_since.pop(gang.uid, None)
+                self._half_since.pop(gang.uid, None)
             if gang.at_rest:
                 continue
             _drop_strays(session, gang)
@@ -41,8 +40,8 @@ class TrackPlacements:
 
     def _limit(self, session: Session, gang: GangView) -> None:
         """A gang that stays under its minimum goes back as a whole."""
-        since = self.half_since.setdefault(gang.uid, session.now)
-        if session.now < since + self.recovery_s:
+        since = self._half_since.setdefault(gang.uid, session.now)
+        if session.now < since + session.inputs.recovery_s:
             return
         reason = f"only {gang.taken} of the {gang.min_member} pods that start together got a node"
         if gang.active:
@@ -50,7 +49,7 @@ class TrackPlacements:
         for pod in gang.pods:
             if pod.node and not pod.terminating and pod.phase in {"", "Pending", "Running"}:
                 session.decide(decisions.Evict(gang, pod, reason, started=True))
-        self.half_since[gang.uid] = session.now  # evicted once per period, should an eviction be refused
+        self._half_since[gang.uid] = session.now  # evicted once per period, should an eviction be refused
 
 
 def _follow(session: Session, gang: GangView) -> None:
@@ -76,7 +75,7 @@ def _follow(session: Session, gang: GangView) -> None:
 def _held(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> set[str]:
     """Pod sets that are held back until every member of the others has a node or stands at the barrier."""
     held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
-    arrived = session.arrived.get(gang.uid, frozenset())
+    arrived = session.inputs.arrived.get(gang.uid, frozenset())
     on_their_way = any(seat.pod_set not in held and seat not in arrived for seat in missing)
     return held if on_their_way else set()
 

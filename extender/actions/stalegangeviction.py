@@ -10,7 +10,7 @@ from extender.state.gangs import GangView
 
 
 class StaleGangEviction:
-    """Looks at gangs that were whole once. The grace period is the session's `staleness_grace_s`; negative: never."""
+    """Looks at gangs that were whole once. The grace period stands in the cycle's inputs; negative means never."""
 
     name = "stalegangeviction"
 
@@ -19,7 +19,7 @@ class StaleGangEviction:
 
     def execute(self, session: Session) -> None:
         """Decide Evict for every member of a gang whose grace period is over."""
-        grace_s = session.staleness_grace_s
+        grace_s = session.inputs.staleness_grace_s
         stale = {gang.uid: gang for gang in session.snapshot.gangs if is_stale(gang)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
         if grace_s < 0:

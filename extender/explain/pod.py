@@ -3,8 +3,7 @@
 from extender.explain.gang import GangExplainer
 from extender.explain.report import PodCause, PodReport
 from extender.explain.whatif import WhatIf
-from extender.framework.counting import shortage
-from extender.framework.shortage import Shortage
+from extender.framework.shortage import Shortage, shortage
 from extender.state.gangs import GangView, PodRecord, PodSetView
 from muster.api.core import Pod, PodCondition
 from muster.api.names import GATES, SCHEDULERS

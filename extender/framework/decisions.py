@@ -63,6 +63,3 @@ class Release:
     pod: PodRecord
     node: str
     epoch: int
-
-
-Decision = Release | Place | ClosePlacement | Enqueue | Unschedulable | Evict

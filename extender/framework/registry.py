@@ -1,6 +1,6 @@
 """Plugins and actions by name: the built-in ones and those of installed packages (entry points)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
@@ -54,17 +54,6 @@ class Registry:
     def action(self, name: str) -> Action:
         """Build an action. Raises ValueError for a name that does not exist."""
         return _named(self._actions, "action", name)()  # type: ignore[no-any-return]
-
-
-def run(session: Session, actions: Iterable[Action], plugins: Iterable[Plugin]) -> None:
-    """One cycle: open the plugins, execute the actions, close the plugins."""
-    plugins = list(plugins)
-    for plugin in plugins:
-        plugin.on_session_open(session)
-    for action in actions:
-        action.execute(session)
-    for plugin in plugins:
-        plugin.on_session_close(session)
 
 
 def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str, ...] = ()) -> None:

@@ -32,10 +32,7 @@ def test_what_a_placement_says_is_avoided_until_its_time() -> None:
     gangs = world.state.gangs()
     assert avoided_nodes(gangs, world.now) == {"ns/a": {"node-0"}}
     assert avoided_nodes(gangs, world.now + 30) == {}
-    session = world.session()
-    session.avoided = avoided_nodes(gangs, world.now)
-    Allocate().execute(session)
-    [place] = of(session, decisions.Place)
+    [place] = of(world.session(Allocate()), decisions.Place)
     assert seats(place) == {"worker": ["node-1", "node-2"]}
 
 

@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 from extender_world import World, of, seats
 
-from extender.actions import ACTIONS
 from extender.actions.stalegangeviction import StaleGangEviction
+from extender.cycle import parts_of
 from extender.framework import config, decisions
-from extender.framework.registry import Registry
-from extender.plugins import PLUGINS
 from extender.plugins.elastic import Elastic
 from extender.plugins.gpudensity import GpuPack, GpuSpread
 from extender.plugins.nodeplacement import NodePlacement
@@ -166,7 +164,7 @@ tiers:
         arguments: {x: 1}
 """
     with pytest.raises(ValueError, match="there is no action 'alocate'") as error:
-        config.build(config.parse(text), Registry(PLUGINS, ACTIONS))
+        parts_of(config.parse(text))
     message = str(error.value)
     assert "valid actions: allocate, enqueue, stalegangeviction" in message
     assert "tiers[0].plugins[0]: there is no plugin 'gangs'" in message
@@ -203,8 +201,6 @@ def test_pages_show_the_snapshot_and_the_order() -> None:
     world.plugins += [Snapshot({}), ReflectJobOrder({})]
     world.gang("big", {"worker": (9, GPU8)})
     session = world.plan()
-    for plugin in world.plugins:
-        plugin.on_session_close(session)
     pages = session.ask("http_handler")
     assert pages["snapshot"]()["nodes"]["node-0"]["nvidia.com/gpu"] == [8, 8]
     assert pages["snapshot"]()["gangs"]["ns/big"]["minMember"] == 9

@@ -9,10 +9,11 @@ import msgspec
 from extender.actions.allocate import Allocate
 from extender.actions.enqueue import Enqueue
 from extender.actions.progress import TrackPlacements
+from extender.cycle import run_cycle
 from extender.framework import decisions
 from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Plugin
-from extender.framework.session import Session
+from extender.framework.session import CycleInputs, Session
 from extender.framework.snapshot import take
 from extender.plugins.gang import Gang
 from extender.plugins.predicates import Predicates
@@ -62,7 +63,7 @@ class World:
         self.checked = checked
         self.causes = Causes()
         self.now = NOW
-        self.half_since: dict[str, float] = {}
+        self.progress = TrackPlacements()
         self.arrived: dict[str, frozenset[Seat]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
         self._versions = count(1)
@@ -173,17 +174,12 @@ class World:
         """Run these actions in one cycle."""
         if self.checked:
             assert self.state.differences() == []
-        session = Session(take(self.state), now=self.now, causes=self.causes)
-        session.arrived = self.arrived
-        for plugin in self.plugins:
-            plugin.on_session_open(session)
-        for action in actions:
-            action.execute(session)
-        return session
+        inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self.causes, arrived=self.arrived)
+        return run_cycle(inputs, actions, self.plugins)
 
     def plan(self) -> Session:
-        """One whole cycle: settle, enqueue, allocate; placements are put into the state as if written."""
-        session = self.session(TrackPlacements(self.half_since, 30.0), Enqueue(), Allocate())
+        """One whole cycle: progress, enqueue, allocate; placements are put into the state as if written."""
+        session = self.session(self.progress, Enqueue(), Allocate())
         for decision in session.decisions:
             if isinstance(decision, decisions.Place):
                 self.place(decision)
