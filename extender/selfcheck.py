@@ -7,7 +7,7 @@ import structlog
 from prometheus_client import Counter
 
 from extender.cluster import Cluster
-from extender.state.digest import differences, digest, rebuilt
+from extender.state.comparison import differences, digest, objects_of, rebuilt
 
 log = structlog.get_logger()
 DIFFERENCES = Counter(
@@ -62,7 +62,7 @@ class SelfCheck:
         """
         with self._cluster.lock:
             kept = digest(self._cluster.state)
-            objects = self._cluster.state.objects()
+            objects = objects_of(self._cluster.state)
         return differences(kept, digest(rebuilt(objects, self._cluster.pods(), kept)))
 
     def _run(self) -> None:

@@ -5,7 +5,8 @@ This runs first in every cycle, whatever the configuration says, because nothing
 
 from extender.framework import decisions
 from extender.framework.session import Session
-from extender.state.gangs import GangView, PodRecord
+from extender.state.gangs import GangView
+from extender.state.pods import PodRecord
 from muster.api.gang import Seat
 from muster.api.meta import parse_time
 from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, runs_of, seats_of

@@ -4,7 +4,8 @@ from extender.explain.gang import GangExplainer
 from extender.explain.report import PodCause, PodReport
 from extender.explain.whatif import WhatIf
 from extender.framework.shortage import Shortage, shortage
-from extender.state.gangs import GangView, PodRecord, PodSetView
+from extender.state.gangs import GangView, PodSetView
+from extender.state.pods import PodRecord
 from muster.api.core import Pod, PodCondition
 from muster.api.names import GATES, SCHEDULERS
 from muster.api.placement import node_of
@@ -13,8 +14,7 @@ from muster.api.placement import node_of
 def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
     """Everything about one pod, with its gang."""
     record = what_if.state.pods[pod.metadata.uid]
-    gang = what_if.state.gang(record.gang) if record.gang else None  # looking at the gang gives the pod its seat
-    record = what_if.state.pods[pod.metadata.uid]
+    gang = what_if.state.gang(record.gang) if record.gang else None
     report = GangExplainer(what_if).explain(gang, relief=not record.node) if gang else None
     lacks = _lacks(what_if, record) if not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS else None
     cause, summary = _why(pod, record, gang, lacks)

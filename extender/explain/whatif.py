@@ -27,6 +27,7 @@ class WhatIf:
         self.dump = dump
         self.now = dump.taken_at
         self.state = state_of(dump)
+        self.state.refresh()
         self.recovery_s = recovery_s
         self._config = config.parse(dump.scheduler_config)
         _, self._plugins = parts_of(self._config)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from extender.framework.shortage import Shortage
-from extender.state.gangs import GangView, PodRecord
+from extender.state.gangs import GangView
+from extender.state.pods import PodRecord
 from muster.api.placement import PlacementPhase, PodSetPlacement
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from extender.framework.registry import refuse_arguments
 from extender.framework.session import Session
-from extender.state.gangs import PodRecord
+from extender.state.pods import PodRecord
 from muster.api.names import TASK_PRIORITY
 
 

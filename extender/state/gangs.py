@@ -10,7 +10,7 @@ from enum import Enum, auto
 from itertools import groupby
 
 from extender.state.podclass import PodClass
-from muster.api.gang import Seat
+from extender.state.pods import PodRecord
 from muster.api.meta import parse_time
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
@@ -21,44 +21,6 @@ ACTIVE = frozenset({"Planned", "Binding"})
 def once_whole(placement: Placement | None) -> bool:
     """Whether the placement says that its gang had what it needs."""
     return placement is not None and (placement.status.started or placement.status.phase == "Bound")
-
-
-@dataclass(slots=True, eq=False)
-class PodRecord:
-    """What the planner keeps of a pod."""
-
-    uid: str
-    namespace: str
-    name: str
-    gang: str | None
-    """Key (`namespace/name`) of its PodGroup."""
-    seat: Seat | None
-    cls: PodClass
-    labels: dict[str, str]
-    """The pod's own; not a copy."""
-    node: str
-    """Where it is bound (or being bound by us); empty if it is not."""
-    phase: str
-    terminating: bool
-    gated: bool
-    other_gates: tuple[str, ...]
-    epoch: int | None
-    pin: str
-    refused: bool
-    """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable)."""
-    scheduler_name: str
-    created: str
-    resource_version: str
-
-    @property
-    def waiting(self) -> bool:
-        """It exists, wants to run, and has no node."""
-        return not self.node and not self.terminating and self.phase in {"", "Pending"}
-
-    @property
-    def taken(self) -> bool:
-        """Its seat counts for the gang: bound and alive, or done."""
-        return self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
 
 
 @dataclass(slots=True)

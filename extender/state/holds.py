@@ -6,8 +6,9 @@ A charge per open seat stands in for it, so that the planner, the filter verb an
 
 from dataclasses import dataclass
 
-from extender.state.gangs import ACTIVE, GangView, PodRecord
+from extender.state.gangs import ACTIVE, GangView
 from extender.state.nodes import NodeTable
+from extender.state.pods import PodRecord
 from muster.api.gang import Seat
 from muster.api.placement import Placement, node_of, seats_of
 

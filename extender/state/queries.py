@@ -117,6 +117,16 @@ class QueryTable:
         self._indexed = 0
         self._numbers = count(1)
 
+    def on_namespace(self, name: str, labels: Labels | None) -> bool:
+        """Takes in the labels of a namespace (None: it is gone); True if that may change what some query means."""
+        if labels is None:
+            self.namespaces.pop(name, None)
+        elif self.namespaces.get(name) == labels:
+            return False
+        else:
+            self.namespaces[name] = labels
+        return any(query.follows_namespaces for query in self.alive())
+
     def intern(self, parts: Iterable[Part], *, staying: bool = False) -> Query:
         """The query with these parts; `staying` leaves out pods that are being deleted."""
         parts = tuple(parts)

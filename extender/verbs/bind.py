@@ -9,7 +9,8 @@ from prometheus_client import Counter, Histogram
 from extender.barrier import Barrier, Outcome
 from extender.cluster import Cluster
 from extender.framework.session import Session
-from extender.state.gangs import ACTIVE, PodRecord
+from extender.state.gangs import ACTIVE
+from extender.state.pods import PodRecord
 from extender.verbs.reasons import Reason, labels, unavailable
 from muster.api.core import PODS
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
@@ -134,7 +135,7 @@ class Bind:
             if not record.gang:
                 return None
             if record.seat is None:
-                state.gang(record.gang)  # looking at the gang gives it a seat
+                state.refresh_gang(record.gang)  # gives it a seat
             return _refusal(state.placement_of(record.gang), state.pods.get(args.pod_uid, record), args.node)
 
     def _enough(self, key: str, epoch: int, held: Collection[Seat]) -> bool:
@@ -145,8 +146,9 @@ class Bind:
             if placement is None or placement.spec.epoch != epoch:
                 return False
             full = len(held) >= self._most_held
-            if not full and len(held) + state.taken(key) < state.groups[key].spec.min_member:
+            if not full and len(held) + state.pod_table.taken[key] < state.groups[key].spec.min_member:
                 return False  # the rest is asked only when it matters: it looks at every member of the gang
+            state.refresh_gang(key)
             gang = state.gang(key)
         if gang is None:
             return False

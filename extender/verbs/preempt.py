@@ -27,6 +27,7 @@ def _breaks_a_gang(cluster: Cluster, uids: list[str]) -> bool:
     with cluster.lock:
         records = [record for uid in uids if (record := cluster.state.pods.get(uid)) is not None]
         for key in {record.gang for record in records if record.gang}:
+            cluster.state.refresh_gang(key)
             gang = cluster.state.gang(key)
             if gang is None or not gang.started:
                 continue

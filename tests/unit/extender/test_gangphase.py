@@ -21,9 +21,7 @@ def gang(bound: int, placement: str, *, started: bool = False) -> GangView:
         world.state.on_placement(None, written)
     for rank in range(bound):
         world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
-    view = world.state.gang(key)
-    assert view is not None
-    return view
+    return world.view(key)
 
 
 @pytest.mark.parametrize(

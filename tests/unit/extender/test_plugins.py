@@ -110,9 +110,7 @@ def test_pod_sets_below_their_minimum_come_first() -> None:
     """Then those with the smaller share of it."""
     world = World()
     key = world.gang("a", {"full": (2, GPU8), "lacking": (2, GPU8)}, min_task_member={"full": 1, "lacking": 2})
-    gang = world.state.gang(key)
-    assert gang is not None
-    full, lacking = gang.pod_sets
+    full, lacking = world.view(key).pod_sets
     full.taken[0] = "node-0"
     assert compare(full, lacking) > 0
     assert compare(lacking, full) < 0

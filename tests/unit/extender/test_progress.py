@@ -177,9 +177,7 @@ def test_members_restarted_one_after_the_other_do_not_wait_for_each_other() -> N
     written.metadata.resource_version = "1000"
     world.state.on_placement(None, written)
     world.pod(key, "worker", 3, GPU8, gated=True)
-    gang = world.state.gang(key)
-    assert gang is not None
-    assert gang.started
+    assert world.view(key).started
 
 
 def test_pods_that_follow_others_are_released_when_those_have_arrived() -> None:

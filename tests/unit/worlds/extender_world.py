@@ -18,7 +18,8 @@ from extender.framework.snapshot import take
 from extender.plugins.gang import Gang
 from extender.plugins.predicates import Predicates
 from extender.plugins.priority import Priority
-from extender.state.digest import differences, digest, rebuilt
+from extender.state.comparison import differences, digest, objects_of, rebuilt
+from extender.state.gangs import GangView
 from extender.state.state import State
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
@@ -49,7 +50,7 @@ class RememberingState(State):
     def differences(self) -> list[str]:
         """What is not as the objects say."""
         kept = digest(self)
-        return differences(kept, digest(rebuilt(self.objects(), self.pod_objects.values(), kept)))
+        return differences(kept, digest(rebuilt(objects_of(self), self.pod_objects.values(), kept)))
 
 
 class World:
@@ -169,6 +170,13 @@ class World:
             setattr(pod.metadata, key, value)
         self.state.on_pod(None, pod)
         return pod
+
+    def view(self, key: str) -> GangView:
+        """A gang as the planner sees it now."""
+        self.state.refresh()
+        view = self.state.gang(key)
+        assert view is not None, f"there is no gang {key}"
+        return view
 
     def session(self, *actions: Action) -> Session:
         """Run these actions in one cycle."""

@@ -1,7 +1,8 @@
-"""Whether the state that events keep is the one that the objects alone would give.
+"""Compares the state that events keep with the one that the objects alone would give; `extender.selfcheck` runs it.
 
-`digest` is what there is to compare, taken in a moment under the state's lock; `rebuilt` makes a state from the
-objects; `differences` names what is not alike, in words. Numbers of queries differ from state to state, so marks are
+A state that is kept by differences can go wrong by one difference and stay so. `digest` is what there is to compare and
+`objects_of` what to make another state from, both taken in a moment under the state's lock; `rebuilt` makes that other
+state; `differences` names what is not alike, in words. Numbers of queries differ from state to state, so marks are
 compared by what their queries ask.
 """
 
@@ -13,10 +14,13 @@ import numpy as np
 
 from extender.state.nodes import Amounts, Charge
 from extender.state.podcounts import Counts
-from extender.state.queries import Mark
-from extender.state.state import Objects, State
-from muster.api.core import Pod
+from extender.state.queries import Labels, Mark
+from extender.state.state import State
+from muster.api.batch import Job
+from muster.api.core import Node, Pod
 from muster.api.gang import Seat
+from muster.api.placement import Placement
+from muster.api.scheduling import PodGroup
 
 K = TypeVar("K", bound=Hashable)
 MAX_DIFFERENCES = 20
@@ -42,9 +46,31 @@ class StateDigest:
     """Gang → pods of it that are bound or have succeeded."""
 
 
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects that a state holds as they came, which are all but pods."""
+
+    nodes: list[Node]
+    namespaces: dict[str, Labels]
+    jobs: list[Job]
+    groups: list[PodGroup]
+    placements: list[Placement]
+
+
+def objects_of(state: State) -> Objects:
+    """What everything else in the state is made from, pods aside; the caller holds the state's lock."""
+    return Objects(
+        [node for node in state.nodes.nodes if node is not None],
+        dict(state.classes.queries.namespaces),
+        list(state.jobs.values()),
+        list(state.groups.values()),
+        list(state.placements.values()),
+    )
+
+
 def digest(state: State) -> StateDigest:
-    """Take it; the caller holds the state's lock."""
-    state.gangs()  # whatever changed is looked at first
+    """The state as it is now, every gang refreshed; the caller holds the state's lock."""
+    state.refresh()
     table = state.nodes
     return StateDigest(
         dict(table.index),
@@ -56,8 +82,8 @@ def digest(state: State) -> StateDigest:
         dict(table.claim_users),
         {query.mark: query.key for query in state.classes.queries.alive()},
         {uid: record.seat for uid, record in state.pods.items()},
-        state.assumed(),
-        state.all_taken(),
+        dict(state.pod_table.assumed),
+        dict(state.pod_table.taken),
     )
 
 
