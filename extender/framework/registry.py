@@ -56,6 +56,21 @@ class Registry:
         return _named(self._actions, "action", name)()  # type: ignore[no-any-return]
 
 
+class PlainPlugin:
+    """Base of the built-in plugins, most of which take no arguments and have nothing to do when a cycle ends.
+
+    Nobody need inherit from it: a plugin is whatever has the three parts of `Plugin`.
+    """
+
+    name = ""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        refuse_arguments(self.name, arguments)
+
+    def on_session_close(self, session: Session) -> None:
+        """Does nothing: what was registered ends with the session."""
+
+
 def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str, ...] = ()) -> None:
     """Raise ValueError if there is an argument that the plugin does not know."""
     unknown = sorted(set(arguments) - set(valid))

@@ -8,15 +8,9 @@ from extender_world import World, of, seats
 from extender.actions.stalegangeviction import StaleGangEviction
 from extender.cycle import parts_of
 from extender.framework import config, decisions
-from extender.plugins.elastic import Elastic
-from extender.plugins.gpudensity import GpuPack, GpuSpread
-from extender.plugins.nodeplacement import NodePlacement
-from extender.plugins.podaffinity import PodAffinity
-from extender.plugins.reflectjoborder import ReflectJobOrder
-from extender.plugins.resourcetype import ResourceType
-from extender.plugins.snapshot import Snapshot
-from extender.plugins.subgrouporder import compare
-from extender.plugins.taskorder import TaskOrder
+from extender.plugins.order import Elastic, TaskOrder, compare_pod_sets
+from extender.plugins.pages import ReflectJobOrder, Snapshot
+from extender.plugins.scores import GpuPack, GpuSpread, NodePlacement, PodAffinity, ResourceType
 from muster.api.scheduling import SubGroupPolicy
 
 GPU1 = {"nvidia.com/gpu": 1}
@@ -112,9 +106,9 @@ def test_pod_sets_below_their_minimum_come_first() -> None:
     key = world.gang("a", {"full": (2, GPU8), "lacking": (2, GPU8)}, min_task_member={"full": 1, "lacking": 2})
     full, lacking = world.view(key).pod_sets
     full.taken[0] = "node-0"
-    assert compare(full, lacking) > 0
-    assert compare(lacking, full) < 0
-    assert compare(full, full) == 0
+    assert compare_pod_sets(full, lacking) > 0
+    assert compare_pod_sets(lacking, full) < 0
+    assert compare_pod_sets(full, full) == 0
 
 
 def stale_world() -> tuple[World, StaleGangEviction]:

@@ -15,9 +15,8 @@ from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Plugin
 from extender.framework.session import CycleInputs, Session
 from extender.framework.snapshot import take
-from extender.plugins.gang import Gang
+from extender.plugins.order import Gang, Priority
 from extender.plugins.predicates import Predicates
-from extender.plugins.priority import Priority
 from extender.state.comparison import differences, digest, objects_of, rebuilt
 from extender.state.gangs import GangView
 from extender.state.state import State
