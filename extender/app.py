@@ -1,4 +1,4 @@
-"""The extender's routes."""
+"""The extender's routes: bytes in, a verb's answer out, and an error that kube-scheduler reads if that fails."""
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -27,7 +27,7 @@ Pages = Callable[[], Mapping[str, Callable[[], object]]]
 
 
 class Verbs(NamedTuple):
-    """What answers kube-scheduler."""
+    """What answers kube-scheduler, one function for each thing that it can ask an extender."""
 
     filter: Callable[[ExtenderArgs], ExtenderFilterResult]
     prioritize: Callable[[ExtenderArgs], list[HostPriority]]

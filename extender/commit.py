@@ -54,7 +54,7 @@ class Committer:
         self._not_before: dict[str, float] = {}
 
     def carry_out(self, session: Session) -> None:
-        """Write everything this cycle decided; returns when all writes have been answered."""
+        """Writes everything this cycle decided; returns when all writes have been answered."""
         now = self._wall_s()
         self._not_before = {key: until for key, until in self._not_before.items() if until > now}
         self._each(
@@ -66,7 +66,7 @@ class Committer:
         self._each("eviction", self._evict, session.decided(decisions.Evict))
 
     def _each(self, what: str, fn: Callable[[D], None], items: Iterable[D]) -> None:
-        """Run all in parallel; one that fails does not keep the others."""
+        """Runs all in parallel; one that fails does not keep the others."""
 
         def guarded(item: D) -> None:
             key = item.gang.key
@@ -140,7 +140,7 @@ class Committer:
         self._patch_placement(placement, patch)
 
     def say_binding(self, placement: Placement, bound: int) -> None:
-        """Let `kubectl get placements -w` show that the members are being bound now; does not block.
+        """Lets `kubectl get placements -w` show that the members are being bound now; does not block.
 
         It is the story, not the truth (the pods are), so that a write that comes too late may be lost.
         """
@@ -199,7 +199,7 @@ class Committer:
             self._recorder.event(evict.gang.group, "Normal", "Evict", f"{pod.name}: {evict.reason}")
 
     def stop(self) -> None:
-        """End the writers."""
+        """Ends the writers; what has not been sent yet is decided again by whoever plans next."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 

@@ -100,7 +100,7 @@ class Extender:
         self._status = StatusServer(options.status_port, health)
 
     def start(self) -> None:
-        """Start all threads."""
+        """Starts all threads; called in the worker, since threads do not survive a fork."""
         self._status.start()
         self._follower.start()
         self._recorder.start()
@@ -109,7 +109,7 @@ class Extender:
         self._selfcheck.start()
 
     def stop(self) -> None:
-        """End them; held binds are answered with an error and come again."""
+        """Ends them; held binds are answered with an error and come again."""
         self._barrier.cancel_all()
         self._selfcheck.stop()
         self._planner.stop()
@@ -169,7 +169,7 @@ def main(
     config_file: Path | None,
     log_level: str,
 ) -> None:
-    """Run until SIGTERM."""
+    """Reads the options, refuses a wrong configuration before anything starts, and serves until SIGTERM."""
     logs.configure("extender", log_level)
     try:
         scheduler_config = config.parse(config_file.read_text() if config_file else "")

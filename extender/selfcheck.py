@@ -34,11 +34,11 @@ class SelfCheck:
         self._thread = threading.Thread(target=self._run, name="selfcheck", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Starts the thread; the first check comes after one period, when the caches are filled."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End it."""
+        """Ends the thread, if need be in the middle of a check, which only reads."""
         self._stopped.set()
         self._thread.join(timeout=10)
 

@@ -1,4 +1,4 @@
-"""Let gangs in: their pods may be created once the queue is open and the gang could run at all."""
+"""Lets gangs in: their pods may be created once the queue is open and the gang could run at all."""
 
 from collections.abc import Hashable
 
@@ -23,7 +23,7 @@ class Enqueue:
         self._version = -1
 
     def execute(self, session: Session) -> None:
-        """Decide Enqueue, or Unschedulable with the reason."""
+        """Decides Enqueue, or Unschedulable with the reason."""
         if self._version != session.snapshot.version:
             self._hopeless.clear()
             self._version = session.snapshot.version

@@ -1,4 +1,17 @@
-"""Carry placements through: release pods that wait for theirs, and end placements that are done or cannot be.
+"""Carries placements through: releases pods that wait for theirs, and ends placements that are done or cannot be.
+
+A placement takes room from everybody else as soon as it is written, long before its last pod runs. So it must come to
+an end, soon and whatever happens. Each cycle asks of every gang that has one: who is still missing, and can they come?
+
+* Nobody is missing: the placement is Bound.
+* Something is in the way (kube-scheduler refused a member, a node is gone or takes it no more, the deadline is over):
+  the placement is given up. A pin cannot be changed once a pod has it, so pinned pods without a node are deleted; they
+  never ran, so nothing is lost, and their owner makes them again. If enough members have their node, the gang goes on
+  with those; else it is planned anew.
+* Otherwise those who wait behind their gate are let go, each to its node.
+
+A gang of which some members have a node, and never enough, is limited in time besides, with or without a placement: it
+holds room and does nothing.
 
 This runs first in every cycle, whatever the configuration says, because nothing may stay half placed.
 """
@@ -27,7 +40,7 @@ class TrackPlacements:
         """UID of an incomplete gang → when that was first seen, in seconds since the epoch."""
 
     def execute(self, session: Session) -> None:
-        """Decide Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
+        """Decides Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
         for gang in session.snapshot.gangs:
             if not gang.incomplete:
                 self._half_since.pop(gang.uid, None)
@@ -40,7 +53,7 @@ class TrackPlacements:
                 self._limit(session, gang)
 
     def _limit(self, session: Session, gang: GangView) -> None:
-        """A gang that stays under its minimum goes back as a whole."""
+        """Takes all members back of a gang that has stayed under its minimum for too long."""
         since = self._half_since.setdefault(gang.uid, session.now)
         if session.now < since + session.inputs.recovery_s:
             return
@@ -54,7 +67,7 @@ class TrackPlacements:
 
 
 def _follow(session: Session, gang: GangView) -> None:
-    """One placement that is being carried out."""
+    """Ends one placement that is being carried out, or lets the pods go that wait for it."""
     placement = gang.placement
     if placement is None:
         return
@@ -110,7 +123,7 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
 
 
 def _give_up(session: Session, gang: GangView, placement: Placement, trouble: str) -> None:
-    """Keep what is bound if it is enough to run; else the placement is abandoned. Pins are frozen, so pods go."""
+    """Keeps what is bound if it is enough to run, else abandons the placement. Pins are frozen, so pinned pods go."""
     if gang.started:
         kept = [
             PodSetPlacement(name=pod_set.name, runs=_only(placement, pod_set.name, pod_set.taken))
@@ -126,7 +139,7 @@ def _give_up(session: Session, gang: GangView, placement: Placement, trouble: st
 
 
 def _drop_strays(session: Session, gang: GangView) -> None:
-    """Delete pods that are pinned by a placement which is no longer carried out: they can never be bound."""
+    """Deletes pods that are pinned by a placement which is no longer carried out: they can never be bound."""
     placement = gang.placement
     for pod in gang.pods:
         if not pod.waiting or pod.gated or pod.epoch is None or not pod.pin:

@@ -1,4 +1,4 @@
-"""Evict what is left of a gang that lost members and could not be completed in time.
+"""Evicts what is left of a gang that lost members and could not be completed in time.
 
 After KAI-Scheduler's action of the same name, with two differences: members that failed count as present (whether a
 failure ends a job is its owner's decision), and members that finished protect the others (its issue 1968).
@@ -18,7 +18,7 @@ class StaleGangEviction:
         self._since: dict[str, float] = {}
 
     def execute(self, session: Session) -> None:
-        """Decide Evict for every member of a gang whose grace period is over."""
+        """Decides Evict for every member of a gang whose grace period is over."""
         grace_s = session.inputs.staleness_grace_s
         stale = {gang.uid: gang for gang in session.snapshot.gangs if is_stale(gang)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}

@@ -30,7 +30,7 @@ class _Verdict:
 
 
 class GangExplainer:
-    """Answers from one cycle of a scene."""
+    """Answers from one cycle over a picture of the cluster."""
 
     def __init__(self, what_if: WhatIf) -> None:
         self._what_if = what_if
@@ -38,7 +38,7 @@ class GangExplainer:
         self._waiting = what_if.waiting(self._session)
 
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
-        """Everything about one gang. Finding relief runs further cycles, so it can be left out."""
+        """The report of one gang. Finding relief runs further cycles, so it can be left out."""
         verdict = _verdict(self._what_if, self._session, gang)
         owner = gang.group.metadata.controller
         job = self._what_if.state.jobs.get(owner.uid) if owner else None

@@ -42,7 +42,7 @@ class Holder:
         return f"{self.title or self.name} ({pods} on {nodes}{since})"
 
     def take(self, column: int, row: Amounts) -> None:
-        """Count one pod or seat."""
+        """Counts one more pod or held seat on the node in `column`."""
         self.use[column] = self.use[column] + row if column in self.use else row
         self.size += 1
 

@@ -12,7 +12,7 @@ from muster.api.placement import node_of
 
 
 def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
-    """Everything about one pod, with its gang."""
+    """The report of one pod, with that of its gang."""
     record = what_if.state.pods[pod.metadata.uid]
     gang = what_if.state.gang(record.gang) if record.gang else None
     report = GangExplainer(what_if).explain(gang, relief=not record.node) if gang else None
@@ -41,9 +41,9 @@ def _scheduled(pod: Pod) -> PodCondition | None:
 
 
 def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | None) -> tuple[PodCause, str]:
-    settled = _settled(pod, record)
-    if settled:
-        return settled
+    decided = _decided(pod, record)
+    if decided:
+        return decided
     if record.other_gates and not record.gated:
         return "other-gates", f"it is held by scheduling gates that are not Muster's: {', '.join(record.other_gates)}"
     if record.gang is None and pod.spec.scheduler_name not in SCHEDULERS:
@@ -61,8 +61,8 @@ def _gated(pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
     return "gated", f"it waits behind the gate {own} until its gang has a placement{more}"
 
 
-def _settled(pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
-    """A pod about which there is nothing to decide any more."""
+def _decided(pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
+    """What is to be said of a pod about which nothing is to be decided any more; None of any other."""
     if pod.finished:
         return "finished", f"it has ended: {pod.status.phase}" + (f" on {record.node}" if record.node else "")
     if record.terminating:
@@ -122,6 +122,6 @@ def _alone(pod: Pod, lacks: Shortage | None) -> str:
 
 
 def _lacks(what_if: WhatIf, record: PodRecord) -> Shortage:
-    """The pod's own counts."""
+    """Why the nodes do not take a pod of no gang, counted as for a gang of one."""
     session = what_if.cycle()
     return shortage(session, None, PodSetView("pod", record.cls, 1, 1), 1, 0)

@@ -53,7 +53,7 @@ class WhatIf:
 
     @contextmanager
     def tried_nodes(self, nodes: list[Node]) -> Iterator[None]:
-        """These nodes as they are given here; new names are added."""
+        """Has these nodes be as they are given here for a while; new names are added."""
         before = {name: column for name, column in self.state.nodes.index.items() if name in _names(nodes)}
         originals = {name: self.state.nodes.nodes[column] for name, column in before.items()}
         for node in nodes:
@@ -66,7 +66,7 @@ class WhatIf:
 
     @contextmanager
     def tried_without(self, gangs: list[str], pods: list[Pod]) -> Iterator[None]:
-        """Without these gangs and these pods of no gang."""
+        """Has these gangs, and these pods of no gang, be gone for a while."""
         groups = [self.state.groups[key] for key in gangs]
         placements = [self.state.placements[key] for key in gangs if key in self.state.placements]
         removed = [pod for key in gangs for pod in self.pods_of(key)] + pods

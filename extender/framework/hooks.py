@@ -104,7 +104,7 @@ def total(fns: Iterable[Hook], *args: object) -> Any:
 
 
 def all_agree(fns: Iterable[Hook], *args: object) -> bool:
-    """Whether every plugin agrees."""
+    """Whether every plugin agrees; one that does not is enough, so that each can only forbid."""
     return all(fn(*args) for fn in fns)
 
 
@@ -121,7 +121,7 @@ def refine(fns: Iterable[Hook], node_sets: list[Any], *args: object) -> list[Any
 
 
 def merge(fns: Iterable[Hook], *args: object) -> dict[str, Any]:
-    """All maps as one."""
+    """All maps as one; where two plugins use one key, the one that registered later wins."""
     result: dict[str, Any] = {}
     for fn in fns:
         result |= fn(*args)
@@ -129,7 +129,7 @@ def merge(fns: Iterable[Hook], *args: object) -> dict[str, Any]:
 
 
 def call_all(fns: Iterable[Hook], *args: object) -> None:
-    """Tell every plugin."""
+    """Tells every plugin; there is no answer."""
     for fn in fns:
         fn(*args)
 

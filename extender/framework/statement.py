@@ -38,7 +38,7 @@ class Operation:
 
 
 class Statement:
-    """Tentative allocations on the arrays of one session, of which one at a time may be open."""
+    """Tentative allocations on the arrays of one session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -31,7 +31,7 @@ class ReflectJobOrder(PlainPlugin):
         self._order: list[dict[str, Any]] = []
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the page."""
+        """Registers the page; it shows the cycle before the one that is running."""
         session.add("http_handler", lambda: {"job-order": lambda: self._order})
 
     def on_session_close(self, session: Session) -> None:

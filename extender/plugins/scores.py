@@ -124,7 +124,7 @@ class NodeAvailability(PlainPlugin):
     name = "nodeavailability"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the score."""
+        """Registers the score; it is the same for all nodes with room."""
         session.add("node_order", lambda cls: np.where(session.room(cls) > 0, AVAILABILITY, 0.0))
 
 

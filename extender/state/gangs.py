@@ -111,7 +111,7 @@ class GangView:
 
     @property
     def uid(self) -> str:
-        """UID of the PodGroup."""
+        """UID of the PodGroup, which tells a gang from an earlier one of its name."""
         return self.group.metadata.uid
 
     @property
@@ -121,7 +121,7 @@ class GangView:
 
     @property
     def queue(self) -> str:
-        """Name of the queue."""
+        """Name of the queue that it waits in, Volcano's default one if it names none."""
         return self.group.spec.queue or "default"
 
     @property

@@ -21,7 +21,7 @@ _SLACK = 100
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on labels."""
+    """One condition on labels, as a label selector has them."""
 
     key: str
     operator: str
@@ -163,7 +163,7 @@ class QueryTable:
         return query.matches(namespace, labels, self.namespaces.get(namespace, {}))
 
     def alive(self) -> list[Query]:
-        """All queries."""
+        """All queries that some pod class still asks."""
         return list(self._queries.values())
 
     def _index(self, query: Query) -> None:

@@ -46,12 +46,12 @@ class State:
 
     @property
     def pods(self) -> Mapping[str, PodRecord]:
-        """Pods by UID."""
+        """Pods by UID, of all schedulers and of no gang too: all of them use nodes."""
         return self.pod_table.records
 
     @property
     def groups(self) -> Mapping[str, PodGroup]:
-        """PodGroups by key (`namespace/name`)."""
+        """PodGroups by key (`namespace/name`), whatever their phase."""
         return self._gangs.groups
 
     @property
@@ -61,7 +61,7 @@ class State:
 
     @property
     def jobs(self) -> Mapping[str, Job]:
-        """Volcano Jobs by UID."""
+        """Volcano Jobs by UID; a PodGroup names its owner by it."""
         return self._gangs.jobs
 
     def placement_of(self, key: str) -> Placement | None:
@@ -79,7 +79,7 @@ class State:
         return True
 
     def on_pod(self, old: Pod | None, new: Pod | None) -> None:
-        """Takes in a pod, of whatever scheduler: all of them use nodes."""
+        """Takes in a pod, also one that some other scheduler places."""
         if new is None:
             if old is not None:
                 self._forget_pod(old.metadata.uid)

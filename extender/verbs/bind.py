@@ -162,7 +162,7 @@ class Bind:
         return True
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> Reason | None:
-        """After the wait: the placement must still be the one that the member waited for."""
+        """What speaks against it after the wait; the placement must still be the one that the member waited for."""
         with self._cluster.lock:
             placement = self._cluster.state.placement_of(key)
             over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods

@@ -9,7 +9,7 @@ DECODE_PREEMPTION = msgspec.json.Decoder(ExtenderPreemptionArgs)
 
 
 def preempt(cluster: Cluster, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
-    """Leave out nodes whose victims would break a running gang, while there are nodes where none does.
+    """Leaves out nodes whose victims would break a running gang, while there are nodes where none does.
 
     Off by default (Muster's profiles have no DefaultPreemption); for clusters whose own scheduler asks Muster too.
     """
