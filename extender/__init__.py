@@ -1,7 +1,12 @@
 """The scheduler extender: where pods run.
 
-A planner thread decides whole gangs over arrays of the cluster, writes each decision as a Placement before anything
-acts on it, and the three verbs (filter, prioritize, bind) carry it out for a stock kube-scheduler. `framework`,
-`actions` and `plugins` think and do no I/O; `planner`, `commit`, `barrier` and `verbs` act. Never imports webhook or
-controller.
+One process beside a stock kube-scheduler. `state` is the cluster as arrays and gangs, kept by the watches of `cluster`.
+A thread, `planner`, decides whole gangs on a snapshot of it: `cycle` is how, with `framework` (what a cycle is),
+`actions` (its steps) and `plugins` (what they ask). `commit` and `statuses` write the decisions, each gang's as a
+Placement before anything acts on it; `verbs` carry placements out when kube-scheduler asks, with the `barrier` for
+gangs that start. `explain` says what the planner would do and why. `main` wires all of it together.
+
+It promises that no gang stays half placed, and that what is not certain is an error, never an answer. `state`,
+`framework`, `actions`, `plugins`, `cycle` and `explain` do no I/O and read no clock. It must not import webhook or
+controller. Start at `planner`: its cycle has numbered steps.
 """

@@ -1,4 +1,4 @@
-"""`python -m extender`."""
+"""Makes `python -m extender` start the process, as the container image does."""
 
 from extender.main import main
 

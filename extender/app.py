@@ -1,4 +1,4 @@
-"""The extender's routes."""
+"""The extender's routes: bytes in, a verb's answer out, and an error that kube-scheduler reads if that fails."""
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -11,6 +11,7 @@ from flask import Flask, Response, request
 from extender.verbs.bind import DECODE_BINDING
 from extender.verbs.filter import DECODE_ARGS
 from extender.verbs.preempt import DECODE_PREEMPTION
+from extender.verbs.reasons import Reason
 from muster.api.extender import (
     ExtenderArgs,
     ExtenderBindingArgs,
@@ -22,13 +23,11 @@ from muster.api.extender import (
 )
 
 log = structlog.get_logger()
-MALFORMED = "Muster could not read the request; see the extender's log"
-INTERNAL = "Muster's extender failed; see its log; trying again"
 Pages = Callable[[], Mapping[str, Callable[[], object]]]
 
 
 class Verbs(NamedTuple):
-    """What answers kube-scheduler."""
+    """What answers kube-scheduler, one function for each thing that it can ask an extender."""
 
     filter: Callable[[ExtenderArgs], ExtenderFilterResult]
     prioritize: Callable[[ExtenderArgs], list[HostPriority]]
@@ -77,15 +76,15 @@ def create_app(verbs: Verbs, pages: Pages) -> Flask:
     return app
 
 
-def _answer(verb: str, decide: Callable[[bytes], object], failure: Callable[[str], object]) -> Response:
+def _answer(verb: str, decide: Callable[[bytes], object], failure: Callable[[Reason], object]) -> Response:
     try:
         return _json(decide(request.get_data(cache=False)))
     except msgspec.DecodeError as error:
         log.warning("malformed request", verb=verb, error=str(error))
-        return _json(failure(MALFORMED))
+        return _json(failure(Reason.MALFORMED))
     except Exception:
         log.exception("verb failed", verb=verb)
-        return _json(failure(INTERNAL))
+        return _json(failure(Reason.INTERNAL))
 
 
 def _json(answer: object, status: HTTPStatus = HTTPStatus.OK) -> Response:

@@ -1,7 +1,16 @@
 """The barrier of bind calls: members of one epoch wait for each other, then all are bound.
 
-A held call means that kube-scheduler has checked the member's node in-tree and keeps its room, so that when enough are
-held the gang can start for certain. The barrier is short; gangs are decided before by the planner.
+kube-scheduler places pods one by one, and a binding cannot be taken back. Were each member bound when its call comes, a
+gang whose last member is refused would stand there half placed: kube-scheduler knows things that the planner does not
+model. So a call is answered when enough members have come. While it is held, kube-scheduler has checked the member's
+node with all its plugins and keeps the room on it; when enough are held, the gang can start for certain.
+
+This is a last check and not how gangs are decided: the planner has done that before, nodes and all, so that the members
+come one right after the other. Hence the wait is short, and it is counted from the first arrival: who waits holds room,
+a thread here and a connection there for a member that may never come.
+
+A *meeting* is of one gang and one epoch, since a member that was pinned by an older placement is no company for those
+of a newer one. It ends once, with one outcome for all its calls; whoever comes after that opens the next one.
 """
 
 import threading
@@ -11,7 +20,7 @@ from enum import Enum
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from muster.api.gang import Member
+from muster.api.gang import Seat
 
 HELD = Gauge("muster_barrier_held", "Bind calls that wait for the other members of their gang")
 OUTCOMES = Counter("muster_barrier_total", "Barriers by how they ended", ["outcome"])
@@ -21,7 +30,7 @@ WAIT = Histogram(
 
 
 class Outcome(Enum):
-    """How waiting ended."""
+    """How a meeting ended: the members may be bound, or must be tried again."""
 
     RELEASED = "released"
     TIMED_OUT = "timed out"
@@ -30,9 +39,9 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class _Meeting:
-    """Members of one gang and epoch."""
+    """The calls of one gang and epoch; `arrived` are their seats, so that a call that comes again counts once."""
 
-    arrived: set[Member] = field(default_factory=set)
+    arrived: set[Seat] = field(default_factory=set)
     waiting: int = 0
     outcome: Outcome | None = None
     opened_at: float = 0.0
@@ -50,8 +59,8 @@ class Barrier:
         self._changed = threading.Condition()
         self._meetings: dict[tuple[str, int], _Meeting] = {}
 
-    def join(self, gang_uid: str, epoch: int, member: Member, enough: Callable[[Collection[Member]], bool]) -> Outcome:
-        """Wait until `enough` holds for the members that have arrived. Every member of the meeting gets one answer.
+    def join(self, gang_uid: str, epoch: int, seat: Seat, enough: Callable[[Collection[Seat]], bool]) -> Outcome:
+        """Waits until `enough` holds for the members that have arrived. Every member of the meeting gets one answer.
 
         `enough` is asked with the members held here; what is bound already it knows itself.
         """
@@ -60,7 +69,7 @@ class Barrier:
             meeting = self._meetings.get(key)
             if meeting is None or meeting.outcome is not None:
                 meeting = self._meetings[key] = _Meeting(opened_at=self._monotonic_s())
-            meeting.arrived.add(member)
+            meeting.arrived.add(seat)
             meeting.waiting += 1
             if enough(meeting.arrived):
                 self._end(key, meeting, Outcome.RELEASED)
@@ -73,24 +82,24 @@ class Barrier:
                 meeting.waiting -= 1
 
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
-        """End the meetings of a gang (of one epoch, or all): its placement is over, or a member is gone."""
+        """Ends the meetings of a gang (of one epoch, or all): its placement is over, or a member is gone."""
         with self._changed:
             for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
                 self._end(key, self._meetings[key], Outcome.CANCELLED)
 
     def cancel_all(self) -> None:
-        """End every meeting: this process does not lead any more."""
+        """Ends every meeting: this process does not lead any more."""
         with self._changed:
             for key in list(self._meetings):
                 self._end(key, self._meetings[key], Outcome.CANCELLED)
 
-    def arrived(self) -> dict[str, frozenset[Member]]:
-        """Gang UID → members that wait at this moment."""
+    def arrived(self) -> dict[str, frozenset[Seat]]:
+        """Gang UID → seats of the members that wait at this moment."""
         with self._changed:
             return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}
 
     def held(self, gang_uid: str) -> int:
-        """Members of a gang that wait at this moment."""
+        """How many calls of a gang wait at this moment."""
         with self._changed:
             return sum(meeting.waiting for (uid, _), meeting in self._meetings.items() if uid == gang_uid)
 

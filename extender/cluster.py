@@ -15,14 +15,14 @@ MAX_DELAY_S = 5.0
 """Between two tries while the API server does not answer: gangs wait for it."""
 
 
+_NO_SPEC, _NO_STATUS = PodSpec(), PodStatus()
+
+
 def name_only(pod: Pod) -> Pod:
     """What the cache keeps of a pod: the state knows the rest. A whole pod is some 15 KiB, and there may be 50,000."""
     meta = pod.metadata
     name = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
     return Pod(metadata=name, spec=_NO_SPEC, status=_NO_STATUS)
-
-
-_NO_SPEC, _NO_STATUS = PodSpec(), PodStatus()
 
 
 class Cluster:
@@ -47,23 +47,23 @@ class Cluster:
             yield from page
 
     def changed(self) -> None:
-        """Somebody changed the state in another way than through a watch."""
+        """Tells those who wait, and the planner, of a change that came in another way than through a watch."""
         with self._told:
             self._told.notify_all()
         self._wake()
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until the state fulfils a condition, which is asked under the lock; False if it did not in time."""
+        """Waits until the state fulfils a condition, which is asked under the lock; False if it did not in time."""
         with self._told:
             return self._told.wait_for(condition, timeout_s)
 
     def start(self) -> None:
-        """Start watching."""
+        """Starts the reflectors; `synced` tells when each has filled its cache."""
         for reflector in self._reflectors:
             reflector.start()
 
     def stop(self) -> None:
-        """Stop watching."""
+        """Stops the reflectors; the state stays as it is."""
         for reflector in self._reflectors:
             reflector.stop()
 

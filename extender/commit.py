@@ -16,7 +16,7 @@ from extender.actions.progress import AVOID_S
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.framework import decisions
-from extender.framework.session import Session
+from extender.framework.session import Decision, Session
 from extender.state.gangs import GangView
 from extender.statuses import WRITES, StatusWriter
 from muster.api import names
@@ -30,7 +30,7 @@ from muster.kube.errors import APIError, NotFound
 from muster.kube.events import Recorder
 
 log = structlog.get_logger()
-D = TypeVar("D", bound=decisions.Decision)
+D = TypeVar("D", bound=Decision)
 
 DEADLINE_S = 30.0
 DEADLINE_PER_SEAT_S = 0.05
@@ -54,7 +54,7 @@ class Committer:
         self._not_before: dict[str, float] = {}
 
     def carry_out(self, session: Session) -> None:
-        """Write everything this cycle decided; returns when all writes have been answered."""
+        """Writes everything this cycle decided; returns when all writes have been answered."""
         now = self._wall_s()
         self._not_before = {key: until for key, until in self._not_before.items() if until > now}
         self._each(
@@ -66,7 +66,7 @@ class Committer:
         self._each("eviction", self._evict, session.decided(decisions.Evict))
 
     def _each(self, what: str, fn: Callable[[D], None], items: Iterable[D]) -> None:
-        """Run all in parallel; one that fails does not keep the others."""
+        """Runs all in parallel; one that fails does not keep the others."""
 
         def guarded(item: D) -> None:
             key = item.gang.key
@@ -140,7 +140,7 @@ class Committer:
         self._patch_placement(placement, patch)
 
     def say_binding(self, placement: Placement, bound: int) -> None:
-        """Let `kubectl get placements -w` show that the members are being bound now; does not block.
+        """Lets `kubectl get placements -w` show that the members are being bound now; does not block.
 
         It is the story, not the truth (the pods are), so that a write that comes too late may be lost.
         """
@@ -168,8 +168,8 @@ class Committer:
     def _release(self, release: decisions.Release) -> None:
         pod = release.pod
         annotations = {names.EPOCH: str(release.epoch)}
-        if pod.member and pod.member.pod_set == DEFAULT_POD_SET:
-            annotations[names.MEMBER_INDEX] = str(pod.member.index)
+        if pod.seat and pod.seat.pod_set == DEFAULT_POD_SET:
+            annotations[names.MEMBER_INDEX] = str(pod.seat.rank)
         body: dict[str, object] = {"metadata": {"uid": pod.uid, "annotations": annotations}}
         if pod.gated:
             annotations[names.NODE] = release.node
@@ -199,7 +199,7 @@ class Committer:
             self._recorder.event(evict.gang.group, "Normal", "Evict", f"{pod.name}: {evict.reason}")
 
     def stop(self) -> None:
-        """End the writers."""
+        """Ends the writers; what has not been sent yet is decided again by whoever plans next."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 

@@ -11,19 +11,16 @@ import click
 import structlog
 from prometheus_client import Gauge
 
-from extender.actions import ACTIONS
 from extender.app import Verbs, create_app
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.commit import Committer
+from extender.cycle import parts_of
 from extender.framework import config
-from extender.framework.registry import Registry
-from extender.framework.session import Session
+from extender.framework.session import RECOVERY_S, STALENESS_GRACE_S, Session
 from extender.planner import Planner
-from extender.plugins import PLUGINS
 from extender.selfcheck import SelfCheck
-from extender.verbs.bind import Bind
-from extender.verbs.binder import Binder
+from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
@@ -70,7 +67,7 @@ class Extender:
         self._barrier = Barrier(timeout_s=options.barrier_timeout_s, monotonic_s=time.monotonic, on_arrival=self._wake)
         self._cluster = Cluster(client, wake=self._wake)
         self._committer = Committer(client, self._cluster, self._barrier, self._recorder, wall_s=time.time)
-        actions, plugins = config.build(options.scheduler_config, Registry(PLUGINS, ACTIONS))
+        actions, plugins = parts_of(options.scheduler_config)
         self._planner = Planner(
             self._cluster,
             self._committer,
@@ -103,7 +100,7 @@ class Extender:
         self._status = StatusServer(options.status_port, health)
 
     def start(self) -> None:
-        """Start all threads."""
+        """Starts all threads; called in the worker, since threads do not survive a fork."""
         self._status.start()
         self._follower.start()
         self._recorder.start()
@@ -112,7 +109,7 @@ class Extender:
         self._selfcheck.start()
 
     def stop(self) -> None:
-        """End them; held binds are answered with an error and come again."""
+        """Ends them; held binds are answered with an error and come again."""
         self._barrier.cancel_all()
         self._selfcheck.stop()
         self._planner.stop()
@@ -146,12 +143,12 @@ class Extender:
 @click.option("--identity-prefix", default="", help="How its holder begins. [default: <hostname>_]")
 @click.option("--barrier-timeout", type=float, default=10.0, show_default=True, help="Seconds.")
 @click.option(
-    "--recovery-timeout", type=float, default=30.0, show_default=True, help="Seconds a gang may stay partial."
+    "--recovery-timeout", type=float, default=RECOVERY_S, show_default=True, help="Seconds a gang may stay partial."
 )
 @click.option(
     "--staleness-grace",
     type=float,
-    default=60.0,
+    default=STALENESS_GRACE_S,
     show_default=True,
     help="Seconds a started gang may lack members before the rest is evicted; negative: for ever.",
 )
@@ -172,11 +169,11 @@ def main(
     config_file: Path | None,
     log_level: str,
 ) -> None:
-    """Run until SIGTERM."""
+    """Reads the options, refuses a wrong configuration before anything starts, and serves until SIGTERM."""
     logs.configure("extender", log_level)
     try:
         scheduler_config = config.parse(config_file.read_text() if config_file else "")
-        config.build(scheduler_config, Registry(PLUGINS, ACTIONS))
+        parts_of(scheduler_config)
     except ValueError as error:
         raise click.ClickException(f"{config_file}: {error}") from error
     options = Options(

@@ -1,4 +1,9 @@
-"""The planner thread: one cycle after every burst of changes, while this replica leads."""
+"""The planner thread: one cycle after every burst of changes, while this replica leads.
+
+The planner never acts on the live state: it copies it, decides on the copy without holding the lock, and hands the
+decisions to the committer, whose writes name versions and epochs, so that whatever changed meanwhile refuses them. A
+decision that is lost that way costs nothing: the change that refused it also woke the planner, which decides anew.
+"""
 
 import threading
 import time
@@ -7,16 +12,16 @@ from collections.abc import Callable
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
-from extender.actions.progress import AVOID_S, TrackPlacements
+from extender.actions.progress import AVOID_S
 from extender.cluster import Cluster
 from extender.commit import Committer
+from extender.cycle import run_cycle
 from extender.framework.decisions import Unschedulable
 from extender.framework.hooks import Causes
-from extender.framework.registry import Action, Plugin, run
-from extender.framework.session import Session
-from extender.framework.snapshot import Snapshot, take
-from extender.state.gangs import avoided_nodes
-from muster.api.gang import Member
+from extender.framework.registry import Action, Plugin
+from extender.framework.session import RECOVERY_S, STALENESS_GRACE_S, CycleInputs, Session
+from extender.framework.snapshot import take
+from muster.api.gang import Seat
 
 log = structlog.get_logger()
 CYCLE = Histogram(
@@ -26,6 +31,7 @@ WAITING = Gauge("muster_gangs_waiting", "Gangs that wait for a placement, with a
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
+"""The pods of a gang come one after the other: a cycle that begins with the first of them would have to be repeated."""
 REST = 2.0
 """After a cycle the planner rests so many times the CPU time that it took: while events pour in, more time is left to
 those who answer kube-scheduler, and each cycle sees more of them."""
@@ -44,16 +50,17 @@ class Planner:
         plugins: list[Plugin],
         *,
         active: Callable[[], bool],
-        arrived: Callable[[], dict[str, frozenset[Member]]],
+        arrived: Callable[[], dict[str, frozenset[Seat]]],
         wall_s: Callable[[], float],
         monotonic_s: Callable[[], float],
-        recovery_s: float = 30.0,
-        staleness_grace_s: float = 60.0,
+        recovery_s: float = RECOVERY_S,
+        staleness_grace_s: float = STALENESS_GRACE_S,
     ) -> None:
         self._cluster = cluster
         self._committer = committer
-        self._actions: list[Action] = [TrackPlacements({}, recovery_s), *actions]
+        self._actions = actions
         self._plugins = plugins
+        self._recovery_s = recovery_s
         self._staleness_grace_s = staleness_grace_s
         self.pages: dict[str, Callable[[], object]] = {}
         """What plugins show over HTTP, by name; as of the last cycle."""
@@ -65,21 +72,22 @@ class Planner:
         self._monotonic_s = monotonic_s
         self._causes = Causes()
         self._avoided: dict[tuple[str, str], float] = {}
+        """Gang key and node that refused a member → until when the node is left out."""
         self._was_active = False
         self._woken = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
 
     def wake(self) -> None:
-        """Something changed."""
+        """Asks for a cycle soon; many calls in a short time make one cycle."""
         self._woken.set()
 
     def start(self) -> None:
-        """Start the thread."""
+        """Starts planning; cycles begin when this replica leads and its caches are filled."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after the cycle it is in."""
+        """Ends the thread after the cycle it is in."""
         self._stopped.set()
         self._woken.set()
         self._thread.join(timeout=10)
@@ -110,33 +118,52 @@ class Planner:
         return active
 
     def cycle(self) -> None:
-        """Plan once and carry the decisions out."""
+        """Plans once and carries the decisions out."""
         started = self._monotonic_s()
+
+        # 1. Snapshot: copy the arrays and the views of gangs. Only this holds the lock, since every event and every
+        #    verb of kube-scheduler waits for it.
         with self._cluster.lock:
             snapshot = take(self._cluster.state)
+
+        # 2. Gather the rest of what the cycle decides by, once: what is asked twice could differ.
         now = self._wall_s()
-        session = Session(snapshot, now=now, causes=self._causes)
-        session.avoided = self._still_avoided(snapshot, now)
-        session.staleness_grace_s = self._staleness_grace_s
-        session.arrived = self._arrived()
-        run(session, self._actions, self._plugins)
+        inputs = CycleInputs(
+            snapshot=snapshot,
+            now=now,
+            causes=self._causes,
+            arrived=self._arrived(),
+            avoided=self._remembered(now),
+            recovery_s=self._recovery_s,
+            staleness_grace_s=self._staleness_grace_s,
+        )
+
+        # 3. Decide: open a session, ask plugins, run actions (see extender.cycle). Nothing outside changes.
+        session = run_cycle(inputs, self._actions, self._plugins)
+
+        # 4. Remember nodes that refused a member; the placement will say so too, but that write may fail.
+        self._remember(session, now)
+
+        # 5. Show it: pages of plugins, scores for the prioritize verb, metrics.
         self.pages, self.session = session.ask("http_handler"), session
-        self._remember_avoided(session, now)
         WAITING.set(len(session.decided(Unschedulable)))
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
+
+        # 6. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after all
+        #    writes have been answered, so that it sees what they made of the cluster.
         if self._active():
             self._committer.carry_out(session)
             CYCLE.labels("whole").observe(self._monotonic_s() - started)
 
-    def _still_avoided(self, snapshot: Snapshot, now: float) -> dict[str, set[str]]:
-        """What this process remembers, and what placements say (it may have been an earlier process that was told)."""
+    def _remembered(self, now: float) -> dict[str, set[str]]:
+        """Gang key → nodes that this process knows to have refused a member of it lately."""
         self._avoided = {pair: until for pair, until in self._avoided.items() if until > now}
-        result = avoided_nodes(snapshot.gangs, now)
+        result: dict[str, set[str]] = {}
         for gang, node in self._avoided:
             result.setdefault(gang, set()).add(node)
         return result
 
-    def _remember_avoided(self, session: Session, now: float) -> None:
+    def _remember(self, session: Session, now: float) -> None:
         for gang, nodes in session.avoided.items():
             for node in nodes:
                 self._avoided.setdefault((gang, node), now + AVOID_S)

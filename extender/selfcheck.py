@@ -7,7 +7,7 @@ import structlog
 from prometheus_client import Counter
 
 from extender.cluster import Cluster
-from extender.state.digest import differences, digest, rebuilt
+from extender.state.comparison import differences, digest, objects_of, rebuilt
 
 log = structlog.get_logger()
 DIFFERENCES = Counter(
@@ -34,11 +34,11 @@ class SelfCheck:
         self._thread = threading.Thread(target=self._run, name="selfcheck", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Starts the thread; the first check comes after one period, when the caches are filled."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End it."""
+        """Ends the thread, if need be in the middle of a check, which only reads."""
         self._stopped.set()
         self._thread.join(timeout=10)
 
@@ -62,7 +62,7 @@ class SelfCheck:
         """
         with self._cluster.lock:
             kept = digest(self._cluster.state)
-            objects = self._cluster.state.objects()
+            objects = objects_of(self._cluster.state)
         return differences(kept, digest(rebuilt(objects, self._cluster.pods(), kept)))
 
     def _run(self) -> None:

@@ -43,7 +43,7 @@ class StatusWriter:
         self._status_at: dict[str, float] = {}
 
     def write(self, session: Session) -> None:
-        """Write what this cycle made of every gang; returns when all writes have been answered."""
+        """Writes what this cycle made of every gang; returns when all writes have been answered."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
         due = []
         for gang in session.snapshot.gangs:
@@ -65,7 +65,7 @@ class StatusWriter:
             self._status_at = {key: moment for key, moment in self._status_at.items() if key in keys}
 
     def _due(self, gang: GangView, status: PodGroupStatus, now: float) -> bool:
-        """A new phase is written at once, new counts and texts at most once a second."""
+        """Whether to write now: a new phase at once, new counts and texts at most once a second."""
         if status.phase != gang.group.status.phase:
             return True
         return now - self._status_at.get(gang.key, 0.0) >= COUNTS_EVERY_S

@@ -11,6 +11,7 @@ import click
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.snapshotfile import load
+from extender.framework.session import RECOVERY_S
 from extender.state.feed import FEED
 from muster.api.base import Resource
 from muster.kube.client import Client
@@ -34,6 +35,14 @@ def cluster_options(command: F) -> F:
 
 
 snapshot_option = click.option("--snapshot", type=_FILE, help="A file of `muster snapshot` in place of a cluster.")
+recovery_option = click.option(
+    "--recovery-timeout",
+    "recovery_s",
+    type=float,
+    default=RECOVERY_S,
+    show_default=True,
+    help="Seconds a gang may stay partial, as the extender has it.",
+)
 namespace_option = click.option("-n", "--namespace", default="default", show_default=True)
 output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 

@@ -1,4 +1,14 @@
-"""Give gangs their nodes: the whole minimum under one Statement or nothing, then what else fits."""
+"""Gives gangs their nodes: the whole minimum under one Statement or nothing, then what else fits.
+
+Members under the minimum are of no use, and those above it are welcome; hence the two steps. The minimum is tried pod
+set by pod set and taken back as a whole at the first one that fails; what else fits is added to it one by one (or
+sub-group by sub-group), and what does not fit is left out.
+
+The search is a short one: pod sets in two orders, nodes by score, no going back over what other gangs got. A gang that
+would fit only in a third order waits, which costs time and breaks nothing; an exhaustive search would cost every gang
+behind it more. What makes a cycle cheap is not to try at all: while nothing is freed, room only shrinks, so that of
+gangs with the same shape only the first is tried, in this cycle and in those after it.
+"""
 
 from collections.abc import Hashable
 from functools import cmp_to_key
@@ -7,9 +17,8 @@ import numpy as np
 
 from extender.actions.fill import fill
 from extender.framework import decisions
-from extender.framework.counting import shortage
 from extender.framework.session import Session
-from extender.framework.shortage import Shortage
+from extender.framework.shortage import Shortage, shortage
 from extender.framework.statement import Operation, Statement
 from extender.state.gangs import GangView, PodSetView
 from muster.api.placement import PodSetPlacement, runs_of
@@ -31,7 +40,7 @@ class Allocate:
         self._version = -1
 
     def execute(self, session: Session) -> None:
-        """Decide Place for the gangs that fit, Unschedulable with the reason for those that do not."""
+        """Decides Place for the gangs that fit, Unschedulable with the reason for those that do not."""
         if self._version != session.snapshot.version:
             self._failures.clear()
             self._version = session.snapshot.version
@@ -54,7 +63,7 @@ class Allocate:
         return ordered
 
     def _try(self, session: Session, gang: GangView) -> int:
-        """Place one gang; the number of seats placed."""
+        """Places one gang, if it fits; returns the number of seats placed."""
         shape = _shape(session, gang)
         if shape in self._failures:
             session.decide(_waits(gang, self._failures[shape]))
@@ -90,7 +99,7 @@ def _shape(session: Session, gang: GangView) -> Hashable:
 def wants_nodes(session: Session, gang: GangView) -> bool:
     """Whether this action tries the gang: it was let in, and something is missing that no placement holds yet."""
     let_in = gang.key in session.enqueued or gang.group.status.phase not in {"", "Pending", "Completed"}
-    return let_in and not gang.active and (gang.started is False or any(gang.open_seats().values()))
+    return let_in and not gang.active and (not gang.started or any(gang.open_seats().values()))
 
 
 def _not_ready(gang: GangView) -> str:
@@ -118,7 +127,7 @@ def minimum_wanted(gang: GangView) -> dict[str, int]:
 
 
 def _place_minimum(session: Session, statement: Statement, gang: GangView) -> Shortage | None:
-    """Fill the seats the gang needs to start; None on success, else what the first pod set that fails is short of."""
+    """Fills the seats the gang needs to start; None on success, else what the first pod set that fails is short of."""
     wanted = minimum_wanted(gang)
     seats = gang.open_seats()
     first: Shortage | None = None
@@ -166,7 +175,7 @@ def _preferred(session: Session, pod_set: PodSetView, ranks: list[int]) -> list[
 
 
 def _place_rest(session: Session, statement: Statement, gang: GangView) -> None:
-    """Fill open seats above the minimum as far as there is room; of a sub-group all or none."""
+    """Fills open seats above the minimum as far as there is room; of a sub-group all or none."""
     filled = {(operation.pod_set, rank) for operation in statement.operations for rank in operation.ranks}
     seats = gang.open_seats()
     for pod_set in session.ordered_pod_sets(gang):

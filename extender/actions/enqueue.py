@@ -1,4 +1,4 @@
-"""Let gangs in: their pods may be created once the queue is open and the gang could run at all."""
+"""Lets gangs in: their pods may be created once the queue is open and the gang could run at all."""
 
 from collections.abc import Hashable
 
@@ -6,9 +6,8 @@ import numpy as np
 from msgspec import structs
 
 from extender.framework import decisions
-from extender.framework.counting import shortage
 from extender.framework.session import Session
-from extender.framework.shortage import Shortage
+from extender.framework.shortage import Shortage, shortage
 from extender.state.gangs import GangView, PodSetView
 from muster.api.names import ROOT_QUEUE
 
@@ -24,7 +23,7 @@ class Enqueue:
         self._version = -1
 
     def execute(self, session: Session) -> None:
-        """Decide Enqueue, or Unschedulable with the reason."""
+        """Decides Enqueue, or Unschedulable with the reason."""
         if self._version != session.snapshot.version:
             self._hopeless.clear()
             self._version = session.snapshot.version

@@ -1,4 +1,4 @@
-"""Choose nodes for pods of one set, in rank order, on a Statement."""
+"""Chooses nodes for pods of one set, in rank order, on a Statement."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ Mask = NDArray[np.bool_]
 
 
 def fill(session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: list[int]) -> int:
-    """Put these ranks on nodes, best nodes first and neighbouring ranks beside each other; the number placed."""
+    """Puts these ranks on nodes, best nodes first and neighbouring ranks beside each other; returns how many."""
     filling = _Filling(session, statement, gang, pod_set)
     placed = 0
     for cls, part in _alike(pod_set, ranks):
@@ -108,7 +108,7 @@ class _Filling:
         return self._from(cls, ranks[:best], beginning, whole=False)[0] if best else 0
 
     def _from(self, cls: PodClass, ranks: list[int], column: int, *, whole: bool) -> tuple[int, Mask]:
-        """Place the first pod on the node in `column` and the others where they can follow; how many, and their reach.
+        """Places the first pod on the node in `column`, the others where they can follow; how many, and their reach.
 
         `whole` stops as soon as it is certain that not all can follow; the number is then what could at most.
         """

@@ -1,16 +1,28 @@
-"""Carry placements through: release pods that wait for theirs, and end placements that are done or cannot be.
+"""Carries placements through: releases pods that wait for theirs, and ends placements that are done or cannot be.
+
+A placement takes room from everybody else as soon as it is written, long before its last pod runs. So it must come to
+an end, soon and whatever happens. Each cycle asks of every gang that has one: who is still missing, and can they come?
+
+* Nobody is missing: the placement is Bound.
+* Something is in the way (kube-scheduler refused a member, a node is gone or takes it no more, the deadline is over):
+  the placement is given up. A pin cannot be changed once a pod has it, so pinned pods without a node are deleted; they
+  never ran, so nothing is lost, and their owner makes them again. If enough members have their node, the gang goes on
+  with those; else it is planned anew.
+* Otherwise those who wait behind their gate are let go, each to its node.
+
+A gang of which some members have a node, and never enough, is limited in time besides, with or without a placement: it
+holds room and does nothing.
 
 This runs first in every cycle, whatever the configuration says, because nothing may stay half placed.
 """
 
-from dataclasses import dataclass
-
 from extender.framework import decisions
 from extender.framework.session import Session
-from extender.state.gangs import GangView, PodRecord
-from muster.api.gang import Member
+from extender.state.gangs import GangView
+from extender.state.pods import PodRecord
+from muster.api.gang import Seat
 from muster.api.meta import parse_time
-from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, nodes_of, runs_of
+from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, runs_of, seats_of
 
 ORPHAN_AGE_S = 10.0
 """A pinned pod without any placement is deleted after this time, which is longer than a watch can lag."""
@@ -18,20 +30,21 @@ AVOID_S = 60.0
 """A node that refused a member is left out of the gang's placements for this time."""
 
 
-@dataclass(frozen=True, slots=True)
 class TrackPlacements:
-    """`half_since` maps the UID of an incomplete gang to when that was first seen (seconds since the epoch)."""
+    """Follows placements that are being carried out, and remembers since when gangs are incomplete."""
 
-    half_since: dict[str, float]
-    recovery_s: float
-    name: str = "progress"
+    name = "progress"
+
+    def __init__(self) -> None:
+        self._half_since: dict[str, float] = {}
+        """UID of an incomplete gang → when that was first seen, in seconds since the epoch."""
 
     def execute(self, session: Session) -> None:
-        """Decide Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
+        """Decides Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
         for gang in session.snapshot.gangs:
-            if gang.settled or not gang.incomplete:
-                self.half_since.pop(gang.uid, None)
-            if gang.settled:
+            if not gang.incomplete:
+                self._half_since.pop(gang.uid, None)
+            if gang.at_rest:
                 continue
             _drop_strays(session, gang)
             if gang.active:
@@ -40,9 +53,9 @@ class TrackPlacements:
                 self._limit(session, gang)
 
     def _limit(self, session: Session, gang: GangView) -> None:
-        """A gang that stays under its minimum goes back as a whole."""
-        since = self.half_since.setdefault(gang.uid, session.now)
-        if session.now < since + self.recovery_s:
+        """Takes all members back of a gang that has stayed under its minimum for too long."""
+        since = self._half_since.setdefault(gang.uid, session.now)
+        if session.now < since + session.inputs.recovery_s:
             return
         reason = f"only {gang.taken} of the {gang.min_member} pods that start together got a node"
         if gang.active:
@@ -50,11 +63,11 @@ class TrackPlacements:
         for pod in gang.pods:
             if pod.node and not pod.terminating and pod.phase in {"", "Pending", "Running"}:
                 session.decide(decisions.Evict(gang, pod, reason, started=True))
-        self.half_since[gang.uid] = session.now  # evicted once per period, should an eviction be refused
+        self._half_since[gang.uid] = session.now  # evicted once per period, should an eviction be refused
 
 
 def _follow(session: Session, gang: GangView) -> None:
-    """One placement that is being carried out."""
+    """Ends one placement that is being carried out, or lets the pods go that wait for it."""
     placement = gang.placement
     if placement is None:
         return
@@ -67,36 +80,31 @@ def _follow(session: Session, gang: GangView) -> None:
         _give_up(session, gang, placement, trouble)
         return
     held = _held(session, gang, placement, missing)
-    for member, node in missing.items():
-        pod = _waiting(gang, member)
-        if pod and member.pod_set not in held and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
+    for seat, node in missing.items():
+        pod = _waiting(gang, seat)
+        if pod and seat.pod_set not in held and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
             session.decide(decisions.Release(gang, pod, node, placement.spec.epoch))
 
 
-def _held(session: Session, gang: GangView, placement: Placement, missing: dict[Member, str]) -> set[str]:
+def _held(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> set[str]:
     """Pod sets that are held back until every member of the others has a node or stands at the barrier."""
     held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
-    arrived = session.arrived.get(gang.uid, frozenset())
-    on_their_way = any(member.pod_set not in held and member not in arrived for member in missing)
+    arrived = session.inputs.arrived.get(gang.uid, frozenset())
+    on_their_way = any(seat.pod_set not in held and seat not in arrived for seat in missing)
     return held if on_their_way else set()
 
 
-def _missing(gang: GangView, placement: Placement) -> dict[Member, str]:
+def _missing(gang: GangView, placement: Placement) -> dict[Seat, str]:
     """Seats of the placement that are not taken yet, with their nodes."""
     taken = {pod_set.name: pod_set.taken for pod_set in gang.pod_sets}
-    return {
-        Member(pod_set.name, rank): node
-        for pod_set in placement.spec.pod_sets
-        for rank, node in enumerate(nodes_of(pod_set.runs))
-        if node and rank not in taken.get(pod_set.name, {})
-    }
+    return {seat: node for seat, node in seats_of(placement) if seat.rank not in taken.get(seat.pod_set, {})}
 
 
-def _trouble(session: Session, gang: GangView, placement: Placement, missing: dict[Member, str]) -> str:
+def _trouble(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> str:
     """Why the placement cannot be carried out; empty if it may still be."""
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
-    for member, node in missing.items():
-        pod = _waiting(gang, member)
+    for seat, node in missing.items():
+        pod = _waiting(gang, seat)
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch:
             if not pod.cls.neighbours:  # else it may only have come before those that it minds
                 session.avoided.setdefault(gang.key, set()).add(node)
@@ -104,7 +112,7 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
         column = session.snapshot.table.index.get(node)
         if column is None or column >= len(session.snapshot.nodes):
             return f"node {node} is gone"
-        cls = sets[member.pod_set].class_of(member.index) if member.pod_set in sets else None
+        cls = sets[seat.pod_set].class_of(seat.rank) if seat.pod_set in sets else None
         code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
         if code:
             return f"node {node}: {session.causes.words[code]}"
@@ -115,7 +123,7 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
 
 
 def _give_up(session: Session, gang: GangView, placement: Placement, trouble: str) -> None:
-    """Keep what is bound if it is enough to run; else the placement is abandoned. Pins are frozen, so pods go."""
+    """Keeps what is bound if it is enough to run, else abandons the placement. Pins are frozen, so pinned pods go."""
     if gang.started:
         kept = [
             PodSetPlacement(name=pod_set.name, runs=_only(placement, pod_set.name, pod_set.taken))
@@ -131,7 +139,7 @@ def _give_up(session: Session, gang: GangView, placement: Placement, trouble: st
 
 
 def _drop_strays(session: Session, gang: GangView) -> None:
-    """Delete pods that are pinned by a placement which is no longer carried out: they can never be bound."""
+    """Deletes pods that are pinned by a placement which is no longer carried out: they can never be bound."""
     placement = gang.placement
     for pod in gang.pods:
         if not pod.waiting or pod.gated or pod.epoch is None or not pod.pin:
@@ -148,13 +156,11 @@ def _drop_strays(session: Session, gang: GangView) -> None:
 
 
 def _seat_node(placement: Placement, pod: PodRecord) -> str | None:
-    return node_of(placement, pod.member.pod_set, pod.member.index) if pod.member else None
+    return node_of(placement, pod.seat.pod_set, pod.seat.rank) if pod.seat else None
 
 
-def _waiting(gang: GangView, member: Member) -> PodRecord | None:
-    return next(
-        (pod_set.waiting.get(member.index) for pod_set in gang.pod_sets if pod_set.name == member.pod_set), None
-    )
+def _waiting(gang: GangView, seat: Seat) -> PodRecord | None:
+    return next((pod_set.waiting.get(seat.rank) for pod_set in gang.pod_sets if pod_set.name == seat.pod_set), None)
 
 
 def _only(placement: Placement, pod_set: str, taken: dict[int, str]) -> list[NodeRun]:

@@ -1,4 +1,4 @@
-"""Evict what is left of a gang that lost members and could not be completed in time.
+"""Evicts what is left of a gang that lost members and could not be completed in time.
 
 After KAI-Scheduler's action of the same name, with two differences: members that failed count as present (whether a
 failure ends a job is its owner's decision), and members that finished protect the others (its issue 1968).
@@ -10,7 +10,7 @@ from extender.state.gangs import GangView
 
 
 class StaleGangEviction:
-    """Looks at gangs that were whole once. The grace period is the session's `staleness_grace_s`; negative: never."""
+    """Looks at gangs that were whole once. The grace period stands in the cycle's inputs; negative means never."""
 
     name = "stalegangeviction"
 
@@ -18,8 +18,8 @@ class StaleGangEviction:
         self._since: dict[str, float] = {}
 
     def execute(self, session: Session) -> None:
-        """Decide Evict for every member of a gang whose grace period is over."""
-        grace_s = session.staleness_grace_s
+        """Decides Evict for every member of a gang whose grace period is over."""
+        grace_s = session.inputs.staleness_grace_s
         stale = {gang.uid: gang for gang in session.snapshot.gangs if is_stale(gang)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
         if grace_s < 0:
@@ -42,6 +42,6 @@ def is_stale(gang: GangView) -> bool:
         return False
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
     for pod in gang.pods:
-        if pod.phase == "Failed" and pod.member is not None and pod.member.pod_set in counts:
-            counts[pod.member.pod_set] += 1
+        if pod.phase == "Failed" and pod.seat is not None and pod.seat.pod_set in counts:
+            counts[pod.seat.pod_set] += 1
     return any(pod_set.taken for pod_set in gang.pod_sets) and not gang.satisfied(counts)

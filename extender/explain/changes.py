@@ -78,7 +78,7 @@ def _own_taints(node: Node) -> list[Taint]:
 
 
 def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
-    """Take out a workload, its gang and its pods."""
+    """Takes out a workload, its gang and its pods."""
     given, _, short = name.rpartition("/")
     namespace = given or namespace
     jobs = [job for job in dump.of(JOBS) if (job.metadata.namespace, job.metadata.name) == (namespace, short)]

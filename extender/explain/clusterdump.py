@@ -21,7 +21,7 @@ def kind_name(resource: Resource[Any]) -> str:
 
 @dataclass(slots=True)
 class ClusterDump:
-    """Objects by kind."""
+    """The objects of one moment, by kind: what a file of `muster snapshot` holds, or a cluster that was just read."""
 
     taken_at: float
     """Seconds since the epoch; every age is counted from here."""
@@ -34,11 +34,11 @@ class ClusterDump:
         return self.objects.setdefault(kind_name(resource), [])
 
     def put(self, resource: Resource[T], items: Iterable[T]) -> None:
-        """Add objects of one kind."""
+        """Adds objects of one kind, after those that are there."""
         self.of(resource).extend(items)
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """One pod by name."""
+        """The pod of this name, as the API server had it; the state keeps less of it."""
         return next(
             (pod for pod in self.of(PODS) if pod.metadata.name == name and pod.metadata.namespace == namespace), None
         )

@@ -8,7 +8,7 @@ from extender.explain.report import GangCause, GangReport, PlacementReport, Queu
 from extender.explain.seats import gang_words, pod_set_report, progress, where
 from extender.explain.whatif import WhatIf
 from extender.framework import decisions
-from extender.framework.session import Session
+from extender.framework.session import Decision, Session
 from extender.framework.shortage import Shortage
 from extender.state.gangs import GangView
 from muster.api.meta import parse_time
@@ -30,7 +30,7 @@ class _Verdict:
 
 
 class GangExplainer:
-    """Answers from one cycle of a scene."""
+    """Answers from one cycle over a picture of the cluster."""
 
     def __init__(self, what_if: WhatIf) -> None:
         self._what_if = what_if
@@ -38,7 +38,7 @@ class GangExplainer:
         self._waiting = what_if.waiting(self._session)
 
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
-        """Everything about one gang. Finding relief runs further cycles, so it can be left out."""
+        """The report of one gang. Finding relief runs further cycles, so it can be left out."""
         verdict = _verdict(self._what_if, self._session, gang)
         owner = gang.group.metadata.controller
         job = self._what_if.state.jobs.get(owner.uid) if owner else None
@@ -121,7 +121,7 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     if gang.active and not bound:  # bound: the planner is about to write so
         return _starting(what_if, gang, mine)
     if gang.incomplete:
-        return _half_placed(gang, waits)
+        return _half_placed(gang, waits, what_if.recovery_s)
     if gang.started:
         return _running(gang, waits)
     return _waits(waits) if waits else _may_start(session, gang, mine)
@@ -146,15 +146,15 @@ def _have(gang: GangView) -> str:
     return "1 member has its node" if gang.taken == 1 else f"{gang.taken} members have their node"
 
 
-def _half_placed(gang: GangView, waits: decisions.Unschedulable | None) -> _Verdict:
+def _half_placed(gang: GangView, waits: decisions.Unschedulable | None, recovery_s: float) -> _Verdict:
     text = (
         f"only {gang.taken} of the {gang.min_member} pods that start together have a node; if the others get none "
-        f"soon, the planner takes the {gang.taken} back and the gang waits as a whole"
+        f"within {recovery_s:g} s, the planner takes the {gang.taken} back and the gang waits as a whole"
     )
     return _Verdict("half-placed", text, waits.reason if waits else "", waits.shortage if waits else None)
 
 
-def _starting(what_if: WhatIf, gang: GangView, mine: list[decisions.Decision]) -> _Verdict:
+def _starting(what_if: WhatIf, gang: GangView, mine: list[Decision]) -> _Verdict:
     failed = next(
         (each for each in mine if isinstance(each, decisions.ClosePlacement) and each.phase == "Abandoned"), None
     )
@@ -182,7 +182,7 @@ def _waits(waits: decisions.Unschedulable) -> _Verdict:
     return _Verdict(cause, f"it waits: {waits.message}", waits.reason, waits.shortage)
 
 
-def _may_start(session: Session, gang: GangView, mine: list[decisions.Decision]) -> _Verdict:
+def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> _Verdict:
     place = next((decision for decision in mine if isinstance(decision, decisions.Place)), None)
     if place:
         text = f"it can start: the planner's next cycle gives it {'; '.join(where(gang, place.pod_sets))}"

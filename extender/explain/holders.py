@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from extender.explain.seats import gang_words
 from extender.explain.whatif import WhatIf
 from extender.framework.session import Session
-from extender.state.gangs import GangView, seats_of
+from extender.state.gangs import GangView
 from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
 from muster.api.core import PODS, Pod
 from muster.api.meta import ObjectMeta
+from muster.api.placement import seats_of
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class Holder:
         return f"{self.title or self.name} ({pods} on {nodes}{since})"
 
     def take(self, column: int, row: Amounts) -> None:
-        """Count one pod or seat."""
+        """Counts one more pod or held seat on the node in `column`."""
         self.use[column] = self.use[column] + row if column in self.use else row
         self.size += 1
 
@@ -76,7 +77,7 @@ def _held_seats(session: Session, gang: GangView, holder: Holder) -> None:
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
     for seat, node in seats_of(gang.placement) if gang.placement else ():
         pod_set, column = sets.get(seat.pod_set), session.snapshot.table.index.get(node)
-        if pod_set and pod_set.cls and column is not None and seat.index not in pod_set.taken:
+        if pod_set and pod_set.cls and column is not None and seat.rank not in pod_set.taken:
             holder.take(column, session.snapshot.row_of(pod_set.cls))
 
 

@@ -3,19 +3,18 @@
 from extender.explain.gang import GangExplainer
 from extender.explain.report import PodCause, PodReport
 from extender.explain.whatif import WhatIf
-from extender.framework.counting import shortage
-from extender.framework.shortage import Shortage
-from extender.state.gangs import GangView, PodRecord, PodSetView
+from extender.framework.shortage import Shortage, shortage
+from extender.state.gangs import GangView, PodSetView
+from extender.state.pods import PodRecord
 from muster.api.core import Pod, PodCondition
 from muster.api.names import GATES, SCHEDULERS
 from muster.api.placement import node_of
 
 
 def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
-    """Everything about one pod, with its gang."""
+    """The report of one pod, with that of its gang."""
     record = what_if.state.pods[pod.metadata.uid]
-    gang = what_if.state.gang(record.gang) if record.gang else None  # looking at the gang gives the pod its seat
-    record = what_if.state.pods[pod.metadata.uid]
+    gang = what_if.state.gang(record.gang) if record.gang else None
     report = GangExplainer(what_if).explain(gang, relief=not record.node) if gang else None
     lacks = _lacks(what_if, record) if not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS else None
     cause, summary = _why(pod, record, gang, lacks)
@@ -26,7 +25,7 @@ def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
         summary=summary,
         scheduler=pod.spec.scheduler_name,
         node=record.node,
-        seat=f"{record.member.pod_set} {record.member.index}" if record.member else "",
+        seat=f"{record.seat.pod_set} {record.seat.rank}" if record.seat else "",
         gates=[gate.name for gate in pod.spec.scheduling_gates],
         pin=record.pin,
         epoch=record.epoch,
@@ -42,9 +41,9 @@ def _scheduled(pod: Pod) -> PodCondition | None:
 
 
 def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | None) -> tuple[PodCause, str]:
-    settled = _settled(pod, record)
-    if settled:
-        return settled
+    decided = _decided(pod, record)
+    if decided:
+        return decided
     if record.other_gates and not record.gated:
         return "other-gates", f"it is held by scheduling gates that are not Muster's: {', '.join(record.other_gates)}"
     if record.gang is None and pod.spec.scheduler_name not in SCHEDULERS:
@@ -62,8 +61,8 @@ def _gated(pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
     return "gated", f"it waits behind the gate {own} until its gang has a placement{more}"
 
 
-def _settled(pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
-    """A pod about which there is nothing to decide any more."""
+def _decided(pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
+    """What is to be said of a pod about which nothing is to be decided any more; None of any other."""
     if pod.finished:
         return "finished", f"it has ended: {pod.status.phase}" + (f" on {record.node}" if record.node else "")
     if record.terminating:
@@ -105,7 +104,7 @@ def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
         return "newer-epoch", f"which is not there (yet); if it does not come, {over}"
     if epoch < placement.spec.epoch or not gang.active:
         return "old-epoch", f"but the placement is now {placement.spec.epoch} ({placement.status.phase}); {over}"
-    seat = node_of(placement, record.member.pod_set, record.member.index) if record.member else None
+    seat = node_of(placement, record.seat.pod_set, record.seat.rank) if record.seat else None
     if record.pin and seat != record.pin:
         return "wrong-pin", f"which gives its seat {seat or 'no node'}; {over}"
     return None
@@ -123,6 +122,6 @@ def _alone(pod: Pod, lacks: Shortage | None) -> str:
 
 
 def _lacks(what_if: WhatIf, record: PodRecord) -> Shortage:
-    """The pod's own counts."""
+    """Why the nodes do not take a pod of no gang, counted as for a gang of one."""
     session = what_if.cycle()
     return shortage(session, None, PodSetView("pod", record.cls, 1, 1), 1, 0)

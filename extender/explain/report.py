@@ -75,7 +75,7 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
 
 
 class PlacementReport(Struct, frozen=True, rename="camel"):
-    """The gang's placement."""
+    """The placement of a gang, and how long it has to be carried out."""
 
     epoch: int
     phase: str
@@ -98,7 +98,7 @@ class Relief(Struct, frozen=True, rename="camel"):
 
 
 class GangReport(Struct, frozen=True, rename="camel"):
-    """Everything about one gang."""
+    """Everything about one gang: why it is where it is, in words and in numbers, and what would help."""
 
     gang: str
     workload: str
@@ -126,7 +126,7 @@ class GangReport(Struct, frozen=True, rename="camel"):
 
 
 class PodReport(Struct, frozen=True, rename="camel"):
-    """Everything about one pod."""
+    """Everything about one pod: its seat, gate and pin, what kube-scheduler says, and its gang."""
 
     pod: str
     cause: PodCause

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from extender.explain.report import PodSetReport
 from extender.explain.whatif import WhatIf
-from extender.state.gangs import GangView, PodRecord, PodSetView
-from muster.api.placement import NodeRun, Placement, PodSetPlacement, nodes_of, runs_of
+from extender.state.gangs import GangView, PodSetView
+from extender.state.pods import PodRecord
+from muster.api.placement import NodeRun, Placement, PodSetPlacement, runs_of, seats_of
 from muster.resources.vector import PODS, to_quantities
 from muster.resources.words import vector_words
 
@@ -95,11 +96,9 @@ def _held(gang: GangView, pod_set: PodSetView) -> Iterator[tuple[int, str]]:
     """Ranks, with their nodes, that the active placement holds for members without a node."""
     if gang.placement is None or not gang.active:
         return
-    for placed in gang.placement.spec.pod_sets:
-        if placed.name == pod_set.name:
-            for rank, node in enumerate(nodes_of(placed.runs)):
-                if node and rank not in pod_set.taken:
-                    yield rank, node
+    for seat, node in seats_of(gang.placement):
+        if seat.pod_set == pod_set.name and seat.rank not in pod_set.taken:
+            yield seat.rank, node
 
 
 def _minimum(gang: GangView, pod_set: PodSetView) -> int:
@@ -112,4 +111,4 @@ def _wanted(gang: GangView, pod_set: PodSetView) -> int:
 
 
 def _in(pod: PodRecord, pod_set: PodSetView) -> bool:
-    return pod.member is not None and pod.member.pod_set == pod_set.name
+    return pod.seat is not None and pod.seat.pod_set == pod_set.name

@@ -71,7 +71,7 @@ def _left(explainer: GangExplainer, gang: GangView, new: set[str]) -> SimulatedG
 
 
 def _take(what_if: WhatIf, place: decisions.Place) -> None:
-    """Let the gang use its nodes, and be tried no more."""
+    """Lets the gang use its nodes, and be tried no more."""
     classes = {pod_set.name: pod_set.cls for pod_set in place.gang.pod_sets}
     for pod_set in place.pod_sets:
         for rank, node in enumerate(nodes_of(pod_set.runs)):

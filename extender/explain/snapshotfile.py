@@ -39,7 +39,7 @@ def save(dump: ClusterDump) -> bytes:
 
 
 def load(content: bytes) -> ClusterDump:
-    """Read the file back. Raises ValueError that says what is wrong with it."""
+    """Reads the file back. Raises ValueError that says what is wrong with it."""
     try:
         text = gzip.decompress(content) if content.startswith(_MAGIC) else content
         file = msgspec.json.decode(text, type=_File)

@@ -5,33 +5,32 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from extender.actions import ACTIONS
 from extender.actions.allocate import wants_nodes
-from extender.actions.progress import TrackPlacements
+from extender.cycle import parts_of, run_cycle
 from extender.explain.clusterdump import ClusterDump, state_of
 from extender.framework import config
 from extender.framework.hooks import Causes
-from extender.framework.registry import Action, Registry, run
-from extender.framework.session import Session
+from extender.framework.session import RECOVERY_S, CycleInputs, Session
 from extender.framework.snapshot import take
-from extender.plugins import PLUGINS
-from extender.state.gangs import GangView, avoided_nodes
+from extender.state.gangs import GangView
 from muster.api.core import PODS, Node, Pod
 from muster.api.gang import gang_of
 
-RECOVERY_S = 30.0
-
 
 class WhatIf:
-    """The cluster of a picture. Every cycle is new; what `tried_*` changes is undone when it ends."""
+    """The cluster of a picture. Every cycle is new; what `tried_*` changes is undone when it ends.
 
-    def __init__(self, dump: ClusterDump) -> None:
+    `recovery_s` is what the extender of that cluster has as its --recovery-timeout.
+    """
+
+    def __init__(self, dump: ClusterDump, *, recovery_s: float = RECOVERY_S) -> None:
         self.dump = dump
         self.now = dump.taken_at
         self.state = state_of(dump)
+        self.state.refresh()
+        self.recovery_s = recovery_s
         self._config = config.parse(dump.scheduler_config)
-        self._registry = Registry(PLUGINS, ACTIONS)
-        _, self._plugins = config.build(self._config, self._registry)
+        _, self._plugins = parts_of(self._config)
         self._causes = Causes()  # one for all cycles, as plugins keep codes from one to the next
         self._pods_of: dict[str, list[Pod]] = {}
         for pod in dump.of(PODS):
@@ -40,12 +39,9 @@ class WhatIf:
 
     def cycle(self) -> Session:
         """What the planner would decide now."""
-        session = Session(take(self.state), now=self.now, causes=self._causes)
-        session.avoided = avoided_nodes(session.snapshot.gangs, self.now)
-        actions, _ = config.build(self._config, self._registry)
-        progress: Action = TrackPlacements({}, RECOVERY_S)
-        run(session, [progress, *actions], self._plugins)
-        return session
+        inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self._causes, recovery_s=self.recovery_s)
+        actions, _ = parts_of(self._config)  # new ones: what actions remember is of a cluster without the trial
+        return run_cycle(inputs, actions, self._plugins)
 
     def waiting(self, session: Session) -> list[GangView]:
         """Gangs that wait for nodes, in the order in which they are tried."""
@@ -57,7 +53,7 @@ class WhatIf:
 
     @contextmanager
     def tried_nodes(self, nodes: list[Node]) -> Iterator[None]:
-        """These nodes as they are given here; new names are added."""
+        """Has these nodes be as they are given here for a while; new names are added."""
         before = {name: column for name, column in self.state.nodes.index.items() if name in _names(nodes)}
         originals = {name: self.state.nodes.nodes[column] for name, column in before.items()}
         for node in nodes:
@@ -70,7 +66,7 @@ class WhatIf:
 
     @contextmanager
     def tried_without(self, gangs: list[str], pods: list[Pod]) -> Iterator[None]:
-        """Without these gangs and these pods of no gang."""
+        """Has these gangs, and these pods of no gang, be gone for a while."""
         groups = [self.state.groups[key] for key in gangs]
         placements = [self.state.placements[key] for key in gangs if key in self.state.placements]
         removed = [pod for key in gangs for pod in self.pods_of(key)] + pods

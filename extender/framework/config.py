@@ -33,7 +33,7 @@ class SchedulerConfig(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def parse(text: str) -> SchedulerConfig:
-    """Read the YAML; empty means the defaults. Raises ValueError that says where and what is wrong."""
+    """Reads the YAML; empty means the defaults. Raises ValueError that says where and what is wrong."""
     if not text.strip():
         return SchedulerConfig()
     try:

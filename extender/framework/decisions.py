@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 from extender.framework.shortage import Shortage
-from extender.state.gangs import GangView, PodRecord
+from extender.state.gangs import GangView
+from extender.state.pods import PodRecord
 from muster.api.placement import PlacementPhase, PodSetPlacement
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Write a placement of this gang: it covers members that are bound already as well as new ones."""
+    """The gang gets this placement: it covers members that are bound already as well as new ones."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
@@ -19,7 +20,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ClosePlacement:
-    """Change the phase of the gang's placement; `pod_sets` replaces its seats if given (then with a new epoch)."""
+    """The gang's placement gets this phase; `pod_sets` replaces its seats if given (then with a new epoch)."""
 
     gang: GangView
     phase: PlacementPhase
@@ -47,7 +48,7 @@ class Unschedulable:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Delete a pod (UID as precondition); `started` says whether it may have run."""
+    """A pod is to go (UID as precondition); `started` says whether it may have run."""
 
     gang: GangView
     pod: PodRecord
@@ -57,12 +58,9 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Let a pod go to its node: gate off and pin on in one patch (or, for a pod without a gate, tell it its node)."""
+    """A pod may go to its node: gate off and pin on in one patch (or, for a pod without a gate, tell it its node)."""
 
     gang: GangView
     pod: PodRecord
     node: str
     epoch: int
-
-
-Decision = Release | Place | ClosePlacement | Enqueue | Unschedulable | Evict

@@ -1,4 +1,4 @@
-"""Every hook a plugin can register, as data, and one aggregation per rule.
+"""Every hook, as data, and one aggregation per rule.
 
 The hooks and their rules are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case.
 Predicates and scores are functions of a pod class that answer for all nodes at once; `per_node` and `per_node_score`
@@ -30,19 +30,33 @@ class Rule(Enum):
 
 HOOKS: dict[str, Rule] = {
     # orders: (left, right) -> negative if left comes first
-    "queue_order": Rule.FIRST_NON_ZERO,
-    "job_order": Rule.FIRST_NON_ZERO,
-    "pod_set_order": Rule.FIRST_NON_ZERO,
-    "sub_group_set_order": Rule.FIRST_NON_ZERO,
-    "task_order": Rule.FIRST_NON_ZERO,
+    "queue_order": Rule.FIRST_NON_ZERO,  # gangs of different queues
+    "job_order": Rule.FIRST_NON_ZERO,  # gangs
+    "pod_set_order": Rule.FIRST_NON_ZERO,  # pod sets of one gang
+    "task_order": Rule.FIRST_NON_ZERO,  # pods of one pod set
     # nodes: pre_predicate(gang, class) -> reason or ""; predicate(class) -> causes, by the node alone;
     # neighbour_predicate(class) -> causes, by the pods that are there now (None: they cannot matter);
     # node_order(class) -> scores
     "pre_predicate": Rule.FIRST_ERROR,
     "predicate": Rule.FIRST_ERROR,
     "neighbour_predicate": Rule.FIRST_ERROR,
-    "node_pre_order": Rule.CALL_ALL,
     "node_order": Rule.SUM,
+    # life of a gang in a cycle: job_ready(gang) -> bool; pre_job_allocation(gang); allocated(operation) and
+    # deallocated(operation), also for what is rolled back
+    "job_ready": Rule.ALL_AGREE,
+    "pre_job_allocation": Rule.CALL_ALL,
+    "allocated": Rule.CALL_ALL,
+    "deallocated": Rule.CALL_ALL,
+    # for the verbs and the pages: (pod, node) -> annotations of the binding; () -> name -> function without arguments
+    "bind_request_mutate": Rule.MERGE,
+    "http_handler": Rule.MERGE,
+}
+"""The hooks that something asks."""
+
+NOT_ASKED_YET: dict[str, Rule] = {
+    # nodes
+    "sub_group_set_order": Rule.FIRST_NON_ZERO,
+    "node_pre_order": Rule.CALL_ALL,
     "gpu_order": Rule.SUM,
     "subset_nodes": Rule.REFINE,
     # queues and fairness
@@ -58,14 +72,10 @@ HOOKS: dict[str, Rule] = {
     "get_queue_deserved_resources": Rule.FIRST_REGISTERED,
     "get_queue_fair_share": Rule.FIRST_REGISTERED,
     # life of a gang in a cycle
-    "job_ready": Rule.ALL_AGREE,
-    "pre_job_allocation": Rule.CALL_ALL,
     "on_job_solution_start": Rule.CALL_ALL,
-    "allocated": Rule.CALL_ALL,
-    "deallocated": Rule.CALL_ALL,
-    "bind_request_mutate": Rule.MERGE,
-    "http_handler": Rule.MERGE,
 }
+"""KAI-Scheduler's other hooks. No action asks them so far, so that registering one is refused: a function that is never
+called would be a plugin that silently does nothing. Whoever asks one first moves it into the table above."""
 
 
 def first_non_zero(fns: Iterable[Hook], *args: object) -> int:
@@ -94,7 +104,7 @@ def total(fns: Iterable[Hook], *args: object) -> Any:
 
 
 def all_agree(fns: Iterable[Hook], *args: object) -> bool:
-    """Whether every plugin agrees."""
+    """Whether every plugin agrees; one that does not is enough, so that each can only forbid."""
     return all(fn(*args) for fn in fns)
 
 
@@ -111,7 +121,7 @@ def refine(fns: Iterable[Hook], node_sets: list[Any], *args: object) -> list[Any
 
 
 def merge(fns: Iterable[Hook], *args: object) -> dict[str, Any]:
-    """All maps as one."""
+    """All maps as one; where two plugins use one key, the one that registered later wins."""
     result: dict[str, Any] = {}
     for fn in fns:
         result |= fn(*args)
@@ -119,7 +129,7 @@ def merge(fns: Iterable[Hook], *args: object) -> dict[str, Any]:
 
 
 def call_all(fns: Iterable[Hook], *args: object) -> None:
-    """Tell every plugin."""
+    """Tells every plugin; there is no answer."""
     for fn in fns:
         fn(*args)
 

@@ -1,6 +1,6 @@
 """Plugins and actions by name: the built-in ones and those of installed packages (entry points)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
@@ -18,10 +18,10 @@ class Plugin(Protocol):
         """As the configuration calls it."""
 
     def on_session_open(self, session: Session) -> None:
-        """Look at the snapshot and register hooks."""
+        """Looks at the snapshot and registers hooks; called anew in every cycle, before any action."""
 
     def on_session_close(self, session: Session) -> None:
-        """The cycle is over."""
+        """Keeps what the next cycle needs, and lets go of the session: the cycle is over."""
 
 
 class Action(Protocol):
@@ -32,7 +32,7 @@ class Action(Protocol):
         """As the configuration calls it."""
 
     def execute(self, session: Session) -> None:
-        """Decide over the session's snapshot."""
+        """Decides over the session's snapshot, upon what the actions before it have left there."""
 
 
 PluginBuilder = Callable[[Mapping[str, Any]], Plugin]
@@ -41,34 +41,38 @@ ActionBuilder = Callable[[], Action]
 
 
 class Registry:
-    """Builders by name."""
+    """How to make each plugin and action, by the name that configurations use; other packages may add some."""
 
     def __init__(self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder]) -> None:
         self._plugins = dict(plugins) | _installed(PLUGIN_GROUP)
         self._actions = dict(actions) | _installed(ACTION_GROUP)
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> Plugin:
-        """Build a plugin. Raises ValueError for a name or argument that does not exist."""
+        """Builds a plugin. Raises ValueError for a name or argument that does not exist."""
         return _named(self._plugins, "plugin", name)(arguments)  # type: ignore[no-any-return]
 
     def action(self, name: str) -> Action:
-        """Build an action. Raises ValueError for a name that does not exist."""
+        """Builds an action. Raises ValueError for a name that does not exist."""
         return _named(self._actions, "action", name)()  # type: ignore[no-any-return]
 
 
-def run(session: Session, actions: Iterable[Action], plugins: Iterable[Plugin]) -> None:
-    """One cycle: open the plugins, execute the actions, close the plugins."""
-    plugins = list(plugins)
-    for plugin in plugins:
-        plugin.on_session_open(session)
-    for action in actions:
-        action.execute(session)
-    for plugin in plugins:
-        plugin.on_session_close(session)
+class PlainPlugin:
+    """Base of the built-in plugins, most of which take no arguments and have nothing to do when a cycle ends.
+
+    Nobody need inherit from it: a plugin is whatever has the three parts of `Plugin`.
+    """
+
+    name = ""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        refuse_arguments(self.name, arguments)
+
+    def on_session_close(self, session: Session) -> None:
+        """Does nothing: what was registered ends with the session."""
 
 
 def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str, ...] = ()) -> None:
-    """Raise ValueError if there is an argument that the plugin does not know."""
+    """Raises ValueError if there is an argument that the plugin does not know."""
     unknown = sorted(set(arguments) - set(valid))
     if unknown:
         known = ", ".join(valid) or "none"

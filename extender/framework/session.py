@@ -1,53 +1,83 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from extender.framework.decisions import Decision
-from extender.framework.hooks import AGGREGATES, HOOKS, Causes, Codes, Hook, Rule, scarcity
+from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.snapshot import Snapshot
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView, PodSetView, avoided_nodes
 from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
-from muster.api.gang import Member
+from muster.api.gang import Seat
 
-if TYPE_CHECKING:
-    from extender.framework.statement import Operation
+LARGE = np.iinfo(np.int64).max
+RECOVERY_S = 30.0
+STALENESS_GRACE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleInputs:
+    """All that a cycle decides by, besides what its actions and plugins remember of the cycles before.
+
+    The planner gathers it from a running process, `muster explain` and `muster simulate` from a picture of a cluster;
+    whatever decides reads it from here, so that neither can forget a part of it.
+    """
+
+    snapshot: Snapshot
+    now: float
+    """Seconds since the epoch; the only clock there is in a cycle."""
+    causes: Causes = field(default_factory=Causes)
+    """Shared by all cycles of one planner, as plugins keep codes of causes from one to the next."""
+    arrived: Mapping[str, frozenset[Seat]] = field(default_factory=dict)
+    """Gang UID → seats of members that kube-scheduler has placed and that wait for the others."""
+    avoided: Mapping[str, set[str]] = field(default_factory=dict)
+    """Gang key → nodes that refused a member of it lately, as far as placements do not say so (yet)."""
+    recovery_s: float = RECOVERY_S
+    """How long some members of a gang may have a node while too few do, before all of them go back."""
+    staleness_grace_s: float = STALENESS_GRACE_S
+    """How long a gang that lost members may wait for them before the rest is evicted; negative means for ever."""
+
+
+class Decision(Protocol):
+    """What an action lets out of the session: data about one gang. `extender.framework.decisions` has the kinds."""
+
+    @property
+    def gang(self) -> GangView:
+        """The gang that it is about."""
+
 
 D = TypeVar("D", bound=Decision)
-LARGE = np.iinfo(np.int64).max
 
 
 class Session:
     """What plugins and actions see during one cycle."""
 
-    def __init__(self, snapshot: Snapshot, *, now: float, causes: Causes | None = None) -> None:
-        self.snapshot = snapshot
-        self.now = now
-        """Seconds since the epoch; the only clock there is in here."""
-        self.causes = causes or Causes()
-        self.staleness_grace_s = 60.0
-        """How long a gang that lost members may wait for them before the rest is evicted; negative means for ever."""
-        self.committed: list[Operation] = []
+    def __init__(self, inputs: CycleInputs) -> None:
+        self.inputs = inputs
+        self.snapshot = inputs.snapshot
+        self.now = inputs.now
+        """Seconds since the epoch."""
+        self.causes = inputs.causes
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle let in."""
-        self.arrived: dict[str, frozenset[Member]] = {}
-        """Gang UID → members that kube-scheduler has placed and that wait for the others."""
-        self.avoided: dict[str, set[str]] = {}
-        """Gang key → nodes that refused a member of it lately."""
+        self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now)
+        """Gang key → nodes that refused a member of it lately: as placements say, as the inputs say, and as it is
+        found in this cycle."""
+        for key, nodes in inputs.avoided.items():
+            self.avoided.setdefault(key, set()).update(nodes)
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
         self._node_codes: dict[bytes, Codes] = {}
 
     def add(self, hook: str, fn: Hook) -> None:
-        """Register a plugin's function. Raises KeyError, naming the hooks there are, for an unknown one."""
+        """Registers a plugin's function. Raises KeyError, naming the hooks there are, for one that nobody asks."""
         if hook not in self._hooks:
-            raise KeyError(f"there is no hook {hook!r}; the hooks are {', '.join(sorted(self._hooks))}")
+            why = "is not asked yet by any action" if hook in NOT_ASKED_YET else "does not exist"
+            raise KeyError(f"hook {hook!r} {why}; a function can be registered for {', '.join(sorted(self._hooks))}")
         self._hooks[hook].append(fn)
         self._node_codes.clear()
 
@@ -56,14 +86,14 @@ class Session:
         return AGGREGATES[HOOKS[hook]](self._hooks[hook], *args)
 
     def call_all(self, hook: str, *args: Any) -> None:
-        """Tell every plugin that registered."""
+        """Tells every plugin that registered; their answers are not looked at."""
         if HOOKS[hook] is not Rule.CALL_ALL:
             raise KeyError(f"hook {hook!r} is asked, not called: {HOOKS[hook].value}")
         for fn in self._hooks[hook]:
             fn(*args)
 
     def decide(self, decision: Decision) -> None:
-        """Let a decision out of the session."""
+        """Lets a decision out of the session."""
         self.decisions.append(decision)
 
     def decided(self, kind: type[D]) -> list[D]:
@@ -142,7 +172,7 @@ class Session:
 
 
 def per_node(fn: Callable[[PodClass, Any], str], session: Session) -> Callable[[PodClass], Codes]:
-    """Lift `fn(class, node) -> words or ""` to a predicate over all nodes, for authors who do not need the speed."""
+    """Lifts `fn(class, node) -> words or ""` to a predicate over all nodes, for authors who do not need the speed."""
 
     def predicate(cls: PodClass) -> Codes:
         nodes = session.snapshot.nodes
@@ -153,7 +183,7 @@ def per_node(fn: Callable[[PodClass, Any], str], session: Session) -> Callable[[
 
 
 def per_node_score(fn: Callable[[PodClass, Any], float], session: Session) -> Callable[[PodClass], Any]:
-    """Lift `fn(class, node) -> score` to a score over all nodes."""
+    """Lifts `fn(class, node) -> score` to a score over all nodes."""
 
     def score(cls: PodClass) -> Any:
         return np.array([fn(cls, node) if node else 0.0 for node in session.snapshot.nodes], dtype=np.float64)

@@ -66,11 +66,11 @@ class Snapshot:
 
 
 def take(state: State) -> Snapshot:
-    """Copy the state; the caller holds its lock."""
+    """Copies the state, every gang refreshed; the caller holds its lock."""
     table = state.nodes
-    gangs = state.gangs()  # before the arrays: looking at gangs may meet new resources
+    state.refresh()  # before the arrays are copied: what gangs ask for may be resources that are new
     return Snapshot(
-        gangs=gangs,
+        gangs=state.gangs(),
         queues=dict(state.queues),
         nodes=list(table.nodes),
         order=table.order().copy(),
@@ -79,7 +79,7 @@ def take(state: State) -> Snapshot:
         version=table.version,
         allocatable=table.allocatable.copy(),
         free=table.allocatable - table.used,
-        in_flight=state.held_seats(),
+        in_flight=state.holds.seats(),
         table=table,
         pod_counts=table.pod_counts.share(),
         volumes=state.volumes,

@@ -1,12 +1,18 @@
-"""A log of tentative decisions: all-or-nothing by rollback.
+"""A log of tentative allocations: all-or-nothing by rollback.
 
-The log's entries are (columns, amounts): undoing one adds the amounts back, so that any sequence that is rolled back
-leaves bit-identical arrays. Only `commit` lets a decision out of the session. After KAI-Scheduler's Statement
-(framework/statement.go), whose commit is not atomic; here it only hands decisions over, so it cannot fail half-way.
+A gang is tried by giving its members places one after the other, and whether the last one finds a place is known only
+at the end. Meanwhile everything that asks the session - room, predicates, scores - must see the members that have a
+place already, or two would be given the same room. So a trial changes the session's own arrays, and the log says how to
+undo it: entries are (column, amounts), amounts are integers, undoing an entry adds its amounts back, latest first. Any
+sequence that is rolled back therefore leaves bit-identical arrays, and a trial costs what it touches, not a copy of the
+cluster. Plugins that count by themselves (which pods are where) are told of each step, forwards and backwards.
+
+`commit` hands the log over and forgets it, so that nothing can be undone afterwards; it does no more than that and
+cannot fail half-way. After KAI-Scheduler's Statement (framework/statement.go), whose commit acts on the cluster and is
+not atomic.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 from extender.framework.session import Session
 from extender.state.gangs import GangView
@@ -16,9 +22,8 @@ from extender.state.podclass import PodClass
 
 @dataclass(slots=True)
 class Operation:
-    """One entry of the log; `row` is what one member takes, `count` members are on `column`."""
+    """One entry of the log: the members with these ranks are on the node in `column`, and each takes `row`."""
 
-    kind: Literal["allocate", "pipeline", "evict"]
     gang: GangView
     pod_set: str
     ranks: list[int]
@@ -28,29 +33,23 @@ class Operation:
 
     @property
     def amount(self) -> Amounts:
-        """What the operation takes from the node; negative where it gives."""
-        taken = self.row * len(self.ranks)
-        return -taken if self.kind == "evict" else taken
+        """What all its members take from the node, along the resource axis."""
+        return self.row * len(self.ranks)
 
 
 class Statement:
-    """Tentative operations on the arrays of one session."""
+    """Tentative allocations on the arrays of one session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._log: list[Operation] = []
 
     def allocate(self, gang: GangView, pod_set: str, ranks: list[int], column: int, cls: PodClass) -> None:
-        """Give the members with these ranks a place on the node in `column`, which must have room."""
-        self._do(Operation("allocate", gang, pod_set, ranks, column, self._session.snapshot.row_of(cls), cls))
-
-    def pipeline(self, gang: GangView, pod_set: str, ranks: list[int], column: int, cls: PodClass) -> None:
-        """Claim room that is still being freed: as allocate, but nothing is bound in this cycle."""
-        self._do(Operation("pipeline", gang, pod_set, ranks, column, self._session.snapshot.row_of(cls), cls))
-
-    def evict(self, gang: GangView, pod_set: str, ranks: list[int], column: int, cls: PodClass) -> None:
-        """Take these members off their node."""
-        self._do(Operation("evict", gang, pod_set, ranks, column, self._session.snapshot.row_of(cls), cls))
+        """Gives the members with these ranks a place on the node in `column`, which must have room."""
+        operation = Operation(gang, pod_set, ranks, column, self._session.snapshot.row_of(cls), cls)
+        self._session.snapshot.free[:, column] -= operation.amount
+        self._log.append(operation)
+        self._session.call_all("allocated", operation)
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -58,27 +57,21 @@ class Statement:
         return tuple(self._log)
 
     def checkpoint(self) -> int:
-        """A point to roll back to."""
+        """A point to roll back to: a part of a trial can fail and be tried otherwise, without the rest of it."""
         return len(self._log)
 
     def rollback(self, checkpoint: int) -> None:
-        """Undo everything since the checkpoint, latest first."""
+        """Undoes everything since the checkpoint, latest first."""
         while len(self._log) > checkpoint:
             operation = self._log.pop()
             self._session.snapshot.free[:, operation.column] += operation.amount
             self._session.call_all("deallocated", operation)
 
     def discard(self) -> None:
-        """Undo everything."""
+        """Undoes everything: the gang does not fit, and the session is as if it had never been tried."""
         self.rollback(0)
 
     def commit(self) -> list[Operation]:
-        """Keep everything: the operations leave the session and the log is empty."""
+        """Keeps everything for the rest of the cycle, and returns it; from here on nothing of it can be undone."""
         operations, self._log = self._log, []
-        self._session.committed += operations
         return operations
-
-    def _do(self, operation: Operation) -> None:
-        self._session.snapshot.free[:, operation.column] -= operation.amount
-        self._log.append(operation)
-        self._session.call_all("allocated", operation)

@@ -1,33 +1,34 @@
-"""The built-in plugins: what they know, as hooks of the session. Pure: no I/O, no clock."""
+"""The built-in plugins: what they know, as hooks of the session.
+
+They promise no I/O and no clock: a plugin looks at the session's snapshot, and what it keeps from cycle to cycle it can
+make anew. They import the framework and the state, and must not import actions or what serves and writes. Start at
+`order`, which has the simplest ones; then `predicates`, with `interpodaffinity`, `volumes` and `nodeselector`, is which
+nodes a pod can be on, `scores` which of them are better, `pages` what is shown over HTTP.
+"""
 
 from extender.framework.registry import PluginBuilder
-from extender.plugins.elastic import Elastic
-from extender.plugins.gang import Gang
-from extender.plugins.gpudensity import GpuPack, GpuSpread
-from extender.plugins.nodeavailability import NodeAvailability
-from extender.plugins.nodeplacement import NodePlacement
-from extender.plugins.podaffinity import PodAffinity
+from extender.plugins.order import Elastic, Gang, Priority, SubGroupOrder, TaskOrder
+from extender.plugins.pages import ReflectJobOrder, Snapshot
 from extender.plugins.predicates import Predicates
-from extender.plugins.priority import Priority
-from extender.plugins.reflectjoborder import ReflectJobOrder
-from extender.plugins.resourcetype import ResourceType
-from extender.plugins.snapshot import Snapshot
-from extender.plugins.subgrouporder import SubGroupOrder
-from extender.plugins.taskorder import TaskOrder
+from extender.plugins.scores import GpuPack, GpuSpread, NodeAvailability, NodePlacement, PodAffinity, ResourceType
 
 PLUGINS: dict[str, PluginBuilder] = {
-    "gang": Gang,
-    "predicates": Predicates,
-    "priority": Priority,
-    "elastic": Elastic,
-    "nodeavailability": NodeAvailability,
-    "nodeplacement": NodePlacement,
-    "resourcetype": ResourceType,
-    "gpupack": GpuPack,
-    "gpuspread": GpuSpread,
-    "subgrouporder": SubGroupOrder,
-    "taskorder": TaskOrder,
-    "podaffinity": PodAffinity,
-    "snapshot": Snapshot,
-    "reflectjoborder": ReflectJobOrder,
+    plugin.name: plugin
+    for plugin in (
+        Gang,
+        Predicates,
+        Priority,
+        Elastic,
+        NodeAvailability,
+        NodePlacement,
+        ResourceType,
+        GpuPack,
+        GpuSpread,
+        SubGroupOrder,
+        TaskOrder,
+        PodAffinity,
+        Snapshot,
+        ReflectJobOrder,
+    )
 }
+"""By the name that configurations call them by."""

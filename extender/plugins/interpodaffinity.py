@@ -40,14 +40,14 @@ class InterPodAffinity:
     # -- what the session decides -----------------------------------------------------------------------------------
 
     def placed(self, operation: Operation) -> None:
-        """Pods came (or, evicted, went)."""
+        """Counts pods that the session has given a place."""
         if operation.cls.charged or operation.cls.claims:
-            self._add(operation, -1 if operation.kind == "evict" else 1)
+            self._add(operation, 1)
 
     def taken_back(self, operation: Operation) -> None:
-        """That did not happen after all."""
+        """Takes them off again: that place was only tried."""
         if operation.cls.charged or operation.cls.claims:
-            self._add(operation, 1 if operation.kind == "evict" else -1)
+            self._add(operation, -1)
 
     def _add(self, operation: Operation, sign: int) -> None:
         pods = sign * len(operation.ranks)

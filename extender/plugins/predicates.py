@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from extender.framework.hooks import Causes, Codes
-from extender.framework.registry import refuse_arguments
+from extender.framework.registry import PlainPlugin
 from extender.framework.session import Session
 from extender.framework.snapshot import Snapshot
 from extender.plugins.interpodaffinity import InterPodAffinity, Mask
@@ -28,19 +28,19 @@ GONE = "is gone"
 _SELECTED, _TOLERATED = 1, 2
 
 
-class Predicates:
+class Predicates(PlainPlugin):
     """Registers both kinds of predicate; its caches live from cycle to cycle."""
 
     name = "predicates"
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        refuse_arguments(self.name, arguments)
+        super().__init__(arguments)
         self._by_node, self._by_volumes, self._inclusion = PerNode(), PerNode(), PerNode()
         self._domains = Domains()
         self._causes: Causes | None = None
 
     def on_session_open(self, session: Session) -> None:
-        """Register the predicates, and be told of what changes the second kind's answers."""
+        """Registers the predicates, and to be told of what changes the second kind's answers."""
         snapshot = session.snapshot
         if self._causes is not session.causes:  # what is kept are codes of these causes
             self._by_node, self._by_volumes, self._causes = PerNode(), PerNode(), session.causes
@@ -51,9 +51,6 @@ class Predicates:
         session.add("neighbour_predicate", interpodaffinity.codes)
         session.add("allocated", interpodaffinity.placed)
         session.add("deallocated", interpodaffinity.taken_back)
-
-    def on_session_close(self, session: Session) -> None:
-        """Nothing to clean up: what is known stays for the next cycle."""
 
     def _codes(self, session: Session, cls: PodClass) -> Codes:
         snapshot, causes = session.snapshot, session.causes

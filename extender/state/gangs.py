@@ -6,12 +6,13 @@ A view is made from the objects when any of them changed, and is not changed aft
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from itertools import groupby
 
 from extender.state.podclass import PodClass
-from muster.api.gang import Member
+from extender.state.pods import PodRecord
 from muster.api.meta import parse_time
-from muster.api.placement import Placement, nodes_of
+from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
 
 ACTIVE = frozenset({"Planned", "Binding"})
@@ -20,44 +21,6 @@ ACTIVE = frozenset({"Planned", "Binding"})
 def once_whole(placement: Placement | None) -> bool:
     """Whether the placement says that its gang had what it needs."""
     return placement is not None and (placement.status.started or placement.status.phase == "Bound")
-
-
-@dataclass(slots=True, eq=False)
-class PodRecord:
-    """What the planner keeps of a pod."""
-
-    uid: str
-    namespace: str
-    name: str
-    gang: str | None
-    """Key (`namespace/name`) of its PodGroup."""
-    member: Member | None
-    cls: PodClass
-    labels: dict[str, str]
-    """The pod's own; not a copy."""
-    node: str
-    """Where it is bound (or being bound by us); empty if it is not."""
-    phase: str
-    terminating: bool
-    gated: bool
-    other_gates: tuple[str, ...]
-    epoch: int | None
-    pin: str
-    refused: bool
-    """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable)."""
-    scheduler_name: str
-    created: str
-    resource_version: str
-
-    @property
-    def waiting(self) -> bool:
-        """It exists, wants to run, and has no node."""
-        return not self.node and not self.terminating and self.phase in {"", "Pending"}
-
-    @property
-    def taken(self) -> bool:
-        """Its seat counts for the gang: bound and alive, or done."""
-        return self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
 
 
 @dataclass(slots=True)
@@ -98,6 +61,35 @@ class PodSetView:
         return [list(group) for _, group in groupby(ranks, key=lambda rank: rank // self.unit)]
 
 
+class GangPhase(Enum):
+    """How far a gang is, for the planner.
+
+    Two questions make six phases: how many members have (or had) a node - none, too few, enough - and whether a
+    placement is being carried out. The phase of a PodGroup is another thing: it is what users and the controller see.
+    """
+
+    WAITING = auto()
+    """Nobody has a node and nothing is being carried out: room is looked for, for the whole minimum at once."""
+    STARTING = auto()
+    """A placement is being carried out, and nobody has a node yet: the members are on their way."""
+    ARRIVING = auto()
+    """A placement is being carried out; some members have their node, and still too few to start."""
+    STRANDED = auto()
+    """Some members have a node, too few to start, and nothing is being carried out for the others.
+
+    They hold room and do nothing, so this must not last: the gang is completed at once, or goes back as a whole.
+    """
+    WHOLE = auto()
+    """The gang has, or once had, what it needs. From now on members are placed as they come (again)."""
+    GROWING = auto()
+    """The gang is whole, and a placement is being carried out for members that came later, or again."""
+
+
+_ACTIVE = (GangPhase.STARTING, GangPhase.ARRIVING, GangPhase.GROWING)
+_INCOMPLETE = (GangPhase.ARRIVING, GangPhase.STRANDED)
+_STARTED = (GangPhase.WHOLE, GangPhase.GROWING)
+
+
 @dataclass(slots=True)
 class GangView:
     """One gang at one moment."""
@@ -110,12 +102,16 @@ class GangView:
     placement: Placement | None
     arrival: int
     """Number in the order in which gangs were seen; decides between those created in the same second."""
-    _seats: dict[str, list[int]] | None = None
-    _settled: bool | None = None
+    phase: GangPhase = field(init=False)
+    _open_seats: dict[str, list[int]] | None = field(default=None, init=False)
+    _at_rest: bool | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.phase = self._find_phase()
 
     @property
     def uid(self) -> str:
-        """UID of the PodGroup."""
+        """UID of the PodGroup, which tells a gang from an earlier one of its name."""
         return self.group.metadata.uid
 
     @property
@@ -125,7 +121,7 @@ class GangView:
 
     @property
     def queue(self) -> str:
-        """Name of the queue."""
+        """Name of the queue that it waits in, Volcano's default one if it names none."""
         return self.group.spec.queue or "default"
 
     @property
@@ -141,7 +137,7 @@ class GangView:
     @property
     def active(self) -> bool:
         """Whether a placement of this gang is being carried out."""
-        return self.placement is not None and self.placement.status.phase in ACTIVE
+        return self.phase in _ACTIVE
 
     @property
     def taken(self) -> int:
@@ -151,34 +147,32 @@ class GangView:
     @property
     def started(self) -> bool:
         """Whether the gang has (or once had) what it needs; from then on its members are placed as they come."""
-        if once_whole(self.placement):
-            return True
-        return self.taken > 0 and self.satisfied({pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets})
+        return self.phase in _STARTED
 
     @property
     def incomplete(self) -> bool:
-        """Whether some members are bound, but never enough of them: the state that must not last."""
-        return self.taken > 0 and not self.started
-
-    @property
-    def settled(self) -> bool:
-        """Whether nothing is to be carried out, waited for or cleared away, until one of its objects changes."""
-        if self._settled is None:
-            pinned = any(pod.waiting and pod.pin and not pod.gated for pod in self.pods)
-            self._settled = not self.active and not pinned and not self.incomplete
-        return self._settled
+        """Whether some members have a node, but never enough of them: the state that must not last."""
+        return self.phase in _INCOMPLETE
 
     @property
     def begun(self) -> bool:
         """Whether any member ever had a node."""
-        return self.taken > 0 or self.started
+        return self.incomplete or self.started
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is to be carried out, waited for or cleared away until one of the gang's objects changes."""
+        if self._at_rest is None:
+            pinned = any(pod.waiting and pod.pin and not pod.gated for pod in self.pods)
+            self._at_rest = not self.active and not self.incomplete and not pinned
+        return self._at_rest
 
     def open_seats(self) -> dict[str, list[int]]:
         """Per pod set the ranks that can be given a node now."""
-        if self._seats is None:
+        if self._open_seats is None:
             begun = self.begun
-            self._seats = {pod_set.name: pod_set.open_seats(begun=begun) for pod_set in self.pod_sets}
-        return self._seats
+            self._open_seats = {pod_set.name: pod_set.open_seats(begun=begun) for pod_set in self.pod_sets}
+        return self._open_seats
 
     def satisfied(self, counts: Mapping[str, int]) -> bool:
         """Whether so many members per pod set are enough.
@@ -197,22 +191,15 @@ class GangView:
         known = [pod.epoch or 0 for pod in self.pods]
         return max([self.placement.spec.epoch if self.placement else 0, *known]) + 1
 
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """A seat that a placement holds: the holder of a charge."""
-
-    gang_uid: str
-    pod_set: str
-    index: int
-
-
-def seats_of(placement: Placement) -> Iterable[tuple[Seat, str]]:
-    """Every seat of a placement with its node."""
-    for pod_set in placement.spec.pod_sets:
-        for index, node in enumerate(nodes_of(pod_set.runs)):
-            if node:
-                yield Seat(placement.spec.pod_group_uid, pod_set.name, index), node
+    def _find_phase(self) -> GangPhase:
+        active = self.placement is not None and self.placement.status.phase in ACTIVE
+        counts = {pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets}
+        some = any(counts.values())
+        if once_whole(self.placement) or (some and self.satisfied(counts)):
+            return GangPhase.GROWING if active else GangPhase.WHOLE
+        if some:
+            return GangPhase.ARRIVING if active else GangPhase.STRANDED
+        return GangPhase.STARTING if active else GangPhase.WAITING
 
 
 def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:

@@ -1,12 +1,28 @@
-"""Seats that active placements hold on nodes until their pods are bound: room that nobody else may have."""
+"""Seats that active placements hold on nodes until their pods are bound: room that nobody else may have.
 
-from extender.state.gangs import ACTIVE, GangView, PodRecord, Seat, seats_of
+Between the moment a placement is written and the moment its pods are bound, no pod uses the room that was given away.
+A charge per open seat stands in for it, so that the planner, the filter verb and everybody who counts see one truth.
+"""
+
+from dataclasses import dataclass
+
+from extender.state.gangs import ACTIVE, GangView
 from extender.state.nodes import NodeTable
-from muster.api.placement import Placement, node_of
+from extender.state.pods import PodRecord
+from muster.api.gang import Seat
+from muster.api.placement import Placement, node_of, seats_of
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSeat:
+    """The holder of a charge: one seat of one gang, while no pod has taken it."""
+
+    gang_uid: str
+    seat: Seat
 
 
 class Holds:
-    """The charges of seats in a table of nodes, by gang."""
+    """The charges of held seats in a table of nodes, by gang."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
@@ -16,36 +32,42 @@ class Holds:
         return key in self._held
 
     def hold(self, key: str, gang: GangView | None) -> None:
-        """Charge the seats of the gang's active placement, and only those; None for a gang that is gone."""
-        previous = self._held.pop(key, None)
-        before = {seat for seat, _ in seats_of(previous)} if previous else set()
+        """Charges the seats of the gang's active placement, and only those; None for a gang that is gone."""
+        before = {holder for holder, _ in _holders(self._held.pop(key, None))}
         placement = gang.placement if gang else None
         if gang and placement and placement.status.phase in ACTIVE:
             self._held[key] = placement
             sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
-            for seat, node in seats_of(placement):
-                pod_set = sets.get(seat.pod_set)
-                cls = pod_set.class_of(seat.index) if pod_set else None
-                if pod_set and cls and seat.index not in pod_set.taken:
-                    self._nodes.charge(seat, node, cls)
-                    before.discard(seat)
-        for seat in before:
-            self._nodes.discharge(seat)
+            for holder, node in _holders(placement):
+                pod_set, rank = sets.get(holder.seat.pod_set), holder.seat.rank
+                cls = pod_set.class_of(rank) if pod_set else None
+                if pod_set and cls and rank not in pod_set.taken:
+                    self._nodes.charge(holder, node, cls)
+                    before.discard(holder)
+        for holder in before:
+            self._nodes.discharge(holder)
 
     def seat_changed(self, key: str, record: PodRecord) -> None:
-        """One pod changed: its seat is held while it has no node, and free once the pod itself is charged."""
+        """Follows one pod that changed: its seat is held while it has no node, and free once the pod is charged."""
         placement = self._held.get(key)
-        if placement is None or record.member is None:
+        if placement is None or record.seat is None:
             return
-        seat = Seat(placement.spec.pod_group_uid, record.member.pod_set, record.member.index)
-        node = node_of(placement, seat.pod_set, seat.index)
+        holder = HeldSeat(placement.spec.pod_group_uid, record.seat)
+        node = node_of(placement, record.seat.pod_set, record.seat.rank)
         if record.taken or node is None:
-            self._nodes.discharge(seat)
+            self._nodes.discharge(holder)
         else:
-            self._nodes.charge(seat, node, record.cls)
+            self._nodes.charge(holder, node, record.cls)
 
     def seats(self) -> int:
-        """How many are held, over all gangs."""
+        """How many seats are held, over all gangs."""
         return sum(
-            1 for held in self._held.values() for seat, _ in seats_of(held) if self._nodes.charged(seat) is not None
+            self._nodes.charged(holder) is not None for held in self._held.values() for holder, _ in _holders(held)
         )
+
+
+def _holders(placement: Placement | None) -> list[tuple[HeldSeat, str]]:
+    """The seats of a placement as holders of charges, each with its node; none without a placement."""
+    if placement is None:
+        return []
+    return [(HeldSeat(placement.spec.pod_group_uid, seat), node) for seat, node in seats_of(placement)]

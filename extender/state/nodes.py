@@ -62,7 +62,7 @@ class NodeTable:
         self._order: Amounts | None = None
 
     def put(self, node: Node) -> bool:
-        """Add or update a node; True if anything that scheduling looks at changed (heartbeats do not)."""
+        """Adds or updates a node; True if anything that scheduling looks at changed (heartbeats do not)."""
         name = node.metadata.name
         column = self.index.get(name)
         old = self.nodes[column] if column is not None else None
@@ -81,7 +81,7 @@ class NodeTable:
         return True
 
     def remove(self, name: str) -> None:
-        """Forget a node; its charges stay until their holders go."""
+        """Forgets a node; its charges stay until their holders go."""
         column = self.index.pop(name, None)
         if column is None:
             return
@@ -97,7 +97,7 @@ class NodeTable:
         self._order = None
 
     def charge(self, holder: Hashable, node: str, cls: PodClass, *, leaving: bool = False) -> None:
-        """Let `holder` use what `cls` requests on `node`, in place of what it used before."""
+        """Lets `holder` use what `cls` requests on `node`, in place of what it used before."""
         known = self._charges.get(holder)
         if known is not None and known.node == node and known.cls is cls and known.leaving == leaving:
             return
@@ -108,7 +108,7 @@ class NodeTable:
         self._count(charge, 1)
 
     def discharge(self, holder: Hashable) -> None:
-        """Give back what `holder` uses; nothing happens if it uses nothing."""
+        """Gives back what `holder` uses; nothing happens if it uses nothing."""
         charge = self._charges.pop(holder, None)
         if charge is None:
             return
@@ -120,7 +120,7 @@ class NodeTable:
         self._count(charge, -1)
 
     def _count(self, charge: Charge, pods: int) -> None:
-        """One pod (or minus one) more on the node of the charge."""
+        """Counts one pod (or minus one) more on the node of the charge."""
         for claim in charge.cls.claims:
             self.claim_users[claim.key] += pods
             if not self.claim_users[claim.key]:

@@ -30,14 +30,14 @@ class PodCounts:
         self._tallies: dict[Mark, _Tally] = {}
 
     def grow(self, size: int) -> None:
-        """There are so many columns now."""
+        """Makes place for so many nodes."""
         for tally in self._tallies.values():
             tally.counts = np.pad(tally.counts, (0, size - self._size))
             tally.shared = False
         self._size = size
 
     def add(self, marks: Iterable[Mark], column: int, pods: int) -> None:
-        """So many more (or fewer) pods with these marks are on the node in `column`."""
+        """Counts so many more (or fewer) pods with these marks on the node in `column`."""
         for mark in marks:
             tally = self._tallies.get(mark)
             if tally is None:

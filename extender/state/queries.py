@@ -21,7 +21,7 @@ _SLACK = 100
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on labels."""
+    """One condition on labels, as a label selector has them."""
 
     key: str
     operator: str
@@ -117,6 +117,16 @@ class QueryTable:
         self._indexed = 0
         self._numbers = count(1)
 
+    def on_namespace(self, name: str, labels: Labels | None) -> bool:
+        """Takes in the labels of a namespace (None: it is gone); True if that may change what some query means."""
+        if labels is None:
+            self.namespaces.pop(name, None)
+        elif self.namespaces.get(name) == labels:
+            return False
+        else:
+            self.namespaces[name] = labels
+        return any(query.follows_namespaces for query in self.alive())
+
     def intern(self, parts: Iterable[Part], *, staying: bool = False) -> Query:
         """The query with these parts; `staying` leaves out pods that are being deleted."""
         parts = tuple(parts)
@@ -153,7 +163,7 @@ class QueryTable:
         return query.matches(namespace, labels, self.namespaces.get(namespace, {}))
 
     def alive(self) -> list[Query]:
-        """All queries."""
+        """All queries that some pod class still asks."""
         return list(self._queries.values())
 
     def _index(self, query: Query) -> None:

@@ -1,45 +1,31 @@
 """The cluster as the planner knows it, kept by events.
 
-Every method takes one object that changed (None: gone) and costs only what changed. Objects that Muster wrote itself
-are handed in as soon as the API server has confirmed them, before the watch tells the same; an older version that
-arrives later is ignored. The caller holds the lock; nothing here blocks.
+Every `on_*` method takes one object that changed (None: gone) and costs only what changed. Objects that Muster wrote
+itself are handed in as soon as the API server has confirmed them, before the watch tells the same; an older version
+that arrives later is ignored.
+
+Most of it is kept up to date by each event: nodes, what is charged to them, who matches whose demands. Views of gangs
+are not, since a gang of a thousand pods brings thousands of events and is looked at once: an event only notes which
+gang it concerns, and `refresh` makes their views. The caller holds the lock; nothing here blocks.
 """
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from itertools import count
 
-from extender.state.gangs import ACTIVE, GangView, PodRecord, once_whole
+from extender.state.gangs import ACTIVE, GangView
+from extender.state.gangtable import GangTable, version
 from extender.state.holds import Holds
 from extender.state.nodes import NodeTable
 from extender.state.podclass import ClassTable
-from extender.state.queries import Labels
+from extender.state.pods import PodRecord, PodTable, record_of
 from extender.state.templates import Templates
-from extender.state.views import record_of, view_of
 from extender.state.volumes import Volumes
 from muster.api.batch import Job
 from muster.api.core import Namespace, Node, Pod, PriorityClass
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup, Queue
 from muster.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-
-
-def version(text: str) -> int:
-    """A resourceVersion as a number; the API server promises that they can be compared since 1.35."""
-    return int(text) if text.isdigit() else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Objects:
-    """The objects that a state holds as they came."""
-
-    nodes: list[Node]
-    namespaces: dict[str, Labels]
-    jobs: list[Job]
-    groups: list[PodGroup]
-    placements: list[Placement]
 
 
 class State:
@@ -49,27 +35,43 @@ class State:
         self.nodes = NodeTable()
         self.classes = ClassTable()
         self.volumes = Volumes()
-        self.pods: dict[str, PodRecord] = {}
-        self.groups: dict[str, PodGroup] = {}
-        self.placements: dict[str, Placement] = {}
-        self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
-        self.priorities: dict[str, int] = {}
-        self.dirty: set[str] = set()
-        self._members: dict[str, dict[str, PodRecord]] = {}
-        self._views: dict[str, GangView] = {}
-        self._holds = Holds(self.nodes)
-        self._assumed: dict[str, str] = {}
-        self._taken: Counter[str] = Counter()
-        self._group_of_job: dict[str, str] = {}
+        self.pod_table = PodTable()
         self._templates = Templates(self.classes)
-        self._arrivals: dict[str, int] = {}
-        self._counter = count()
+        self._gangs = GangTable(self._templates)
+        self.holds = Holds(self.nodes)
+        """The seats of active placements whose pods are not bound yet."""
 
-    # -- objects ----------------------------------------------------------------------------------------------------
+    # -- what there is ----------------------------------------------------------------------------------------------
+
+    @property
+    def pods(self) -> Mapping[str, PodRecord]:
+        """Pods by UID, of all schedulers and of no gang too: all of them use nodes."""
+        return self.pod_table.records
+
+    @property
+    def groups(self) -> Mapping[str, PodGroup]:
+        """PodGroups by key (`namespace/name`), whatever their phase."""
+        return self._gangs.groups
+
+    @property
+    def placements(self) -> Mapping[str, Placement]:
+        """Placements by key; one may have been made for a PodGroup that is gone, see `placement_of`."""
+        return self._gangs.placements
+
+    @property
+    def jobs(self) -> Mapping[str, Job]:
+        """Volcano Jobs by UID; a PodGroup names its owner by it."""
+        return self._gangs.jobs
+
+    def placement_of(self, key: str) -> Placement | None:
+        """The placement of a gang; not one that was made for another PodGroup of its name."""
+        return self._gangs.placement_of(key)
+
+    # -- objects that change ----------------------------------------------------------------------------------------
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:
-        """A node; True if it matters to scheduling."""
+        """Takes in a node; True if the change matters to scheduling, which a heartbeat does not."""
         if new is not None:
             return self.nodes.put(new)
         if old is not None:
@@ -77,7 +79,7 @@ class State:
         return True
 
     def on_pod(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod of any scheduler."""
+        """Takes in a pod, also one that some other scheduler places."""
         if new is None:
             if old is not None:
                 self._forget_pod(old.metadata.uid)
@@ -85,216 +87,125 @@ class State:
         known = self.pods.get(new.metadata.uid)
         if known and version(new.metadata.resource_version) < version(known.resource_version):
             return
-        assumed = self._assumed.get(new.metadata.uid, "")
-        self._keep_pod(record_of(new, self.classes.of_pod(new), assumed), known)
+        self._keep_pod(record_of(new, self.classes.of_pod(new), self.pod_table.assumed.get(new.metadata.uid, "")))
         self._meet_queries()
 
     def on_pod_written(self, new: Pod) -> None:
-        """A pod that we wrote; one that the watch has shown as gone meanwhile stays forgotten."""
+        """Takes in a pod that we wrote; one that the watch has shown as gone meanwhile stays forgotten."""
         if new.metadata.uid in self.pods:
             self.on_pod(None, new)
 
     def assume(self, uid: str, node: str) -> None:
-        """A pod that we have just bound, before the watch tells."""
-        record = self.pods.get(uid)
-        if record is not None and not record.node:
-            self._assumed[uid] = node
-            self._keep_pod(replace(record, node=node, gated=False), record)
+        """Notes that we have just bound a pod, before the watch tells: nobody may be given its room meanwhile."""
+        record = self.pod_table.bound(uid, node)
+        if record is not None:
+            self._keep_pod(record)
 
     def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """A gang."""
-        if new is None:
-            known = self.groups.get(old.metadata.key) if old else None
-            if old is not None and known is not None and known.metadata.uid == old.metadata.uid:
-                del self.groups[old.metadata.key]
-                self._arrivals.pop(old.metadata.uid, None)
-                owner = old.metadata.controller
-                if owner is not None:
-                    self._group_of_job.pop(owner.uid, None)
-                self._touch(old.metadata.key)
-                self._hold(old.metadata.key)
-            return
-        known = self.groups.get(new.metadata.key)
-        if known and known.metadata.uid == new.metadata.uid and _older(new, known):
-            return
-        self.groups[new.metadata.key] = new
-        self._arrivals.setdefault(new.metadata.uid, next(self._counter))
-        owner = new.metadata.controller
-        if owner is not None:
-            self._group_of_job[owner.uid] = new.metadata.key
-        self._touch(new.metadata.key)
-        self._hold(new.metadata.key)
+        """Takes in a PodGroup: a gang is there, has changed, or is gone."""
+        self._gang_changed(self._gangs.on_group(old, new))
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> None:
-        """A placement, ours or one that somebody edited."""
-        if new is None:
-            known = self.placements.get(old.metadata.key) if old else None
-            if old is not None and known is not None and known.metadata.uid == old.metadata.uid:
-                del self.placements[old.metadata.key]
-                self._touch(old.metadata.key)
-                self._hold(old.metadata.key)
-            return
-        known = self.placements.get(new.metadata.key)
-        if known and known.metadata.uid == new.metadata.uid and _older(new, known):
-            return
-        self.placements[new.metadata.key] = new
-        self._touch(new.metadata.key)
-        self._hold(new.metadata.key)
+        """Takes in a placement, ours or one that somebody edited."""
+        self._gang_changed(self._gangs.on_placement(old, new))
 
     def on_job(self, old: Job | None, new: Job | None) -> None:
-        """A Volcano Job: its templates say what its pods will be."""
-        job = new or old
-        if job is None:
-            return
-        same = old is not None and new is not None and old.spec == new.spec
-        if new is None:
-            self.jobs.pop(job.metadata.uid, None)
-        else:
-            self.jobs[job.metadata.uid] = new
-        if not same:
-            self._templates.forget(job.metadata.uid)
-        key = self._group_of_job.get(job.metadata.uid)
-        if key and not same:
-            self._touch(key)
-            self._hold(key)
+        """Takes in a Volcano Job: its templates say what its pods will be."""
+        self._gang_changed(self._gangs.on_job(old, new))
 
     def on_queue(self, old: Queue | None, new: Queue | None) -> None:
-        """A queue."""
+        """Takes in a queue; whether it is open is asked when a gang wants to be let in."""
         if new is not None:
             self.queues[new.metadata.name] = new
         elif old is not None:
             self.queues.pop(old.metadata.name, None)
 
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
-        """A priority class."""
+        """Takes in a priority class; gangs have its value from their next change on."""
         if new is not None:
-            self.priorities[new.metadata.name] = new.value
+            self._gangs.priorities[new.metadata.name] = new.value
         elif old is not None:
-            self.priorities.pop(old.metadata.name, None)
+            self._gangs.priorities.pop(old.metadata.name, None)
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
-        """A namespace: its labels decide which pods some affinity terms mean. True if that changed anything."""
-        meta = (new or old or Namespace()).metadata
-        queries = self.classes.queries
-        known = queries.namespaces.get(meta.name)
-        if new is None:
-            queries.namespaces.pop(meta.name, None)
-        elif known == new.metadata.labels:
-            return False
-        else:
-            queries.namespaces[meta.name] = new.metadata.labels
-        if not any(query.follows_namespaces for query in queries.alive()):
-            return False
-        self._match_again(lambda namespace, _: namespace == meta.name, list(self.pods.values()))
-        return True
+        """Takes in a namespace, whose labels decide which pods some affinity terms mean; True if that changed any."""
+        name = (new or old or Namespace()).metadata.name
+        matters = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)
+        if matters:
+            self._match_again(lambda namespace, _: namespace == name, list(self.pods.values()))
+        return matters
 
     def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
-        """A volume claim; True if it matters to scheduling."""
-        gone = self.volumes.remove_claim(old.metadata.key) if old and new is None else False
-        return self._volumes_changed(self.volumes.put_claim(new) if new else gone)
+        """Takes in a volume claim; True if the change matters to scheduling."""
+        return self._volumes_changed(self.volumes.on_claim(old, new))
 
     def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
-        """A persistent volume; True if it matters to scheduling."""
-        gone = self.volumes.remove_volume(old.metadata.name) if old and new is None else False
-        return self._volumes_changed(self.volumes.put_volume(new) if new else gone)
+        """Takes in a persistent volume; True if the change matters to scheduling."""
+        return self._volumes_changed(self.volumes.on_volume(old, new))
 
     def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
-        """A storage class; True if it matters to scheduling."""
-        gone = self.volumes.remove_class(old.metadata.name) if old and new is None else False
-        return self._volumes_changed(self.volumes.put_class(new) if new else gone)
+        """Takes in a storage class; True if the change matters to scheduling."""
+        return self._volumes_changed(self.volumes.on_storage_class(old, new))
 
     def _volumes_changed(self, matters: bool) -> bool:  # noqa: FBT001 - private, and the one thing it is told
         self.nodes.version += matters
         return matters
 
-    # -- views ------------------------------------------------------------------------------------------------------
+    # -- gangs ------------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Gives every member its seat, and makes the views of the gangs that changed since they were last made."""
+        while self._gangs.dirty:  # a template may bring demands that other gangs meet
+            self.refresh_gang(next(iter(self._gangs.dirty)))
+
+    def refresh_gang(self, key: str) -> None:
+        """Does so for one gang, if it changed."""
+        if key not in self._gangs.dirty and key in self._gangs.views:
+            return
+        other_classes = self._gangs.look(key, self.pod_table.of_gang(key))
+        self._meet_queries()
+        if other_classes and key in self.holds:
+            self._hold(key)
 
     def gangs(self) -> list[GangView]:
-        """All gangs; only those that changed are looked at anew."""
-        while self.dirty:  # a template may bring demands that other gangs meet
-            self._look(self.dirty.pop())
-        return list(self._views.values())
+        """All gangs as of the last refresh."""
+        return list(self._gangs.views.values())
 
     def gang(self, key: str) -> GangView | None:
-        """One gang as it is now."""
-        if key in self.dirty or key not in self._views:
-            self.dirty.discard(key)
-            self._look(key)
-        return self._views.get(key)
-
-    def placement_of(self, key: str) -> Placement | None:
-        """The placement of a gang; not one that was made for another PodGroup of its name."""
-        placement, group = self.placements.get(key), self.groups.get(key)
-        same = placement and group and placement.spec.pod_group_uid == group.metadata.uid
-        return placement if same else None
-
-    def taken(self, key: str) -> int:
-        """How many pods of a gang are bound or have succeeded; never less than the seats that are taken."""
-        return self._taken[key]
-
-    def all_taken(self) -> dict[str, int]:
-        """The same of every gang that has any."""
-        return dict(self._taken)
+        """One gang as of the last refresh."""
+        return self._gangs.views.get(key)
 
     def started(self, key: str) -> bool:
-        """As `GangView.started`, without a look at every member where that is not needed."""
-        placement, group = self.placement_of(key), self.groups.get(key)
-        if once_whole(placement):
-            return True
-        if group is None or not self._taken[key] or self._taken[key] < group.spec.min_member:
-            return False
+        """As `GangView.started`, now; the gang is refreshed only where the number of its pods does not decide."""
+        certainly = self._gangs.certainly_started(key, self.pod_table.taken[key])
+        if certainly is not None:
+            return certainly
+        self.refresh_gang(key)
         gang = self.gang(key)
         return gang is not None and gang.started
 
-    def _look(self, key: str) -> None:
-        group = self.groups.get(key)
-        if group is None:
-            self._views.pop(key, None)
-            return
-        known = self._views.get(key)
-        view = self._views[key] = self._view(group)
-        self._meet_queries()
-        if key in self._holds and known and known.classes != view.classes:
+    def touch_all(self) -> None:
+        """Has the next refresh make every view anew, e.g. after becoming the leader."""
+        self._gangs.dirty.update(self.groups)
+
+    def _gang_changed(self, key: str | None) -> None:
+        if key is not None:
+            self._gangs.touch(key)
             self._hold(key)
 
-    def assumed(self) -> dict[str, str]:
-        """UID → node of pods that we have bound, before the watch tells."""
-        return dict(self._assumed)
-
-    def objects(self) -> Objects:
-        """What everything else is made from, pods aside."""
-        return Objects(
-            [node for node in self.nodes.nodes if node is not None],
-            dict(self.classes.queries.namespaces),
-            list(self.jobs.values()),
-            list(self.groups.values()),
-            list(self.placements.values()),
-        )
-
-    def touch_all(self) -> None:
-        """Look at every gang again, e.g. after becoming the leader."""
-        self.dirty.update(self.groups)
-
-    def held_seats(self) -> int:
-        """Seats of active placements whose pods are not bound yet, over all gangs."""
-        return self._holds.seats()
-
-    def _view(self, group: PodGroup) -> GangView:
-        key, owner = group.metadata.key, group.metadata.controller
-        return view_of(
-            group,
-            list(self._members.get(key, {}).values()),
-            self._templates,
-            job=self.jobs.get(owner.uid) if owner else None,
-            placement=self.placement_of(key),
-            priority=self.priorities.get(group.spec.priority_class_name, 0),
-            arrival=self._arrivals[group.metadata.uid],
-        )
+    def _hold(self, key: str) -> None:
+        """Charges the seats of the gang's active placement, and only those."""
+        placement = self.placements.get(key)
+        if placement is None or placement.status.phase not in ACTIVE:
+            self.holds.hold(key, None)
+            return
+        self.refresh_gang(key)
+        self.holds.hold(key, self.gang(key))
 
     # -- who meets whose demands ------------------------------------------------------------------------------------
 
     def _meet_queries(self) -> None:
-        """Compare everybody with the queries that are new."""
+        """Compares everybody with the queries that are new."""
         queries = self.classes.queries
         while queries.fresh:
             query = queries.fresh.pop()
@@ -303,69 +214,37 @@ class State:
             self._match_again(partial(queries.means, query), likely)
 
     def _match_again(self, meant: Callable[[str, dict[str, str]], bool], records: list[PodRecord]) -> None:
-        """Give the pods (of these) and templates that are meant the class with the demands that they meet now."""
+        """Gives the pods (of these) and templates that are meant the class with the demands that they meet now."""
         for record in records:
             if meant(record.namespace, record.labels):
                 cls = self.classes.matched_again(record.cls, record.namespace, record.labels)
                 if cls is not record.cls:
-                    self._keep_pod(replace(record, cls=cls), record)
+                    self._keep_pod(replace(record, cls=cls))
         for uid in self._templates.match_again(meant):
-            key = self._group_of_job.get(uid)
-            if key:
-                self._touch(key)
-                self._hold(key)
+            self._gang_changed(self._gangs.of_job(uid))
 
     # -- pods and what they use -------------------------------------------------------------------------------------
 
-    def _count_taken(self, before: PodRecord | None, after: PodRecord | None) -> None:
-        for record, change in ((before, -1), (after, 1)):
-            if record is not None and record.gang and record.taken:
-                self._taken[record.gang] += change
-                if not self._taken[record.gang]:
-                    del self._taken[record.gang]
-
-    def _keep_pod(self, record: PodRecord, known: PodRecord | None) -> None:
-        self._count_taken(known, record)
+    def _keep_pod(self, record: PodRecord) -> None:
+        known = self.pod_table.put(record)
         if known is not None and known.gang and known.gang != record.gang:
-            self._members.get(known.gang, {}).pop(known.uid, None)
-            self._touch(known.gang)
-        self.pods[record.uid] = record
-        if record.node and record.phase not in {"Succeeded", "Failed"}:
+            self._gangs.touch(known.gang)
+        if record.uses_node:
             self.nodes.charge(record.uid, record.node, record.cls, leaving=record.terminating)
         else:
             self.nodes.discharge(record.uid)
         if record.gang:
-            self._members.setdefault(record.gang, {})[record.uid] = record
-            self._touch(record.gang)
+            self._gangs.touch(record.gang)
             if record.taken or record.waiting:
-                self._holds.seat_changed(record.gang, record)
-            elif record.gang in self._holds:
+                self.holds.seat_changed(record.gang, record)
+            elif record.gang in self.holds:
                 self._hold(record.gang)
 
     def _forget_pod(self, uid: str) -> None:
-        self._assumed.pop(uid, "")
         self.nodes.discharge(uid)
-        record = self.pods.pop(uid, None)
-        self._count_taken(record, None)
+        record = self.pod_table.remove(uid)
         if record is None or not record.gang:
             return
-        members = self._members.get(record.gang, {})
-        members.pop(uid, None)
-        if not members:
-            self._members.pop(record.gang, None)
-        self._touch(record.gang)
-        if record.gang in self._holds:
+        self._gangs.touch(record.gang)
+        if record.gang in self.holds:
             self._hold(record.gang)
-
-    def _hold(self, key: str) -> None:
-        """Charge the seats of the gang's active placement, and only those."""
-        placement = self.placements.get(key)
-        active = placement is not None and placement.status.phase in ACTIVE
-        self._holds.hold(key, self.gang(key) if active else None)
-
-    def _touch(self, key: str) -> None:
-        self.dirty.add(key)
-
-
-def _older(new: Placement | PodGroup, known: Placement | PodGroup) -> bool:
-    return version(new.metadata.resource_version) < version(known.metadata.resource_version)

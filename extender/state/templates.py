@@ -32,18 +32,18 @@ class Templates:
         self._known: dict[str, list[Template]] = {}
 
     def of(self, job: Job) -> list[Template]:
-        """The job's tasks."""
+        """The tasks of a job, each with the class that its pods will be of; made once."""
         known = self._known.get(job.metadata.uid)
         if known is None:
             known = self._known[job.metadata.uid] = [self._template(job, task) for task in job.spec.tasks]
         return known
 
     def forget(self, uid: str) -> None:
-        """The job changed or is gone."""
+        """Forgets the tasks of a job that changed or is gone."""
         self._known.pop(uid, None)
 
     def match_again(self, meant: Callable[[str, dict[str, str]], bool]) -> list[str]:
-        """Look again at the demands that templates with such a namespace and labels meet; UIDs of jobs that changed."""
+        """Looks again at the demands that such templates meet, by namespace and labels; UIDs of jobs that changed."""
         changed = []
         for uid, templates in self._known.items():
             for template in templates:

@@ -1,41 +1,28 @@
-"""How the planner sees pods and gangs: made anew from the objects whenever one of them changed. Pure."""
+"""How the planner sees a gang: made anew from the objects whenever one of them changed. Pure."""
 
-from extender.state.gangs import GangView, PodRecord, PodSetView
-from extender.state.podclass import PodClass
+from extender.state.gangs import GangView, PodSetView
+from extender.state.pods import PodRecord
 from extender.state.templates import Templates
 from muster.api.batch import Job
-from muster.api.core import Pod
-from muster.api.gang import DEFAULT_POD_SET, Member, epoch_of, gang_of, gated, later_tasks, member_of
-from muster.api.names import GATES, NODE
+from muster.api.gang import DEFAULT_POD_SET, Seat, later_tasks
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
 
 
-def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
-    """The record of a pod; `assumed` is the node that we have just bound it to, before the watch tells."""
-    meta, status = pod.metadata, pod.status
-    gang = gang_of(meta)
-    scheduled = next((c for c in status.conditions if c.type == "PodScheduled"), None)
-    return PodRecord(
-        uid=meta.uid,
-        namespace=meta.namespace,
-        name=meta.name,
-        gang=f"{meta.namespace}/{gang}" if gang else None,
-        member=member_of(meta),
-        cls=cls,
-        labels=meta.labels,
-        node=pod.spec.node_name or assumed,
-        phase=status.phase,
-        terminating=meta.deletion_timestamp is not None,
-        gated=gated(pod),
-        other_gates=tuple(gate.name for gate in pod.spec.scheduling_gates if gate.name not in GATES),
-        epoch=epoch_of(meta),
-        pin=meta.annotations.get(NODE, ""),
-        refused=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),
-        scheduler_name=pod.spec.scheduler_name,
-        created=meta.creation_timestamp or "",
-        resource_version=meta.resource_version,
-    )
+def free_seats(pods: list[PodRecord]) -> list[tuple[PodRecord, Seat]]:
+    """Seats for those members that do not say which is theirs: the oldest of them gets the first free rank.
+
+    Who has a seat keeps it: a member that joins later may be an older pod.
+    """
+    known = [pod.seat.rank for pod in pods if pod.seat and pod.seat.pod_set == DEFAULT_POD_SET and _sits(pod)]
+    occupied, rank, found = set(known), 0, []
+    for pod in sorted((pod for pod in pods if pod.seat is None), key=lambda pod: (pod.created, pod.name)):
+        while rank in occupied:
+            rank += 1
+        found.append((pod, Seat(DEFAULT_POD_SET, rank)))
+        if _sits(pod):
+            occupied.add(rank)
+    return found
 
 
 def view_of(
@@ -48,10 +35,9 @@ def view_of(
     priority: int,
     arrival: int,
 ) -> GangView:
-    """A gang with its seats; members that do not say which seat is theirs are given one, and keep it."""
+    """A gang with its seats; every pod has been given one before."""
     pod_sets = _job_sets(group, job, templates) if job else {}
-    # Those that have a seat first: a member that joins later may be an older pod.
-    for pod in sorted(pods, key=lambda pod: (pod.member is None, pod.created, pod.name)):
+    for pod in sorted(pods, key=lambda pod: (pod.created, pod.name)):
         _seat_pod(pod_sets, pod)
     for pod_set in pod_sets.values():
         existing = next(iter(pod_set.waiting.values()), None)
@@ -74,15 +60,13 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
 
 
 def _seat_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
-    """Put a pod on its seat; a pod that does not say which gets the first free rank."""
-    name = pod.member.pod_set if pod.member else DEFAULT_POD_SET
+    """Puts a pod on its seat, into the pod set that is made for it if there is none."""
+    if pod.seat is None:
+        return
+    name, rank = pod.seat.pod_set, pod.seat.rank
     pod_set = pod_sets.get(name)
     if pod_set is None:
         pod_set = pod_sets[name] = PodSetView(name, pod.cls, 0, 0)
-    if pod.member is None:
-        rank = next(n for n in range(len(pod_set.taken) + len(pod_set.waiting) + 1) if _empty(pod_set, n))
-        pod.member = Member(name, rank)
-    rank = pod.member.index
     if pod.taken:
         pod_set.taken[rank] = pod.node
     elif pod.waiting:
@@ -91,5 +75,6 @@ def _seat_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
         pod_set.replicas = max(pod_set.replicas, rank + 1)
 
 
-def _empty(pod_set: PodSetView, rank: int) -> bool:
-    return rank not in pod_set.taken and rank not in pod_set.waiting
+def _sits(pod: PodRecord) -> bool:
+    """Whether nobody else can have its seat; a pod that failed, or is going, leaves it to the next."""
+    return pod.taken or pod.waiting

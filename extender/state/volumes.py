@@ -8,6 +8,8 @@ class Volumes:
 
     A snapshot shares this object: what is made from it while it changes is labelled with the older generation, and so
     it is made again.
+
+    Every `on_*` takes in one object that changed (None: gone), and says whether that matters to scheduling.
     """
 
     def __init__(self) -> None:
@@ -19,40 +21,34 @@ class Volumes:
         """Keys of claims that one pod at a time may use (ReadWriteOncePod)."""
         self.generation = 0
 
-    def put_claim(self, claim: PersistentVolumeClaim) -> bool:
-        """Add or update a claim; True if it matters to scheduling."""
-        key = claim.metadata.key
+    def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
+        """Takes in a claim: how it may be used, and where its volume is or will be."""
+        if new is None:
+            key = old.metadata.key if old else ""
+            self.exclusive.discard(key)
+            return self._changed(self.claims.pop(key, None) is not None)
+        key = new.metadata.key
         known = self.claims.get(key)
-        self.claims[key] = claim
-        (self.exclusive.add if READ_WRITE_ONCE_POD in claim.spec.access_modes else self.exclusive.discard)(key)
-        return self._changed(known is None or _decisive(known) != _decisive(claim))
+        self.claims[key] = new
+        (self.exclusive.add if READ_WRITE_ONCE_POD in new.spec.access_modes else self.exclusive.discard)(key)
+        return self._changed(known is None or _decisive(known) != _decisive(new))
 
-    def remove_claim(self, key: str) -> bool:
-        """Forget a claim."""
-        self.exclusive.discard(key)
-        return self._changed(self.claims.pop(key, None) is not None)
+    def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
+        """Takes in a volume: its node affinity and labels say where it can be used."""
+        if new is None:
+            return self._changed(self.volumes.pop(old.metadata.name if old else "", None) is not None)
+        known = self.volumes.get(new.metadata.name)
+        self.volumes[new.metadata.name] = new
+        same = known is not None and (known.spec, known.metadata.labels) == (new.spec, new.metadata.labels)
+        return self._changed(not same)
 
-    def put_volume(self, volume: PersistentVolume) -> bool:
-        """Add or update a volume; True if it matters to scheduling."""
-        known = self.volumes.get(volume.metadata.name)
-        self.volumes[volume.metadata.name] = volume
-        return self._changed(
-            known is None or (known.spec, known.metadata.labels) != (volume.spec, volume.metadata.labels)
-        )
-
-    def remove_volume(self, name: str) -> bool:
-        """Forget a volume."""
-        return self._changed(self.volumes.pop(name, None) is not None)
-
-    def put_class(self, storage_class: StorageClass) -> bool:
-        """Add or update a storage class; True if it matters to scheduling."""
-        known = self.classes.get(storage_class.metadata.name)
-        self.classes[storage_class.metadata.name] = storage_class
-        return self._changed(known is None or known.volume_binding_mode != storage_class.volume_binding_mode)
-
-    def remove_class(self, name: str) -> bool:
-        """Forget a storage class."""
-        return self._changed(self.classes.pop(name, None) is not None)
+    def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
+        """Takes in a storage class: it says whether a claim waits for its first pod before it is bound."""
+        if new is None:
+            return self._changed(self.classes.pop(old.metadata.name if old else "", None) is not None)
+        known = self.classes.get(new.metadata.name)
+        self.classes[new.metadata.name] = new
+        return self._changed(known is None or known.volume_binding_mode != new.volume_binding_mode)
 
     def _changed(self, matters: bool) -> bool:  # noqa: FBT001 - private, and the one thing it is told
         self.generation += matters

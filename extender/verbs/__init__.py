@@ -1,6 +1,7 @@
 """What kube-scheduler asks the extender: filter, prioritize, bind and preempt, a module each.
 
-Whatever is not certain is an error (kube-scheduler tries again), never a rejection. Filter and prioritize are look-ups
-in memory, since kube-scheduler does nothing else meanwhile; only bind waits and writes. Imports the framework, the
-cluster and the barrier; never the planner or the actions.
+They promise that whatever is not certain is an error (kube-scheduler tries again), never a rejection and never a
+success; that filter and prioritize only look up what memory holds, since kube-scheduler does nothing else meanwhile;
+and that only bind waits and writes. They import the framework, the cluster and the barrier, and must not import the
+planner or the actions. Start at `reasons`, which has every answer other than yes, then read `filter`.
 """

@@ -1,27 +1,28 @@
 """The bind verb: a member of a gang waits for the others, then all are bound."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 import structlog
 from prometheus_client import Counter, Histogram
 
-from extender import messages
 from extender.barrier import Barrier, Outcome
 from extender.cluster import Cluster
 from extender.framework.session import Session
-from extender.state.gangs import ACTIVE, PodRecord
-from extender.verbs.binder import Binder
-from extender.verbs.filter import Verdict, unavailable
+from extender.state.gangs import ACTIVE
+from extender.state.pods import PodRecord
+from extender.verbs.reasons import Reason, labels, unavailable
+from muster.api.core import PODS
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
-from muster.api.gang import Member
+from muster.api.gang import Seat
 from muster.api.names import EPOCH, GROUP_NAME
 from muster.api.placement import Placement, node_of
-from muster.kube.errors import APIError
+from muster.kube.client import Client
+from muster.kube.errors import APIError, Conflict, Unreachable
 
 log = structlog.get_logger()
 DECODE_BINDING = msgspec.json.Decoder(ExtenderBindingArgs)
-BINDS = Counter("muster_bind_total", "Bind calls", ["pod", "verdict"])
+BINDS = Counter("muster_bind_total", "Bind calls", ["pod", "verdict", "reason"])
 BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a binding")
 
 LAG_S = 1.0
@@ -32,6 +33,29 @@ MAX_HELD = 1000
 
 Each held call takes a thread here and a connection of kube-scheduler's, which brings a few hundred members a second.
 """
+
+_NOT_RELEASED = {Outcome.TIMED_OUT: Reason.BARRIER_TIMEOUT, Outcome.CANCELLED: Reason.PLACEMENT_OVER}
+
+
+class Binder:
+    """Posts bindings with the pod's UID as precondition; success is only what the API server has confirmed."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+        """Binds, or finds that the pod is bound already to this node. Raises APIError otherwise.
+
+        A conflict or a lost answer is decided by reading the pod: kube-scheduler retries a bind whose answer it did not
+        get, and "already assigned" may be our own work.
+        """
+        try:
+            self._client.bind(namespace, name, uid, node, annotations)
+        except (Conflict, Unreachable):
+            pod = self._client.get(PODS, name, namespace)
+            if pod.metadata.uid == uid and pod.spec.node_name == node:
+                return
+            raise
 
 
 class Bind:
@@ -58,56 +82,63 @@ class Bind:
         """The last planning cycle, whose plugins may add to bindings."""
 
     def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
-        """Bind a pod; a member of a gang waits for the others first."""
-        reason = unavailable(self._cluster, self._active)
-        kind = "plain"
-        if not reason:
-            self._cluster.wait_for(lambda: not self._objection(args), LAG_S)
-            with self._cluster.lock:
-                record = self._cluster.state.pods.get(args.pod_uid)
-            if record is None:
-                reason = messages.NOT_SEEN
-            elif record.gang:
-                kind = "gang"
-                reason = self._bind_member(args, record, record.gang)
-            else:
-                reason = self._post(args, {})
-        BINDS.labels(kind, (Verdict.ERROR if reason else Verdict.PASSED).value).inc()
-        return ExtenderBindingResult(error=reason)
+        """Binds a pod, a member of a gang after waiting for the others; the answer is an error or nothing."""
+        kind, reason = self._bind(args)
+        BINDS.labels(kind, *labels(reason)).inc()
+        return ExtenderBindingResult(error=reason or "")
 
-    def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> str:
+    def _bind(self, args: ExtenderBindingArgs) -> tuple[str, Reason | None]:
+        """The kind of the pod, as a label of the metrics, and why it was not bound."""
+        reason = unavailable(self._cluster, self._active)
+        if reason:
+            return "plain", reason
+        self._cluster.wait_for(lambda: self._objection(args) is None, LAG_S)
         with self._cluster.lock:
-            refusal = self._objection(args)
+            record = self._cluster.state.pods.get(args.pod_uid)
+        if record is None:
+            return "plain", Reason.NOT_SEEN
+        if record.gang:
+            return "gang", self._bind_member(args, record, record.gang)
+        return "plain", self._post(args, {})
+
+    def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
+        """Holds the call until enough members of this epoch have come, looks again, and binds.
+
+        Everything may have changed during the wait, and a stale answer would bind a pod to room that is somebody
+        else's by now: so leadership, the placement and the pod are asked once more before the binding is posted.
+        """
+        with self._cluster.lock:
+            reason = self._objection(args)
             placement, started = self._cluster.state.placement_of(key), self._cluster.state.started(key)
             record = self._cluster.state.pods.get(args.pod_uid, record)  # it may have been given its seat just now
-        if refusal or placement is None or record.member is None:
-            return refusal or messages.NOT_SEEN
+        if reason or placement is None or record.seat is None:
+            return reason or Reason.NOT_SEEN
         epoch, gang_uid = placement.spec.epoch, placement.spec.pod_group_uid
         if not started:
-            outcome = self._barrier.join(gang_uid, epoch, record.member, lambda held: self._enough(key, epoch, held))
+            outcome = self._barrier.join(gang_uid, epoch, record.seat, lambda held: self._enough(key, epoch, held))
             if outcome is not Outcome.RELEASED:
-                return messages.BARRIER_TIMEOUT if outcome is Outcome.TIMED_OUT else messages.PLACEMENT_OVER
-            refusal = unavailable(self._cluster, self._active) or self._still(key, epoch, args)
-            if refusal:
-                return refusal
+                return _NOT_RELEASED[outcome]
+            reason = unavailable(self._cluster, self._active) or self._still(key, epoch, args)
+            if reason:
+                return reason
         session = self._session()
         extra = session.ask("bind_request_mutate", record, args.node) if session is not None else {}
         return self._post(args, {**extra, **_marks(placement)})
 
-    def _objection(self, args: ExtenderBindingArgs) -> str:
-        """What speaks against binding this pod to this node now, as far as we know; empty if nothing does."""
+    def _objection(self, args: ExtenderBindingArgs) -> Reason | None:
+        """What speaks against binding this pod to this node now, as far as we know."""
         with self._cluster.lock:
             state = self._cluster.state
             record = state.pods.get(args.pod_uid)
             if record is None:
-                return messages.NOT_SEEN
+                return Reason.NOT_SEEN
             if not record.gang:
-                return ""
-            if record.member is None:
-                state.gang(record.gang)  # looking at the gang gives it a seat
+                return None
+            if record.seat is None:
+                state.refresh_gang(record.gang)  # gives it a seat
             return _refusal(state.placement_of(record.gang), state.pods.get(args.pod_uid, record), args.node)
 
-    def _enough(self, key: str, epoch: int, held: Collection[Member]) -> bool:
+    def _enough(self, key: str, epoch: int, held: Collection[Seat]) -> bool:
         """Whether the members held at the barrier, with those bound already, may start. Tells who writes the story."""
         with self._cluster.lock:
             state = self._cluster.state
@@ -115,15 +146,14 @@ class Bind:
             if placement is None or placement.spec.epoch != epoch:
                 return False
             full = len(held) >= self._most_held
-            if not full and len(held) + state.taken(key) < state.groups[key].spec.min_member:
+            if not full and len(held) + state.pod_table.taken[key] < state.groups[key].spec.min_member:
                 return False  # the rest is asked only when it matters: it looks at every member of the gang
+            state.refresh_gang(key)
             gang = state.gang(key)
         if gang is None:
             return False
         counts = {
-            pod_set.name: len(
-                pod_set.taken.keys() | {member.index for member in held if member.pod_set == pod_set.name}
-            )
+            pod_set.name: len(pod_set.taken.keys() | {seat.rank for seat in held if seat.pod_set == pod_set.name})
             for pod_set in gang.pod_sets
         }
         if not full and not gang.satisfied(counts):
@@ -131,37 +161,37 @@ class Bind:
         self._on_release(placement, gang.taken)
         return True
 
-    def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> str:
-        """After the wait: the placement must still be the one that the member waited for."""
+    def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> Reason | None:
+        """What speaks against it after the wait; the placement must still be the one that the member waited for."""
         with self._cluster.lock:
             placement = self._cluster.state.placement_of(key)
             over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
-            return messages.PLACEMENT_OVER if over else self._objection(args)
+            return Reason.PLACEMENT_OVER if over else self._objection(args)
 
-    def _post(self, args: ExtenderBindingArgs, annotations: dict[str, str]) -> str:
+    def _post(self, args: ExtenderBindingArgs, annotations: dict[str, str]) -> Reason | None:
         try:
             with BIND_TIME.time():
                 self._binder.bind(args.pod_namespace, args.pod_name, args.pod_uid, args.node, annotations)
         except APIError as error:
             log.warning("binding failed", pod=f"{args.pod_namespace}/{args.pod_name}", error=str(error))
-            return messages.BIND_FAILED
+            return Reason.BIND_FAILED
         with self._cluster.lock:
             self._cluster.state.assume(args.pod_uid, args.node)
         self._cluster.changed()
-        return ""
+        return None
 
 
-def _refusal(placement: Placement | None, record: PodRecord, node: str) -> str:
-    """Why this member may not be bound to this node now; empty if it may."""
-    if placement is None or record.member is None:
-        return messages.NOT_SEEN
+def _refusal(placement: Placement | None, record: PodRecord, node: str) -> Reason | None:
+    """What speaks against binding this member to this node, by its gang's placement."""
+    if placement is None or record.seat is None:
+        return Reason.NOT_SEEN
     if record.epoch is not None and record.epoch > placement.spec.epoch:
-        return messages.NOT_SEEN
+        return Reason.NOT_SEEN
     if record.node:
-        return "" if record.node == node else messages.WRONG_NODE
+        return None if record.node == node else Reason.WRONG_NODE
     if placement.status.phase not in ACTIVE or record.epoch != placement.spec.epoch:
-        return messages.PLACEMENT_OVER
-    return "" if node_of(placement, record.member.pod_set, record.member.index) == node else messages.WRONG_NODE
+        return Reason.PLACEMENT_OVER
+    return None if node_of(placement, record.seat.pod_set, record.seat.rank) == node else Reason.WRONG_NODE
 
 
 def _marks(placement: Placement) -> dict[str, str]:

@@ -1,39 +1,29 @@
-"""The filter verb: a look-up for members of gangs, and no room that gangs hold for anybody else."""
+"""The filter verb: a look-up for members of gangs, and no room that gangs hold for anybody else.
+
+kube-scheduler does nothing else while it waits for the answer, so nothing is computed here that the state does not
+already hold.
+"""
 
 from collections.abc import Callable
-from enum import Enum
 
 import msgspec
 import numpy as np
 from prometheus_client import Counter
 
-from extender import messages
 from extender.cluster import Cluster
 from extender.state.gangs import ACTIVE
+from extender.verbs.reasons import Reason, Verdict, labels, unavailable
 from muster.api.extender import ExtenderArgs, ExtenderFilterResult
-from muster.api.gang import epoch_of, gang_of, member_of
+from muster.api.gang import epoch_of, gang_of, seat_of
 from muster.api.names import NODE
 from muster.api.placement import node_of
 from muster.resources.pods import pod_requests
 
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
-FILTERS = Counter("muster_filter_total", "Filter calls", ["pod", "verdict"])
+FILTERS = Counter("muster_filter_total", "Filter calls", ["pod", "verdict", "reason"])
 FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls", ["pod"])
-
-
-class Verdict(Enum):
-    """Outcomes of a call: metric tags and reasons at once."""
-
-    PASSED = "passed"
-    REJECTED = "rejected"
-    ERROR = "error"
-
-
-def unavailable(cluster: Cluster, active: Callable[[], bool]) -> str:
-    """Why this replica cannot answer now; empty if it can."""
-    if not active():
-        return messages.NOT_LEADING
-    return "" if cluster.synced else messages.NOT_SYNCED
+Answer = list[str] | Reason
+"""The nodes that pass, of those that were named; or why none does."""
 
 
 class Filter:
@@ -44,23 +34,20 @@ class Filter:
         self._active = active
 
     def __call__(self, args: ExtenderArgs) -> ExtenderFilterResult:
-        """Never a name that was not sent."""
+        """Returns the nodes that pass, never one that was not named: kube-scheduler takes that for a failed call."""
         nodes = args.node_names or []
-        pinned = NODE in args.pod.metadata.annotations
         gang = gang_of(args.pod.metadata)
-        kind = "pinned" if pinned else "gang" if gang else "plain"
+        kind = "pinned" if NODE in args.pod.metadata.annotations else "gang" if gang else "plain"
         FILTER_NAMES.labels(kind).inc(len(nodes))
-        reason = unavailable(self._cluster, self._active)
-        if reason:
-            result = ExtenderFilterResult(error=reason)
-        else:
-            result = self._member(args, gang, nodes) if gang else self._plain(args, nodes)
-        verdict = Verdict.ERROR if result.error else Verdict.PASSED if result.node_names else Verdict.REJECTED
-        FILTERS.labels(kind, verdict.value).inc()
-        return result
+        answer = unavailable(self._cluster, self._active) or self._decide(args, gang, nodes)
+        FILTERS.labels(kind, *labels(answer if isinstance(answer, Reason) else None)).inc()
+        return _result(answer, nodes)
 
-    def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> ExtenderFilterResult:
-        """A look-up: the one node that the placement gives this member."""
+    def _decide(self, args: ExtenderArgs, gang: str | None, nodes: list[str]) -> Answer:
+        return self._member(args, gang, nodes) if gang else self._plain(args, nodes)
+
+    def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> Answer:
+        """Looks up the one node that the placement gives this member."""
         meta = args.pod.metadata
         key = f"{meta.namespace}/{gang}"
         with self._cluster.lock:
@@ -68,20 +55,18 @@ class Filter:
             record = self._cluster.state.pods.get(meta.uid)
             known = key in self._cluster.state.groups
         if not known:
-            return ExtenderFilterResult(error=messages.NOT_SEEN)
+            return Reason.NOT_SEEN
         epoch = epoch_of(meta)
         if epoch is not None and (placement is None or placement.spec.epoch < epoch):
-            return ExtenderFilterResult(error=messages.NOT_SEEN)
+            return Reason.NOT_SEEN
         if placement is None or placement.status.phase not in ACTIVE or placement.spec.epoch != epoch:
-            return ExtenderFilterResult(failed_and_unresolvable_nodes=_first(nodes, messages.WAITS_FOR_GANG))
-        member = member_of(meta) or (record.member if record else None)
-        node = node_of(placement, member.pod_set, member.index) if member else None
-        if node in nodes:
-            return ExtenderFilterResult(node_names=[node])
-        return ExtenderFilterResult(failed_and_unresolvable_nodes=_first(nodes, messages.NOT_PLANNED_HERE))
+            return Reason.WAITS_FOR_GANG
+        seat = seat_of(meta) or (record.seat if record else None)
+        node = node_of(placement, seat.pod_set, seat.rank) if seat else None
+        return [node] if node in nodes else Reason.NOT_PLANNED_HERE
 
-    def _plain(self, args: ExtenderArgs, nodes: list[str]) -> ExtenderFilterResult:
-        """Nodes whose room is not held by gangs that are starting."""
+    def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
+        """Leaves out the nodes whose remaining room is held by gangs that are starting."""
         with self._cluster.lock:
             state = self._cluster.state
             table = state.nodes
@@ -91,12 +76,16 @@ class Filter:
             wanted = np.flatnonzero(row)
             free = table.allocatable[wanted][:, columns] - table.used[wanted][:, columns]
         fits = (free >= row[wanted, None]).all(axis=0) & (columns >= 0)
-        passed = [name for name, fit in zip(nodes, fits, strict=True) if fit]
-        if passed:
-            return ExtenderFilterResult(node_names=passed)
-        return ExtenderFilterResult(failed_and_unresolvable_nodes=_first(nodes, messages.HELD_BY_GANG))
+        return [name for name, fit in zip(nodes, fits, strict=True) if fit] or Reason.HELD_BY_GANG
 
 
-def _first(nodes: list[str], message: str) -> dict[str, str]:
-    """One entry carries the message; nodes that are left out count as unresolvable anyway."""
-    return {nodes[0]: message} if nodes else {}
+def _result(answer: Answer, nodes: list[str]) -> ExtenderFilterResult:
+    """The answer as kube-scheduler reads it.
+
+    Of a rejection one entry carries the words: nodes that are left out count as unresolvable anyway.
+    """
+    if not isinstance(answer, Reason):
+        return ExtenderFilterResult(node_names=answer)
+    if answer.verdict is Verdict.ERROR:
+        return ExtenderFilterResult(error=answer)
+    return ExtenderFilterResult(failed_and_unresolvable_nodes=dict.fromkeys(nodes[:1], answer))

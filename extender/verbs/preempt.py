@@ -9,7 +9,7 @@ DECODE_PREEMPTION = msgspec.json.Decoder(ExtenderPreemptionArgs)
 
 
 def preempt(cluster: Cluster, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
-    """Leave out nodes whose victims would break a running gang, while there are nodes where none does.
+    """Leaves out nodes whose victims would break a running gang, while there are nodes where none does.
 
     Off by default (Muster's profiles have no DefaultPreemption); for clusters whose own scheduler asks Muster too.
     """
@@ -27,14 +27,15 @@ def _breaks_a_gang(cluster: Cluster, uids: list[str]) -> bool:
     with cluster.lock:
         records = [record for uid in uids if (record := cluster.state.pods.get(uid)) is not None]
         for key in {record.gang for record in records if record.gang}:
+            cluster.state.refresh_gang(key)
             gang = cluster.state.gang(key)
             if gang is None or not gang.started:
                 continue
             lost = {record.uid for record in records if record.gang == key}
             counts = dict.fromkeys((pod_set.name for pod_set in gang.pod_sets), 0)
             for pod in gang.pods:
-                if pod.taken and pod.uid not in lost and pod.member is not None:
-                    counts[pod.member.pod_set] += 1
+                if pod.taken and pod.uid not in lost and pod.seat is not None:
+                    counts[pod.seat.pod_set] += 1
             if not gang.satisfied(counts):
                 return True
     return False

@@ -1,13 +1,18 @@
-"""The prioritize verb: the plugins' scores as kube-scheduler takes them."""
+"""The prioritize verb: the plugins' scores as kube-scheduler takes them, whole numbers from 0 to 10."""
 
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from extender.cluster import Cluster
 from extender.framework.session import Session
-from extender.verbs.ranks import MAX_PRIORITY, collapse, fullness
+from extender.state.nodes import NodeTable
 from muster.api.extender import ExtenderArgs, HostPriority
+
+Scores = NDArray[np.float64]
+Ranks = NDArray[np.int64]
+MAX_PRIORITY = 10
 
 
 class Prioritize:
@@ -18,7 +23,7 @@ class Prioritize:
         self._session = session
 
     def __call__(self, args: ExtenderArgs) -> list[HostPriority]:
-        """The plugins' scores as ranks 0-10; without any, fuller nodes first, so that whole nodes are left to gangs."""
+        """Returns the plugins' scores as ranks; without any, fuller nodes first: whole nodes are left to gangs."""
         nodes = args.node_names or []
         session = self._session()
         with self._cluster.lock:
@@ -32,3 +37,22 @@ class Prioritize:
         else:
             ranks = np.floor(np.where(columns >= 0, full, 0.0) * MAX_PRIORITY).astype(np.int64)
         return [HostPriority(host=name, score=int(rank)) for name, rank in zip(nodes, ranks, strict=True)]
+
+
+def collapse(scores: Scores) -> Ranks:
+    """Scores of any magnitude as ranks 0-10 that keep their order: equal scores are equal, the best is 10.
+
+    An extender has eleven values only, so that scores next to each other share one where there are more.
+    """
+    levels, position = np.unique(scores, return_inverse=True)
+    if len(levels) == 1:
+        return np.zeros(len(scores), dtype=np.int64)
+    ranks: Ranks = position * MAX_PRIORITY // (len(levels) - 1)
+    return ranks
+
+
+def fullness(table: NodeTable, columns: Ranks) -> Scores:
+    """Share of its scarcest resource that each node gives already, 0-1."""
+    allocatable, used = table.allocatable[:, columns], table.used[:, columns]
+    share: Scores = np.where(allocatable > 0, used / np.maximum(allocatable, 1), 0.0).max(axis=0, initial=0.0)
+    return np.clip(share, 0.0, 1.0)

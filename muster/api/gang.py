@@ -16,11 +16,11 @@ DEFAULT_POD_SET = "pods"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One slot of a gang: the pod set, and the rank in it."""
+class Seat:
+    """One place in a gang, to be taken by one pod: its pod set, and its rank in it, which counts from 0."""
 
     pod_set: str
-    index: int
+    rank: int
 
 
 def gang_of(meta: ObjectMeta) -> str | None:
@@ -46,28 +46,28 @@ def later_tasks(meta: ObjectMeta) -> frozenset[str]:
     return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
 
 
-def member_of(meta: ObjectMeta) -> Member | None:
-    """The slot of a pod: Volcano task and index, Indexed Job index, StatefulSet ordinal, or the rank the planner wrote.
+def seat_of(meta: ObjectMeta) -> Seat | None:
+    """The seat of a pod: Volcano task and index, Indexed Job index, StatefulSet ordinal, or the rank the planner wrote.
 
     None if nothing on the pod says it; the planner then gives it the first free rank.
     """
     annotations, labels = meta.annotations, meta.labels
     if names.TASK_SPEC in annotations:
-        return _member(annotations[names.TASK_SPEC], annotations.get(names.TASK_INDEX))
+        return _seat(annotations[names.TASK_SPEC], annotations.get(names.TASK_INDEX))
     for index in (
         annotations.get(names.MEMBER_INDEX),
         annotations.get(names.COMPLETION_INDEX),
         labels.get(names.COMPLETION_INDEX),
         labels.get(names.POD_INDEX),
     ):
-        member = _member(DEFAULT_POD_SET, index)
-        if member:
-            return member
+        seat = _seat(DEFAULT_POD_SET, index)
+        if seat:
+            return seat
     return None
 
 
-def _member(pod_set: str, index: str | None) -> Member | None:
-    return Member(pod_set, int(index)) if index and index.isascii() and index.isdigit() else None
+def _seat(pod_set: str, index: str | None) -> Seat | None:
+    return Seat(pod_set, int(index)) if index and index.isascii() and index.isdigit() else None
 
 
 def gated(pod: Pod) -> bool:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
+from muster.api.gang import Seat
 from muster.api.meta import Object
 from muster.api.scheduling import NonNegative
 
@@ -80,22 +81,30 @@ class Placement(Object):
     """How far it is carried out; the planner writes it."""
 
 
-def node_of(placement: Placement, pod_set: str, index: int) -> str | None:
-    """The node of the member with rank `index` in `pod_set`; None if it has no place (yet)."""
+def node_of(placement: Placement, pod_set: str, rank: int) -> str | None:
+    """The node of the member with this rank in `pod_set`; None if it has no place (yet)."""
     for candidate in placement.spec.pod_sets:
         if candidate.name == pod_set:
             for run in candidate.runs:
-                if index < run.count:
+                if rank < run.count:
                     return run.node or None
-                index -= run.count
+                rank -= run.count
             return None
     return None
 
 
-def pin_of(placement: Placement, pod_set: str, index: int) -> str | None:
+def seats_of(placement: Placement) -> Iterator[tuple[Seat, str]]:
+    """Every seat that has a place, with its node; pod sets as they are written, ranks in order."""
+    for pod_set in placement.spec.pod_sets:
+        for rank, node in enumerate(nodes_of(pod_set.runs)):
+            if node:
+                yield Seat(pod_set.name, rank), node
+
+
+def pin_of(placement: Placement, pod_set: str, rank: int) -> str | None:
     """The node that a member is born pinned to; None if it has no place, or is held until others have arrived."""
     held = any(candidate.held for candidate in placement.spec.pod_sets if candidate.name == pod_set)
-    return None if held else node_of(placement, pod_set, index)
+    return None if held else node_of(placement, pod_set, rank)
 
 
 def runs_of(nodes: list[str]) -> list[NodeRun]:

@@ -8,7 +8,14 @@ from extender.explain.find import explain as explain_in
 from extender.explain.report import UnknownNameError
 from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
-from musterctl.cluster import cluster_options, namespace_option, output_option, read_dump, snapshot_option
+from musterctl.cluster import (
+    cluster_options,
+    namespace_option,
+    output_option,
+    read_dump,
+    recovery_option,
+    snapshot_option,
+)
 from musterctl.output.report import print_json, print_lines
 
 
@@ -17,6 +24,7 @@ from musterctl.output.report import print_json, print_lines
 @click.argument("object_name", metavar="NAME")
 @namespace_option
 @snapshot_option
+@recovery_option
 @output_option
 @cluster_options
 def explain(
@@ -25,6 +33,7 @@ def explain(
     object_name: str,
     namespace: str,
     snapshot: Path | None,
+    recovery_s: float,
     output: str,
     kubeconfig: Path | None,
     name: str | None,
@@ -33,7 +42,7 @@ def explain(
     """Says why a job, gang or pod is where it is, and what would change that. Changes nothing."""
     dump = read_dump(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
     try:
-        report = explain_in(WhatIf(dump), kind, object_name, namespace)
+        report = explain_in(WhatIf(dump, recovery_s=recovery_s), kind, object_name, namespace)
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     if output == "json":

@@ -14,7 +14,14 @@ from extender.explain.text import Line
 from extender.explain.whatif import WhatIf
 from muster.api.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
 from muster.api.scheduling import POD_GROUPS
-from musterctl.cluster import cluster_options, namespace_option, output_option, read_dump, snapshot_option
+from musterctl.cluster import (
+    cluster_options,
+    namespace_option,
+    output_option,
+    read_dump,
+    recovery_option,
+    snapshot_option,
+)
 from musterctl.manifests.resolve import Manifests
 from musterctl.options import admission_config_option
 from musterctl.output.report import print_json, print_lines
@@ -32,6 +39,7 @@ from webhook.config import ResourceGroup, parse
 @namespace_option
 @admission_config_option
 @snapshot_option
+@recovery_option
 @output_option
 @cluster_options
 def simulate(
@@ -44,6 +52,7 @@ def simulate(
     namespace: str,
     admission_config: str | None,
     snapshot: Path | None,
+    recovery_s: float,
     output: str,
     kubeconfig: Path | None,
     name: str | None,
@@ -62,7 +71,7 @@ def simulate(
         new=[(resource, item) for resource, item in manifests.items if resource is not INDEXED_JOBS],
     )
     try:
-        what_if = WhatIf(changed(dump, change))
+        what_if = WhatIf(changed(dump, change), recovery_s=recovery_s)
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     gangs_after = run(what_if, [item.metadata.key for resource, item in manifests.items if resource is POD_GROUPS])

@@ -50,7 +50,7 @@ def run() -> Iterator[Result]:
     world = world_of(NODES)
     for number in range(1000):
         world.gang(f"g{number}", {"worker": (64, {"cpu": 4, "nvidia.com/gpu": 9})})
-    actions = (TrackPlacements({}, 30.0), Enqueue(), Allocate())
+    actions = (TrackPlacements(), Enqueue(), Allocate())
     world.session(*actions)
     ms = cpu_ms(lambda: world.session(*actions), runs=5)
     yield Result(f"cycle, {NODES} nodes, 1000 waiting gangs, no change", ms, 20.0)

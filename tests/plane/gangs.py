@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from muster.api.core import PODS, Pod
-from muster.api.gang import Member, gang_of, member_of
+from muster.api.gang import Seat, gang_of, seat_of
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane
@@ -51,7 +51,7 @@ class Life:
     """What was seen of one pod."""
 
     gang: str
-    member: Member | None
+    seat: Seat | None
     created: float
     node: str = ""
     bound: float | None = None
@@ -109,9 +109,7 @@ class History:
         pod = new or old
         assert pod is not None
         with self._lock:
-            life = self.pods.setdefault(
-                pod.metadata.uid, Life(gang_of(pod.metadata) or "", member_of(pod.metadata), now)
-            )
+            life = self.pods.setdefault(pod.metadata.uid, Life(gang_of(pod.metadata) or "", seat_of(pod.metadata), now))
             life.gang = gang_of(pod.metadata) or life.gang
             if new is None:
                 life.gone = now

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from gangs import History, job
 
-from extender.verbs.binder import Binder
+from extender.verbs.bind import Binder
 from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.core import PODS

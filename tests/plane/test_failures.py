@@ -26,7 +26,7 @@ def running(client: Client, namespace: str, name: str, replicas: int) -> bool:
 def assert_whole(history: History, name: str, replicas: int) -> None:
     """All slots are taken once, each pod was on one node only."""
     alive = [life for life in history.of(f"{name}-") if life.gone is None]
-    assert sorted(life.member.index for life in alive if life.member) == list(range(replicas))
+    assert sorted(life.seat.rank for life in alive if life.seat) == list(range(replicas))
     assert all(len(life.nodes) == 1 for life in alive)
 
 
@@ -113,7 +113,8 @@ def test_a_pinned_pod_costs_one_filter_call_with_one_name(
 ) -> None:
     """Whatever the size of the cluster."""
     client = plane.client()
-    calls, names = 'muster_filter_total{pod="pinned",verdict="passed"}', 'muster_filter_names_total{pod="pinned"}'
+    calls = 'muster_filter_total{pod="pinned",reason="",verdict="passed"}'
+    names = 'muster_filter_names_total{pod="pinned"}'
     before = metric(plane, "extender", calls), metric(plane, "extender", names)
     client.create(JOBS, job("gang", namespace, replicas=8), namespace)
     wait_for(lambda: running(client, namespace, "gang", 8), 30, "the gang to run")

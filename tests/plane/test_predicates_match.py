@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from predicates_world import TRIAL, Generator, Object, Oracle, judged, trial_scheduler
 
-from extender.framework.session import Session
+from extender.framework.session import CycleInputs, Session
 from extender.framework.snapshot import take
 from extender.plugins.predicates import Predicates
 from extender.state.feed import FEED
@@ -93,7 +93,7 @@ def judged_trials(client: Client) -> list[Pod]:
 
 def ours(state: State, pods: list[Pod]) -> tuple[dict[str, set[str]], dict[str, dict[str, str]]]:
     """Per pod UID the nodes that our predicates accept, and why they refuse the others."""
-    session = Session(take(state), now=0.0)
+    session = Session(CycleInputs(snapshot=take(state), now=0.0))
     Predicates({}).on_session_open(session)
     accepted: dict[str, set[str]] = {}
     refused: dict[str, dict[str, str]] = {}

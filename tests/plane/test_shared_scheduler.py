@@ -53,5 +53,5 @@ def test_gangs_are_bound_together_and_ordinary_pods_are_not_asked_about(
         wanted = {} if pod.metadata.name == "ordinary" else dict.fromkeys(MARKERS, "1")
         requests = pod.spec.containers[0].resources.requests
         assert {name: amount for name, amount in requests.items() if name in MARKERS} == wanted
-    assert metric(plane, "extender", 'muster_filter_total{pod="pinned",verdict="passed"}') == 8
+    assert metric(plane, "extender", 'muster_filter_total{pod="pinned",reason="",verdict="passed"}') == 8
     assert metric(plane, "extender", 'muster_filter_names_total{pod="plain"}') == 0

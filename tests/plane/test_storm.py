@@ -192,11 +192,11 @@ def check(storm: Storm, history: History, overcommit: Overcommit) -> None:
 def assert_on_their_places(storm: Storm, name: str, lives: list[Life]) -> None:
     """Members that ended are where the placement says; of each slot one did."""
     done = [life for life in lives if "Succeeded" in life.phases]
-    assert sorted(life.member.index for life in done if life.member) == list(range(storm.sizes[name]))
+    assert sorted(life.seat.rank for life in done if life.seat) == list(range(storm.sizes[name]))
     for placement in storm.client.list(PLACEMENTS, storm.namespace):
         if placement.metadata.name.startswith(f"{name}-"):
             nodes = [node for pod_set in placement.spec.pod_sets for node in nodes_of(pod_set.runs)]
-            assert all(nodes[life.member.index] == life.node for life in done if life.member)
+            assert all(nodes[life.seat.rank] == life.node for life in done if life.seat)
 
 
 def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.framework import decisions
+from muster.api.core import PriorityClass
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
@@ -147,7 +148,7 @@ def test_a_higher_priority_class_goes_first() -> None:
     """Although it is younger."""
     world = World()
     world.nodes(1)
-    world.state.priorities["high"] = 1000
+    world.state.on_priority_class(None, PriorityClass(metadata=world.meta("high", namespace=""), value=1000))
     world.gang("a", {"worker": (1, GPU8)})
     world.now += 1
     world.gang("b", {"worker": (1, GPU8)}, priority_class="high")

@@ -29,13 +29,10 @@ def test_what_a_placement_says_is_avoided_until_its_time() -> None:
     world = World()
     world.nodes(3)
     abandoned(world, "node-0", world.now + 30)
-    gangs = world.state.gangs()
+    gangs = [world.view("ns/a")]
     assert avoided_nodes(gangs, world.now) == {"ns/a": {"node-0"}}
     assert avoided_nodes(gangs, world.now + 30) == {}
-    session = world.session()
-    session.avoided = avoided_nodes(gangs, world.now)
-    Allocate().execute(session)
-    [place] = of(session, decisions.Place)
+    [place] = of(world.session(Allocate()), decisions.Place)
     assert seats(place) == {"worker": ["node-1", "node-2"]}
 
 
@@ -46,9 +43,7 @@ def test_a_node_that_is_avoided_already_keeps_its_time() -> None:
     placement = abandoned(world, "node-0", world.now + 30)
     session = world.session()
     session.avoided = {"ns/a": {"node-0", "node-1"}}
-    gang = world.state.gang("ns/a")
-    assert gang is not None
-    assert _avoided(session, gang, placement) == [
+    assert _avoided(session, world.view("ns/a"), placement) == [
         {"node": "node-0", "until": format_time(world.now + 30)},
         {"node": "node-1", "until": format_time(world.now + AVOID_S)},
     ]

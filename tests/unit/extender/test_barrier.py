@@ -5,7 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from extender.barrier import Barrier, Outcome
-from muster.api.gang import Member
+from muster.api.gang import Seat
 
 
 class Clock:
@@ -19,9 +19,9 @@ class Clock:
         return self.now
 
 
-def member(rank: int) -> Member:
+def member(rank: int) -> Seat:
     """A worker."""
-    return Member("worker", rank)
+    return Seat("worker", rank)
 
 
 def wait_until_held(barrier: Barrier, gang: str, count: int) -> None:

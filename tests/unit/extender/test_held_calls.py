@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 from extender_world import World
 
-from extender import messages
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.verbs import bind
 from extender.verbs.bind import Bind
+from extender.verbs.reasons import Reason
 from muster.api.core import Pod
 from muster.api.extender import ExtenderBindingArgs
 from muster.api.placement import node_of
@@ -148,4 +148,4 @@ def test_a_pod_that_nobody_knows_is_refused_in_the_end(
     gang = gang_of(1, nodes=1)
     pod = gang.pod(0)
     gang.world.state.on_pod(pod, None)
-    assert gang.call(pod, 0).result(DEADLINE_S) == messages.NOT_SEEN
+    assert gang.call(pod, 0).result(DEADLINE_S) == Reason.NOT_SEEN

@@ -25,7 +25,7 @@ def test_seats_only_for_what_can_exist() -> None:
     one, key = world("then")
     (place,) = of(one.plan(), decisions.Place)
     assert seats(place) == {"first": ["node-0", "node-0"]}
-    assert one.state.gang(key).satisfied({"first": 2})  # type: ignore[union-attr]
+    assert one.view(key).satisfied({"first": 2})
     (place,) = of(world("")[0].plan(), decisions.Place)
     assert set(seats(place)) == {"first", "then"}
 
@@ -48,4 +48,4 @@ def test_pods_that_come_later_are_placed() -> None:
 def test_a_job_without_the_list_is_as_before() -> None:
     """An empty annotation holds nothing back."""
     one, key = world("")
-    assert {pod_set.replicas for pod_set in one.state.gang(key).pod_sets} == {2}  # type: ignore[union-attr]
+    assert {pod_set.replicas for pod_set in one.view(key).pod_sets} == {2}

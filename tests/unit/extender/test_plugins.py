@@ -5,20 +5,12 @@ from typing import Any
 import pytest
 from extender_world import World, of, seats
 
-from extender.actions import ACTIONS
 from extender.actions.stalegangeviction import StaleGangEviction
+from extender.cycle import parts_of
 from extender.framework import config, decisions
-from extender.framework.registry import Registry
-from extender.plugins import PLUGINS
-from extender.plugins.elastic import Elastic
-from extender.plugins.gpudensity import GpuPack, GpuSpread
-from extender.plugins.nodeplacement import NodePlacement
-from extender.plugins.podaffinity import PodAffinity
-from extender.plugins.reflectjoborder import ReflectJobOrder
-from extender.plugins.resourcetype import ResourceType
-from extender.plugins.snapshot import Snapshot
-from extender.plugins.subgrouporder import compare
-from extender.plugins.taskorder import TaskOrder
+from extender.plugins.order import Elastic, TaskOrder, compare_pod_sets
+from extender.plugins.pages import ReflectJobOrder, Snapshot
+from extender.plugins.scores import GpuPack, GpuSpread, NodePlacement, PodAffinity, ResourceType
 from muster.api.scheduling import SubGroupPolicy
 
 GPU1 = {"nvidia.com/gpu": 1}
@@ -112,13 +104,11 @@ def test_pod_sets_below_their_minimum_come_first() -> None:
     """Then those with the smaller share of it."""
     world = World()
     key = world.gang("a", {"full": (2, GPU8), "lacking": (2, GPU8)}, min_task_member={"full": 1, "lacking": 2})
-    gang = world.state.gang(key)
-    assert gang is not None
-    full, lacking = gang.pod_sets
+    full, lacking = world.view(key).pod_sets
     full.taken[0] = "node-0"
-    assert compare(full, lacking) > 0
-    assert compare(lacking, full) < 0
-    assert compare(full, full) == 0
+    assert compare_pod_sets(full, lacking) > 0
+    assert compare_pod_sets(lacking, full) < 0
+    assert compare_pod_sets(full, full) == 0
 
 
 def stale_world() -> tuple[World, StaleGangEviction]:
@@ -166,7 +156,7 @@ tiers:
         arguments: {x: 1}
 """
     with pytest.raises(ValueError, match="there is no action 'alocate'") as error:
-        config.build(config.parse(text), Registry(PLUGINS, ACTIONS))
+        parts_of(config.parse(text))
     message = str(error.value)
     assert "valid actions: allocate, enqueue, stalegangeviction" in message
     assert "tiers[0].plugins[0]: there is no plugin 'gangs'" in message
@@ -203,8 +193,6 @@ def test_pages_show_the_snapshot_and_the_order() -> None:
     world.plugins += [Snapshot({}), ReflectJobOrder({})]
     world.gang("big", {"worker": (9, GPU8)})
     session = world.plan()
-    for plugin in world.plugins:
-        plugin.on_session_close(session)
     pages = session.ask("http_handler")
     assert pages["snapshot"]()["nodes"]["node-0"]["nvidia.com/gpu"] == [8, 8]
     assert pages["snapshot"]()["gangs"]["ns/big"]["minMember"] == 9

@@ -4,7 +4,7 @@ from extender_world import World, of, seats
 
 from extender.framework import decisions
 from extender.state.state import State
-from muster.api.gang import Member
+from muster.api.gang import Seat
 from muster.api.placement import Placement
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -177,9 +177,7 @@ def test_members_restarted_one_after_the_other_do_not_wait_for_each_other() -> N
     written.metadata.resource_version = "1000"
     world.state.on_placement(None, written)
     world.pod(key, "worker", 3, GPU8, gated=True)
-    gang = world.state.gang(key)
-    assert gang is not None
-    assert gang.started
+    assert world.view(key).started
 
 
 def test_pods_that_follow_others_are_released_when_those_have_arrived() -> None:
@@ -194,5 +192,5 @@ def test_pods_that_follow_others_are_released_when_those_have_arrived() -> None:
     world.pod(key, "master", 0, GPU8, pin="node-0", epoch=1)
     world.pod(key, "worker", 0, GPU8, gated=True)
     assert not of(world.plan(), decisions.Release)
-    world.arrived = {written.spec.pod_group_uid: frozenset({Member("master", 0)})}
+    world.arrived = {written.spec.pod_group_uid: frozenset({Seat("master", 0)})}
     assert [release.pod.name for release in of(world.plan(), decisions.Release)] == ["a-worker-0"]

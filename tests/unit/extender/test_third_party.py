@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 from extender_world import World, of, seats
 
-from extender.actions import ACTIONS
+from extender.cycle import parts_of
 from extender.framework import config, decisions
-from extender.framework.registry import Registry
-from extender.plugins import PLUGINS
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "plugin-example"
 CONFIG = """
@@ -35,7 +33,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("installed")
 def test_the_example_plugin_refuses_and_scores() -> None:
     """node-0 is refused, node-2 has the better score, and the refusal is named."""
-    _, plugins = config.build(config.parse(CONFIG), Registry(PLUGINS, ACTIONS))
+    _, plugins = parts_of(config.parse(CONFIG))
     world = World()
     world.plugins = plugins
     world.node("node-0", labels={"example.com/hush": "yes"})
@@ -53,4 +51,4 @@ def test_the_example_plugin_refuses_and_scores() -> None:
 def test_its_arguments_are_checked() -> None:
     """As those of the built-in ones."""
     with pytest.raises(ValueError, match="plugin 'quietnodes' has no argument 'lable'; valid arguments: label"):
-        config.build(config.parse(CONFIG.replace("label:", "lable:")), Registry(PLUGINS, ACTIONS))
+        parts_of(config.parse(CONFIG.replace("label:", "lable:")))

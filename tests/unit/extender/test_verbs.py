@@ -4,16 +4,16 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 from extender_world import World
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender import messages
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
-from extender.verbs.prioritize import Prioritize
-from extender.verbs.ranks import collapse
+from extender.verbs.prioritize import Prioritize, collapse
+from extender.verbs.reasons import Reason, Verdict, labels
 from muster.api.core import Pod
 from muster.api.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
 from muster.api.meta import ObjectMeta
@@ -44,8 +44,10 @@ def test_an_extender_that_does_not_lead_or_knows_nothing_answers_with_an_error_n
     world = World()
     world.nodes(1)
     call = args(world, None, "node-0")
-    assert filter_of(world, active=False)(call).error == messages.NOT_LEADING
-    assert filter_of(world, synced=False)(call).error == messages.NOT_SYNCED
+    inactive = filter_of(world, active=False)(call)
+    assert inactive.error == Reason.NOT_LEADING
+    assert b'"Error":"this Muster extender does not lead; trying again"' in msgspec.json.encode(inactive)
+    assert filter_of(world, synced=False)(call).error == Reason.NOT_SYNCED
 
 
 def test_a_plain_pod_is_kept_off_room_that_a_starting_gang_holds() -> None:
@@ -58,7 +60,7 @@ def test_a_plain_pod_is_kept_off_room_that_a_starting_gang_holds() -> None:
     assert answer.node_names == ["node-1"]
     answer = filter_of(world)(args(world, None, "node-0"))
     assert answer.node_names == []
-    assert answer.failed_and_unresolvable_nodes == {"node-0": messages.HELD_BY_GANG}
+    assert answer.failed_and_unresolvable_nodes == {"node-0": Reason.HELD_BY_GANG}
 
 
 def test_a_name_that_was_not_sent_is_never_returned() -> None:
@@ -70,7 +72,7 @@ def test_a_name_that_was_not_sent_is_never_returned() -> None:
     pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1)
     answer = filter_of(world)(args(world, pod, "node-1"))
     assert answer.node_names == []
-    assert answer.failed_and_unresolvable_nodes == {"node-1": messages.NOT_PLANNED_HERE}
+    assert answer.failed_and_unresolvable_nodes == {"node-1": Reason.NOT_PLANNED_HERE}
 
 
 def test_a_member_whose_placement_is_not_seen_yet_is_an_error() -> None:
@@ -79,7 +81,7 @@ def test_a_member_whose_placement_is_not_seen_yet_is_an_error() -> None:
     world.nodes(1)
     key = world.gang("a", {"worker": (1, GPU8)})
     pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1)
-    assert filter_of(world)(args(world, pod, "node-0")).error == messages.NOT_SEEN
+    assert filter_of(world)(args(world, pod, "node-0")).error == Reason.NOT_SEEN
 
 
 def test_without_plugins_that_score_fuller_nodes_come_first() -> None:
@@ -118,3 +120,12 @@ def test_victims_that_would_break_a_running_gang_are_refused_while_there_are_oth
     assert preempt(cluster_of(world), call).node_name_to_meta_victims.keys() == {"node-2"}
     call = ExtenderPreemptionArgs(pod=lone, node_name_to_meta_victims={"node-0": victims(members[0])})
     assert preempt(cluster_of(world), call).node_name_to_meta_victims.keys() == {"node-0"}
+
+
+def test_every_reason_is_a_label_of_the_metrics_and_says_whether_it_is_tried_again() -> None:
+    """Rejections are those that do not promise another try."""
+    assert labels(None) == ("passed", "")
+    assert labels(Reason.BARRIER_TIMEOUT) == ("error", "barrier_timeout")
+    rejections = {reason for reason in Reason if reason.verdict is Verdict.REJECTED}
+    assert rejections == {Reason.WAITS_FOR_GANG, Reason.NOT_PLANNED_HERE, Reason.HELD_BY_GANG}
+    assert all("again" not in reason for reason in rejections)

@@ -9,19 +9,20 @@ import msgspec
 from extender.actions.allocate import Allocate
 from extender.actions.enqueue import Enqueue
 from extender.actions.progress import TrackPlacements
+from extender.cycle import run_cycle
 from extender.framework import decisions
 from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Plugin
-from extender.framework.session import Session
+from extender.framework.session import CycleInputs, Session
 from extender.framework.snapshot import take
-from extender.plugins.gang import Gang
+from extender.plugins.order import Gang, Priority
 from extender.plugins.predicates import Predicates
-from extender.plugins.priority import Priority
-from extender.state.digest import differences, digest, rebuilt
+from extender.state.comparison import differences, digest, objects_of, rebuilt
+from extender.state.gangs import GangView
 from extender.state.state import State
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
-from muster.api.gang import Member, pinned_affinity
+from muster.api.gang import Seat, pinned_affinity
 from muster.api.meta import ObjectMeta, OwnerReference, format_time
 from muster.api.placement import Placement, PlacementSpec, PlacementStatus, nodes_of
 from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
@@ -48,7 +49,7 @@ class RememberingState(State):
     def differences(self) -> list[str]:
         """What is not as the objects say."""
         kept = digest(self)
-        return differences(kept, digest(rebuilt(self.objects(), self.pod_objects.values(), kept)))
+        return differences(kept, digest(rebuilt(objects_of(self), self.pod_objects.values(), kept)))
 
 
 class World:
@@ -62,8 +63,8 @@ class World:
         self.checked = checked
         self.causes = Causes()
         self.now = NOW
-        self.half_since: dict[str, float] = {}
-        self.arrived: dict[str, frozenset[Member]] = {}
+        self.progress = TrackPlacements()
+        self.arrived: dict[str, frozenset[Seat]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
         self._versions = count(1)
         self.queue("default")
@@ -169,21 +170,23 @@ class World:
         self.state.on_pod(None, pod)
         return pod
 
+    def view(self, key: str) -> GangView:
+        """A gang as the planner sees it now."""
+        self.state.refresh()
+        view = self.state.gang(key)
+        assert view is not None, f"there is no gang {key}"
+        return view
+
     def session(self, *actions: Action) -> Session:
         """Run these actions in one cycle."""
         if self.checked:
             assert self.state.differences() == []
-        session = Session(take(self.state), now=self.now, causes=self.causes)
-        session.arrived = self.arrived
-        for plugin in self.plugins:
-            plugin.on_session_open(session)
-        for action in actions:
-            action.execute(session)
-        return session
+        inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self.causes, arrived=self.arrived)
+        return run_cycle(inputs, actions, self.plugins)
 
     def plan(self) -> Session:
-        """One whole cycle: settle, enqueue, allocate; placements are put into the state as if written."""
-        session = self.session(TrackPlacements(self.half_since, 30.0), Enqueue(), Allocate())
+        """One whole cycle: progress, enqueue, allocate; placements are put into the state as if written."""
+        session = self.session(self.progress, Enqueue(), Allocate())
         for decision in session.decisions:
             if isinstance(decision, decisions.Place):
                 self.place(decision)

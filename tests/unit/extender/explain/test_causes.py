@@ -366,7 +366,7 @@ CASES = {
     "half placed": Case(
         half_placed,
         "half-placed",
-        ("only 1 of the 2 pods that start together have a node",),
+        ("only 1 of the 2 pods that start together have a node", "if the others get none within 30 s"),
         helps=("Job ns/first (1 pod on 1 node) ends",),
     ),
     "finished": Case(finished, "finished", ("it has finished",)),
@@ -395,6 +395,14 @@ def test_a_gang_is_explained(case: Case) -> None:
     for suggestion, relief in zip(case.helps, report.relief, strict=False):
         assert relief.sentence.startswith(suggestion)
     assert len(report.relief) >= len(case.helps)
+
+
+def test_a_half_placed_gang_is_told_the_recovery_timeout_of_its_extender() -> None:
+    """It is an option there, and here."""
+    world = ExplainWorld()
+    half_placed(world)
+    report = explain(WhatIf(world.dump(), recovery_s=5), "gang", "a", "ns")
+    assert "if the others get none within 5 s" in report.summary
 
 
 def test_a_waiting_gang_knows_its_place_in_the_queue() -> None:

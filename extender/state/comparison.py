@@ -1,7 +1,8 @@
-"""Whether the state that events keep is the one that the objects alone would give.
+"""Compares the state that events keep with the one that the objects alone would give; `extender.selfcheck` runs it.
 
-`digest` is what there is to compare, taken in a moment under the state's lock; `rebuilt` makes a state from the
-objects; `differences` names what is not alike, in words. Numbers of queries differ from state to state, so marks are
+A state that is kept by differences can go wrong by one difference and stay so. `digest` is what there is to compare and
+`objects_of` what to make another state from, both taken in a moment under the state's lock; `rebuilt` makes that other
+state; `differences` names what is not alike, in words. Numbers of queries differ from state to state, so marks are
 compared by what their queries ask.
 """
 
@@ -13,10 +14,13 @@ import numpy as np
 
 from extender.state.nodes import Amounts, Charge
 from extender.state.podcounts import Counts
-from extender.state.queries import Mark
-from extender.state.state import Objects, State
-from muster.api.core import Pod
-from muster.api.gang import Member
+from extender.state.queries import Labels, Mark
+from extender.state.state import State
+from muster.api.batch import Job
+from muster.api.core import Node, Pod
+from muster.api.gang import Seat
+from muster.api.placement import Placement
+from muster.api.scheduling import PodGroup
 
 K = TypeVar("K", bound=Hashable)
 MAX_DIFFERENCES = 20
@@ -35,16 +39,38 @@ class StateDigest:
     pod_counts: Mapping[Mark, Counts]
     claim_users: Mapping[str, int]
     queries: Mapping[Mark, bytes]
-    members: Mapping[str, Member | None]
+    seats: Mapping[str, Seat | None]
     """UID of a pod → its seat, which the planner gives to pods that do not say."""
     assumed: Mapping[str, str]
     taken: Mapping[str, int]
     """Gang → pods of it that are bound or have succeeded."""
 
 
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects that a state holds as they came, which are all but pods."""
+
+    nodes: list[Node]
+    namespaces: dict[str, Labels]
+    jobs: list[Job]
+    groups: list[PodGroup]
+    placements: list[Placement]
+
+
+def objects_of(state: State) -> Objects:
+    """What everything else in the state is made from, pods aside; the caller holds the state's lock."""
+    return Objects(
+        [node for node in state.nodes.nodes if node is not None],
+        dict(state.classes.queries.namespaces),
+        list(state.jobs.values()),
+        list(state.groups.values()),
+        list(state.placements.values()),
+    )
+
+
 def digest(state: State) -> StateDigest:
-    """Take it; the caller holds the state's lock."""
-    state.gangs()  # whatever changed is looked at first
+    """The state as it is now, every gang refreshed; the caller holds the state's lock."""
+    state.refresh()
     table = state.nodes
     return StateDigest(
         dict(table.index),
@@ -55,9 +81,9 @@ def digest(state: State) -> StateDigest:
         table.pod_counts.share(),
         dict(table.claim_users),
         {query.mark: query.key for query in state.classes.queries.alive()},
-        {uid: record.member for uid, record in state.pods.items()},
-        state.assumed(),
-        state.all_taken(),
+        {uid: record.seat for uid, record in state.pods.items()},
+        dict(state.pod_table.assumed),
+        dict(state.pod_table.taken),
     )
 
 
@@ -74,7 +100,7 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
     for pod in pods:
         fresh.on_pod(None, pod)
         record = fresh.pods[pod.metadata.uid]
-        record.member = record.member or seen.members.get(record.uid)
+        record.seat = record.seat or seen.seats.get(record.uid)
     for uid, bound_to in seen.assumed.items():
         fresh.assume(uid, bound_to)
     for placement in objects.placements:

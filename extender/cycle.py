@@ -1,0 +1,39 @@
+"""One planning cycle: what it consists of and how it runs, for the planner, `muster explain` and `muster simulate`.
+
+Pure: a cycle reads its inputs and leaves decisions. It promises that nobody runs a cycle in another way, so that what
+is explained and simulated is what the planner does. `extender.planner` runs it for good and carries the decisions out.
+"""
+
+from collections.abc import Sequence
+
+from extender.actions import ACTIONS
+from extender.actions.progress import TrackPlacements
+from extender.framework import config
+from extender.framework.registry import Action, Plugin, Registry
+from extender.framework.session import CycleInputs, Session
+from extender.plugins import PLUGINS
+
+
+def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
+    """The actions and plugins of a configuration, new ones. Raises ValueError with all that is wrong at once.
+
+    What placements need comes first, whatever the configuration says: nothing may stay half placed.
+    """
+    actions, plugins = config.build(configuration, Registry(PLUGINS, ACTIONS))
+    return [TrackPlacements(), *actions], plugins
+
+
+def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[Plugin]) -> Session:
+    """Runs one cycle, and returns its session with the decisions."""
+    # 1. Open a session over the inputs.
+    session = Session(inputs)
+    # 2. Let the plugins look at it and register what they want to be asked.
+    for plugin in plugins:
+        plugin.on_session_open(session)
+    # 3. Let the actions decide, each upon what those before it have left.
+    for action in actions:
+        action.execute(session)
+    # 4. Let the plugins keep what they need for the next cycle.
+    for plugin in plugins:
+        plugin.on_session_close(session)
+    return session

@@ -1,0 +1,143 @@
+"""What gangs are made of, and how it belongs together: PodGroups, their Placements, their Jobs; and the views of them.
+
+A view is made from many objects, and one gang of a thousand pods brings thousands of events. So an event only notes
+that a gang is not what its view says any more (`touch`), and `look` makes the view when somebody wants to see it.
+
+A PodGroup or Placement that is older than the one which is known is left aside: the planner is told of its own writes
+as soon as the API server has confirmed them, and a watch may show what was before that afterwards.
+"""
+
+from itertools import count
+from typing import TypeVar
+
+from extender.state.gangs import GangView, once_whole
+from extender.state.pods import PodRecord
+from extender.state.templates import Templates
+from extender.state.views import free_seats, view_of
+from muster.api.batch import Job
+from muster.api.meta import Object
+from muster.api.placement import Placement
+from muster.api.scheduling import PodGroup
+
+T = TypeVar("T", bound=Object)
+
+
+def version(text: str) -> int:
+    """A resourceVersion as a number; the API server promises that they can be compared since 1.35."""
+    return int(text) if text.isdigit() else 0
+
+
+class GangTable:
+    """PodGroups, Placements and views by key (`namespace/name`), Jobs by UID, priority classes by name."""
+
+    def __init__(self, templates: Templates) -> None:
+        self.groups: dict[str, PodGroup] = {}
+        self.placements: dict[str, Placement] = {}
+        self.jobs: dict[str, Job] = {}
+        self.priorities: dict[str, int] = {}
+        self.views: dict[str, GangView] = {}
+        """As they were when they were last looked at."""
+        self.dirty: set[str] = set()
+        """Keys of gangs of which something changed since then."""
+        self._templates = templates
+        self._of_job: dict[str, str] = {}
+        self._arrivals: dict[str, int] = {}
+        self._counter = count()
+
+    # -- objects that change ----------------------------------------------------------------------------------------
+
+    def on_group(self, old: PodGroup | None, new: PodGroup | None) -> str | None:
+        """Takes in a PodGroup that changed; the key of the gang, None if nothing follows from it."""
+        key = _take_in(self.groups, old, new)
+        if key is None:
+            return None
+        if new is not None:
+            self._arrivals.setdefault(new.metadata.uid, next(self._counter))
+            if new.metadata.controller is not None:
+                self._of_job[new.metadata.controller.uid] = key
+        elif old is not None:
+            self._arrivals.pop(old.metadata.uid, None)
+            if old.metadata.controller is not None:
+                self._of_job.pop(old.metadata.controller.uid, None)
+        return key
+
+    def on_placement(self, old: Placement | None, new: Placement | None) -> str | None:
+        """Takes in a Placement that changed; the key of its gang, None if nothing follows from it."""
+        return _take_in(self.placements, old, new)
+
+    def on_job(self, old: Job | None, new: Job | None) -> str | None:
+        """Takes in a Job that changed; the key of its gang, None if nothing follows from it."""
+        uid = (new or old or Job()).metadata.uid
+        if new is None:
+            self.jobs.pop(uid, None)
+        else:
+            self.jobs[uid] = new
+        if old is not None and new is not None and old.spec == new.spec:
+            return None
+        self._templates.forget(uid)
+        return self.of_job(uid)
+
+    # -- how they belong together -----------------------------------------------------------------------------------
+
+    def placement_of(self, key: str) -> Placement | None:
+        """The placement of a gang; not one that was made for another PodGroup of its name."""
+        placement, group = self.placements.get(key), self.groups.get(key)
+        same = placement and group and placement.spec.pod_group_uid == group.metadata.uid
+        return placement if same else None
+
+    def of_job(self, uid: str) -> str | None:
+        """The key of the gang that a Job owns."""
+        return self._of_job.get(uid)
+
+    def certainly_started(self, key: str, taken: int) -> bool | None:
+        """What `GangView.started` would be with so many members taken; None if only a view can tell."""
+        if once_whole(self.placement_of(key)):
+            return True
+        group = self.groups.get(key)
+        return False if group is None or not taken or taken < group.spec.min_member else None
+
+    # -- views ------------------------------------------------------------------------------------------------------
+
+    def touch(self, key: str) -> None:
+        """Notes that something changed of which the gang's view does not know."""
+        self.dirty.add(key)
+
+    def look(self, key: str, pods: list[PodRecord]) -> bool:
+        """Gives these members of a gang their seats and makes its view; True if what its pods are is not as before."""
+        self.dirty.discard(key)
+        group, known = self.groups.get(key), self.views.get(key)
+        if group is None:
+            self.views.pop(key, None)
+            return False
+        for pod, seat in free_seats(pods):
+            pod.seat = seat
+        owner = group.metadata.controller
+        view = self.views[key] = view_of(
+            group,
+            pods,
+            self._templates,
+            job=self.jobs.get(owner.uid) if owner else None,
+            placement=self.placement_of(key),
+            priority=self.priorities.get(group.spec.priority_class_name, 0),
+            arrival=self._arrivals[group.metadata.uid],
+        )
+        return known is not None and known.classes != view.classes
+
+
+def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
+    """Puts an object into a table, or takes one out that is gone; its key, None if a later one is known already."""
+    item = new or old
+    if item is None:
+        return None
+    key = item.metadata.key
+    known = table.get(key)
+    same = known is not None and known.metadata.uid == item.metadata.uid
+    if new is None:
+        if not same:
+            return None
+        del table[key]
+        return key
+    if known is not None and same and version(new.metadata.resource_version) < version(known.metadata.resource_version):
+        return None
+    table[key] = new
+    return key

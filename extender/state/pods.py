@@ -1,0 +1,146 @@
+"""Pods as the planner keeps them: a small record each, found by UID and by gang.
+
+A whole pod is some 15 KiB and there may be 50,000, so that only what decides is kept of it. A record is made from a
+pod whenever it changes. One thing is not in the pod and is put in afterwards: the seat of a member that does not say
+which is its own (see `extender.state.views.free_seats`).
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from extender.state.podclass import PodClass
+from muster.api.core import Pod
+from muster.api.gang import Seat, epoch_of, gang_of, gated, seat_of
+from muster.api.names import GATES, NODE
+
+
+@dataclass(slots=True, eq=False)
+class PodRecord:
+    """What the planner keeps of a pod."""
+
+    uid: str
+    namespace: str
+    name: str
+    gang: str | None
+    """Key (`namespace/name`) of its PodGroup."""
+    seat: Seat | None
+    """None until the state has given one to a pod that does not say which is its own."""
+    cls: PodClass
+    labels: dict[str, str]
+    """The pod's own; not a copy."""
+    node: str
+    """Where it is bound (or being bound by us); empty if it is not."""
+    phase: str
+    terminating: bool
+    gated: bool
+    other_gates: tuple[str, ...]
+    epoch: int | None
+    pin: str
+    refused: bool
+    """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable)."""
+    scheduler_name: str
+    created: str
+    resource_version: str
+
+    @property
+    def waiting(self) -> bool:
+        """It exists, wants to run, and has no node."""
+        return not self.node and not self.terminating and self.phase in {"", "Pending"}
+
+    @property
+    def taken(self) -> bool:
+        """Its seat counts for the gang: bound and alive, or done."""
+        return self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
+
+    @property
+    def uses_node(self) -> bool:
+        """It is on a node and has not ended, so that what it asks for is not free there."""
+        return bool(self.node) and self.phase not in {"Succeeded", "Failed"}
+
+
+def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
+    """The record of a pod; `assumed` is the node that we have just bound it to, before the watch tells."""
+    meta, status = pod.metadata, pod.status
+    gang = gang_of(meta)
+    scheduled = next((c for c in status.conditions if c.type == "PodScheduled"), None)
+    return PodRecord(
+        uid=meta.uid,
+        namespace=meta.namespace,
+        name=meta.name,
+        gang=f"{meta.namespace}/{gang}" if gang else None,
+        seat=seat_of(meta),
+        cls=cls,
+        labels=meta.labels,
+        node=pod.spec.node_name or assumed,
+        phase=status.phase,
+        terminating=meta.deletion_timestamp is not None,
+        gated=gated(pod),
+        other_gates=tuple(gate.name for gate in pod.spec.scheduling_gates if gate.name not in GATES),
+        epoch=epoch_of(meta),
+        pin=meta.annotations.get(NODE, ""),
+        refused=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),
+        scheduler_name=pod.spec.scheduler_name,
+        created=meta.creation_timestamp or "",
+        resource_version=meta.resource_version,
+    )
+
+
+class PodTable:
+    """The records of all pods."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, PodRecord] = {}
+        """By UID."""
+        self.assumed: dict[str, str] = {}
+        """UID → node of pods that we have bound, before the watch tells."""
+        self.taken: Counter[str] = Counter()
+        """Key of a gang → pods of it that are bound or have succeeded; gangs without any are left out.
+
+        Never less than the gang's seats that are taken, and known without a look at its pods.
+        """
+        self._members: dict[str, dict[str, PodRecord]] = {}
+
+    def of_gang(self, key: str) -> list[PodRecord]:
+        """The pods of a gang, in the order in which they were first seen."""
+        return list(self._members.get(key, {}).values())
+
+    def put(self, record: PodRecord) -> PodRecord | None:
+        """Keeps a record; returns the one that it takes the place of."""
+        known = self.records.get(record.uid)
+        self._count(known, -1)
+        self._count(record, 1)
+        if known is not None and known.gang and known.gang != record.gang:
+            self._leave(known.gang, known.uid)
+        self.records[record.uid] = record
+        if record.gang:
+            self._members.setdefault(record.gang, {})[record.uid] = record
+        return known
+
+    def remove(self, uid: str) -> PodRecord | None:
+        """Forgets a pod that is gone; returns its record."""
+        self.assumed.pop(uid, "")
+        record = self.records.pop(uid, None)
+        self._count(record, -1)
+        if record is not None and record.gang:
+            self._leave(record.gang, uid)
+        return record
+
+    def bound(self, uid: str, node: str) -> PodRecord | None:
+        """The record of a pod as it is once it is bound to this node; None if it is gone, or bound already."""
+        record = self.records.get(uid)
+        if record is None or record.node:
+            return None
+        self.assumed[uid] = node
+        return replace(record, node=node, gated=False)
+
+    def _leave(self, gang: str, uid: str) -> None:
+        members = self._members.get(gang, {})
+        members.pop(uid, None)
+        if not members:
+            self._members.pop(gang, None)
+
+    def _count(self, record: PodRecord | None, change: int) -> None:
+        if record is not None and record.gang and record.taken:
+            self.taken[record.gang] += change
+            if not self.taken[record.gang]:
+                del self.taken[record.gang]

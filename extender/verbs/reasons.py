@@ -1,0 +1,62 @@
+"""Why a verb does not do what kube-scheduler asks for: one enum for kube-scheduler, for people and for the metrics."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from extender.cluster import Cluster
+
+
+class Verdict(StrEnum):
+    """How a call ended, as a label of the metrics."""
+
+    PASSED = "passed"
+    REJECTED = "rejected"
+    ERROR = "error"
+
+
+class Reason(StrEnum):
+    """What speaks against a filter or bind call; the value is the text that kube-scheduler gets.
+
+    The texts are constants: one that changed from call to call would re-queue the pod at once, again and again. An
+    error is tried again by kube-scheduler; a rejection waits until something in the cluster changes, so that only what
+    is certain may be one.
+    """
+
+    NOT_LEADING = "this Muster extender does not lead; trying again"
+    NOT_SYNCED = "Muster's caches are not filled yet; trying again"
+    NOT_SEEN = "Muster has not seen this pod or its placement yet; trying again"
+    BARRIER_TIMEOUT = "not all members of the gang arrived in time; trying again"
+    PLACEMENT_OVER = "the gang's placement changed; trying again"
+    WRONG_NODE = "the gang's placement names another node for this pod; trying again"
+    BIND_FAILED = "the API server did not confirm the binding; trying again"
+    MALFORMED = "Muster could not read the request; see the extender's log"
+    INTERNAL = "Muster's extender failed; see its log; trying again"
+
+    WAITS_FOR_GANG = "the gang has no placement yet (kubectl describe podgroup says why)"
+    NOT_PLANNED_HERE = "the gang's placement names another node"
+    HELD_BY_GANG = "the room is held by gangs that are starting"
+
+    @property
+    def tag(self) -> str:
+        """The reason as a label of the metrics; a call without a reason has the empty one."""
+        return self.name.lower()
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether kube-scheduler is to try again by itself."""
+        return Verdict.REJECTED if self in _REJECTIONS else Verdict.ERROR
+
+
+_REJECTIONS = (Reason.WAITS_FOR_GANG, Reason.NOT_PLANNED_HERE, Reason.HELD_BY_GANG)
+
+
+def labels(reason: Reason | None) -> tuple[str, str]:
+    """The labels `verdict` and `reason` of a call that ended so."""
+    return (reason.verdict, reason.tag) if reason else (Verdict.PASSED, "")
+
+
+def unavailable(cluster: Cluster, active: Callable[[], bool]) -> Reason | None:
+    """Why this replica cannot answer at all now: another one leads, or it does not know the cluster yet."""
+    if not active():
+        return Reason.NOT_LEADING
+    return None if cluster.synced else Reason.NOT_SYNCED
