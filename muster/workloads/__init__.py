@@ -9,6 +9,7 @@ read by them (webhook, controller), `muster shape` shows them. A new kind is a m
 * `minimum`: the smallest gang of pods that are not a Volcano Job's. `service`: the Service under which they meet.
 * `templates`: how pod templates are found in a document. `sample`: the parts that sample pods are made of.
 
-Everything here is a pure function of what is handed in: an owner is asked as it was read, and nobody is asked for it.
-It must not import muster.runtime, which plans with the answers, nor muster.kube. Start with `kind`, then `batch_job`.
+It promises pure functions of what is handed in: an owner is asked as it was read, and nobody is asked for it. A Volcano
+Job is what muster.volcano says; its row only puts it beside the others. It must not import muster.runtime, which plans
+with the answers, nor muster.kube. Start with `kind`, then `batch_job`.
 """

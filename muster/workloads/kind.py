@@ -40,7 +40,7 @@ class GangRules:
     """What an owner says about the gang of its pods, beside its labels and annotations. The functions get the owner."""
 
     at_once: Callable[[Any], int] | None = None
-    """How many pods it has at a time, at least 1. A gang has no more of them, and that of a framework has no less."""
+    """How many pods it has at a time, at least 1: a gang needs no more of them, and that of a framework all."""
     wants_none: Callable[[Any], bool] | None = None
     """Whether it is scaled to zero or suspended: its gang is over until it wants pods again."""
     is_over: Callable[[Any], bool] | None = None
@@ -58,7 +58,7 @@ class WorkloadKind:
     templates: tuple[Path, ...] = (TEMPLATE,)
     """Where its pod templates stand, see `templates`."""
     labelled: bool = False
-    """Whether admission brings its labels to its templates. For what other workloads make, they were there before."""
+    """Whether admission brings its labels to its templates: users write it, and each pod waits for some node."""
     one_node_each: bool = False
     """Whether each of its pods belongs to one node, so that nobody has to find a place for it."""
     ranks: Ranks | None = None
@@ -66,6 +66,6 @@ class WorkloadKind:
     no_ranks: str = ""
     """Why its pods have none, as the beginning of a sentence."""
     gang: GangRules | None = None
-    """What it says of its gang, itself or through its part; None where the pods' own labels and annotations must do."""
+    """What it says of the gang of its pods, or of its parts; None where the pods must say it all themselves."""
     samples: Callable[[JSON], Iterator[SamplePod]] | None = None
     """The first pods of such a manifest, as its controller makes them: one of each shape. None where none are shown."""

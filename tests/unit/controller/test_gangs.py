@@ -1,0 +1,165 @@
+"""PodGroups, Services and keys of workloads that are no Volcano Jobs: who gets them, for whose pods, and until when."""
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from simulated_api import Api
+from simulated_faults import Faults
+
+from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
+from controller.gangs.rendezvous import Rendezvous
+from muster.api.apps import STATEFUL_SETS
+from muster.api.base import Resource
+from muster.api.core import INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod
+from muster.api.meta import Object, OwnerReference
+from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.kube.store import Store
+from muster.workloads.jobset import JOB_SET, JOBSET_NAME
+from muster.workloads.leader_worker_set import LEADER_WORKER_SET, LWS_NAME
+
+JSON = dict[str, Any]
+KEYS = [{"name": "mpi-ssh-auth", "secret": {"secretName": "train-mpi-ssh-auth"}}]
+
+
+class Events:
+    """As much of a Recorder as is needed: what was said, by reason."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, str] = {}
+
+    def event(self, obj: Object, _type: str, reason: str, message: str) -> None:
+        """See Recorder."""
+        self.said[reason] = f"{obj.kind} {obj.metadata.name}: {message}"
+
+
+class World:
+    """An API server, and the two workers over its pods."""
+
+    def __init__(self) -> None:
+        self.api = Api(Faults(random.Random(1), 0, 0), lambda: 0.0, lambda *_: None)  # noqa: S311 - nothing fails
+        self.events = Events()
+        self.pods = Store[Pod]({GROUP_INDEX: group_keys})
+        self.groups = Store[PodGroup]()
+        client: Any = self.api
+        recorder: Any = self.events
+        self.pod_groups = PodGroups(client, recorder, self.pods, self.groups)
+        self.rendezvous = Rendezvous(client, recorder, self.pods)
+
+    def owner(self, resource: Resource[Any], above: OwnerReference | None = None, **content: Any) -> OwnerReference:
+        """Creates owner `train` of this kind; a reference to it."""
+        metadata = {"name": "train", "ownerReferences": [msgspec.to_builtins(above)] if above else []}
+        made = self.api.add(resource, {"metadata": metadata, **content})
+        return OwnerReference(
+            api_version=resource.api_version, kind=resource.kind, name="train", uid=made.metadata.uid, controller=True
+        )
+
+    def pod(self, owner: OwnerReference, scheduler: str, labels: JSON | None = None, **spec: Any) -> Pod:
+        """A shaped pod of this owner."""
+        metadata = {
+            "name": "x",
+            "labels": {"muster.dev/framework": "mpi", **(labels or {})},
+            "ownerReferences": [msgspec.to_builtins(owner)],
+        }
+        pod: Pod = self.api.add(PODS, {"metadata": metadata, "spec": {"schedulerName": scheduler, **spec}})
+        self.pods.put(pod)
+        return pod
+
+    def meet(self, owner: OwnerReference, labels: JSON | None = None, **spec: Any) -> None:
+        """Lets `Rendezvous` see to a pod that Muster does not place."""
+        self.rendezvous.process(self.pod(owner, "default-scheduler", labels, **spec).metadata.key)
+
+    def group(self, owner: OwnerReference) -> PodGroup | None:
+        """The PodGroup of an owner's pods, after a look at them."""
+        self.pod_groups.process(f"n/podgroup-{owner.uid}")
+        groups: list[PodGroup] = self.api.all(POD_GROUPS)
+        for group in groups:
+            self.groups.put(group)
+        return groups[0] if groups else None
+
+    def made(self, resource: Resource[Any]) -> list[tuple[str, str]]:
+        """Name and owner's kind of all objects of a kind."""
+        return [(each.metadata.name, each.metadata.controller.kind) for each in self.api.all(resource)]
+
+
+@pytest.fixture
+def world() -> World:
+    """A new one."""
+    return World()
+
+
+@pytest.mark.parametrize(("subdomain", "made"), [("train", [("train", "Job")]), ("mine", [])])
+def test_a_job_in_no_queue_gets_its_service(world: World, subdomain: str, made: list[Any]) -> None:
+    """Where its pods are found under its name; a template that names another subdomain has a Service of its own."""
+    world.meet(world.owner(INDEXED_JOBS), subdomain=subdomain)
+    assert world.made(SERVICES) == made
+    assert not world.api.all(SECRETS)
+
+
+def test_others_have_their_services(world: World) -> None:
+    """A Job of a JobSet has that of the JobSet's controller, a StatefulSet that of its user."""
+    world.meet(world.owner(INDEXED_JOBS, world.owner(JOB_SET.resource)), subdomain="train")
+    assert not world.made(SERVICES)
+    world = World()
+    world.meet(world.owner(STATEFUL_SETS), subdomain="train")
+    assert not world.made(SERVICES)
+
+
+@pytest.mark.parametrize(
+    ("owner", "label", "of"),
+    [
+        (INDEXED_JOBS, "", INDEXED_JOBS),
+        (STATEFUL_SETS, "", STATEFUL_SETS),
+        (INDEXED_JOBS, JOBSET_NAME, JOB_SET.resource),
+        (STATEFUL_SETS, LWS_NAME, LEADER_WORKER_SET.resource),
+    ],
+)
+def test_keys_belong_to_the_workload(world: World, owner: Resource[Any], label: str, of: Resource[Any]) -> None:
+    """To the highest owner that the pod names: all pods of a world have the same keys."""
+    if label:
+        world.owner(of)
+    world.meet(world.owner(owner), {label: "train"} if label else {}, volumes=KEYS)
+    assert world.made(SECRETS) == [("train-mpi-ssh-auth", of.kind)]
+
+
+def test_a_gang_of_a_framework(world: World) -> None:
+    """Its PodGroup counts all pods that the Job has at a time, and the Job gets its Service with it."""
+    owner = world.owner(INDEXED_JOBS, spec={"parallelism": 3, "completions": 3})
+    world.pod(owner, "muster")
+    group = world.group(owner)
+    assert group
+    assert group.spec.min_member == 3
+    assert world.made(SERVICES) == [("train", "Job")]
+
+
+def test_somebody_elses_service_is_told(world: World) -> None:
+    """The user reads at the Job why its pods cannot find each other."""
+    world.api.add(SERVICES, {"metadata": {"name": "train"}})
+    owner = world.owner(INDEXED_JOBS)
+    world.pod(owner, "muster")
+    world.group(owner)
+    assert world.events.said["ServiceError"] == (
+        "Job train: Service train exists already and is not this Job's; the pods cannot find each other by name. "
+        "Give the Job another name"
+    )
+
+
+@pytest.mark.parametrize(
+    ("resource", "change", "phase"),
+    [
+        (INDEXED_JOBS, {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, "Completed"),
+        (INDEXED_JOBS, {"spec": {"suspend": True}}, None),
+        (STATEFUL_SETS, {"spec": {"replicas": 0}}, None),
+        (STATEFUL_SETS, {}, "Pending"),
+    ],
+)
+def test_the_end_of_a_gang(world: World, resource: Resource[Any], change: JSON, phase: str | None) -> None:
+    """Without pods a gang is complete with its Job, and gone while its owner wants none; else it waits for pods."""
+    owner = world.owner(resource)
+    pod = world.pod(owner, "muster")
+    assert world.group(owner)
+    world.pods.discard(pod.metadata.key)
+    world.api.merge_patch(resource, "train", change, "n")
+    group = world.group(owner)
+    assert (group.status.phase if group else None) == phase
