@@ -154,7 +154,7 @@ class Reconciler:
         waiting: tuple[str, str] | None = None,
         surplus: Sequence[Pod] = (),
     ) -> None:
-        """Counts, settles the phase and writes; raises Retry when something is left to be done.
+        """Counts, decides the phase and writes; raises Retry when something is left to be done.
 
         A phase whose work is to delete pods stays as long as that fails. The others follow from the pods that the Job
         wants: those that are too much may still be there, and decide nothing.

@@ -81,7 +81,7 @@ def test_an_abort_of_a_pod_that_failed_before_we_deleted_it_is_not_lost(cluster:
     assert brief(cluster) == ("Aborted", 1)
 
 
-def test_one_restart_of_a_task_settles_the_timers_of_its_pods(cluster: Cluster) -> None:
+def test_one_restart_of_a_task_ends_the_timers_of_its_pods(cluster: Cluster) -> None:
     """A second timer of the same task does not hit the pods that have just been made."""
     submit(cluster, "j", 3, {"events": ["PodFailed"], "action": "RestartTask", "timeout": "30s"})
     fail(cluster, "j-w-0")
@@ -101,7 +101,7 @@ def test_one_restart_of_a_task_settles_the_timers_of_its_pods(cluster: Cluster) 
     assert len(pods(cluster)) == 3
 
 
-def test_a_restart_settles_timers_of_the_job_about_the_same_pods(cluster: Cluster) -> None:
+def test_a_restart_ends_timers_of_the_job_about_the_same_pods(cluster: Cluster) -> None:
     """`AbortJob unless it is back in a minute` has no point any more once the task is restarted."""
     policies = [
         {"exitCode": 3, "action": "RestartTask"},
@@ -310,7 +310,7 @@ def test_an_eviction_of_a_pending_job_that_nobody_saw(cluster: Cluster) -> None:
 
 
 def test_each_eviction_that_nobody_saw_has_a_timer(cluster: Cluster) -> None:
-    """One pod that is back does not settle the other's."""
+    """One pod that is back does not end the timer of the other."""
     submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "TerminateJob", "timeout": "60s"}, minAvailable=1)
     for pod in pods(cluster)[:2]:
         cluster.api.remove(PODS, pod, at_once=True)

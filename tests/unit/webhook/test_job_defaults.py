@@ -234,7 +234,7 @@ def test_applying_again_changes_nothing(tasks: list[Any], others: list[Any], min
 class TestQueueOfTheNamespace:
     """Namespace `team` names the queue `a`, for what is created there without one."""
 
-    def settled(self, job: JSON, old: JSON | None = None) -> JSON:
+    def mutated(self, job: JSON, old: JSON | None = None) -> JSON:
         """The Job after the mutation."""
         asked = request(job, "UPDATE", old) if old else request(job)
         return apply(job, reviewer(NamespaceWorld())(asked).patch)
@@ -242,7 +242,7 @@ class TestQueueOfTheNamespace:
     @pytest.mark.parametrize(("queue", "expected"), [("default", "a"), ("", "a"), ("b", "b")])
     def test_creation(self, queue: str, expected: str) -> None:
         """The schema writes the default queue where nothing is said; any other is the user's."""
-        assert self.settled(vcjob(queue=queue))["spec"]["queue"] == expected
+        assert self.mutated(vcjob(queue=queue))["spec"]["queue"] == expected
 
     @pytest.mark.parametrize(
         ("before", "queue", "expected"),
@@ -257,7 +257,7 @@ class TestQueueOfTheNamespace:
     def test_update(self, before: str, queue: str, expected: str) -> None:
         """A manifest without a queue can be applied again, whatever the namespace names by now; the Job stays there."""
         old = defaulted(vcjob(queue=before))
-        assert self.settled(vcjob(task(replicas=5), queue=queue), old)["spec"]["queue"] == expected
+        assert self.mutated(vcjob(task(replicas=5), queue=queue), old)["spec"]["queue"] == expected
 
     def test_a_namespace_that_cannot_be_read(self) -> None:
         """The Job is submitted again, rather than waiting in a queue that it should not be in."""
