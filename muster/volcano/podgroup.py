@@ -67,7 +67,7 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
     """The merge patch of `spec` that a change of the Job makes necessary; empty if there is none.
 
-    Queue, labels, annotations and topology are settled when the group is created.
+    Queue, labels, annotations and topology are written once, when the group is created.
     """
     patch: dict[str, Any] = difference(_updated(existing), _updated(wanted))
     before, after = (group.metadata.annotations.get(names.LATER_TASKS) for group in (existing, wanted))

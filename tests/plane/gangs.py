@@ -1,17 +1,23 @@
-"""Manifests of gangs, and a record of what a watch told about their pods."""
+"""Manifests of gangs, a record of what a watch told about their pods, and gangs that are disturbed as they start."""
 
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from muster.api.base import Resource
+from muster.api.batch import JOBS
 from muster.api.core import PODS, Pod
 from muster.api.gang import Seat, gang_of, seat_of
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane
+
+RECOVERY_S = 90.0
+"""A gang runs again within this time after something was killed, the slowest lease included."""
 
 
 def job(
@@ -120,6 +126,68 @@ class History:
                 life.bound = life.bound or now
                 life.node = new.spec.node_name
                 life.nodes.add(new.spec.node_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The Job `gang`, on its way: its pods are watched, and processes of the plane can be taken away from it."""
+
+    plane: Plane
+    client: Client
+    namespace: str
+    replicas: int
+    history: History
+    wait_for: Callable[..., Any]
+
+    def wait_until_there_is(self, resource: Resource[Any]) -> None:
+        """How far the gang is to come: its PodGroup, its Placement, its first pod."""
+        self.wait_for(lambda: self.client.list(resource, self.namespace), 30, f"the first of {resource.plural}")
+
+    def restart(self, *parts: str) -> None:
+        """Kill processes at whatever instruction they are, and start them again."""
+        for name in parts:
+            self.plane.part(name).kill()
+            self.plane.part(name).start()
+
+    def wait_until_it_runs_whole(self) -> None:
+        """Every seat is taken once, and no pod was on more than one node."""
+        self.wait_for(lambda: runs(self.client, self.namespace, "gang", self.replicas), RECOVERY_S, "the gang to run")
+        alive = [life for life in self.history.of("gang-") if life.gone is None]
+        assert sorted(life.seat.rank for life in alive if life.seat) == list(range(self.replicas))
+        assert all(len(life.nodes) == 1 for life in alive)
+
+
+@contextmanager
+def submitted(
+    plane: Plane, namespace: str, wait_for: Callable[..., Any], *, replicas: int, gpus: int = 8, without: str = ""
+) -> Iterator[Submitted]:
+    """A gang from its submission on, `without` a part of the plane; in the end the plane is whole and the Job gone."""
+    client = plane.client()
+    try:
+        if without:
+            plane.part(without).kill()
+        with History(client, namespace) as history:
+            client.create(JOBS, job("gang", namespace, replicas=replicas, gpus=gpus), namespace)
+            yield Submitted(plane, client, namespace, replicas, history, wait_for)
+    finally:
+        plane.start()
+        client.delete(JOBS, "gang", namespace)
+
+
+def runs(client: Client, namespace: str, name: str, replicas: int) -> bool:
+    """Whether a Volcano Job runs with all its pods."""
+    status = client.get(JOBS, name, namespace).status
+    return status.state.phase == "Running" and status.running == replicas
+
+
+def lone_pod(name: str, namespace: str, scheduler: str = "default-scheduler") -> dict[str, Any]:
+    """A pod of no gang that asks for nothing."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"schedulerName": scheduler, "containers": [{"name": "main", "image": "none"}]},
+    }
 
 
 def phase_of(kubectl: Callable[..., Any], name: str, namespace: str) -> str:

@@ -4,108 +4,60 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gangs import History, job, metric
+from gangs import RECOVERY_S, job, lone_pod, metric, runs, submitted
 
 from muster.api.batch import JOBS
 from muster.api.core import EVENTS, PODS
 from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS
-from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
-RECOVERY_S = 90.0
-
-
-def running(client: Client, namespace: str, name: str, replicas: int) -> bool:
-    """Whether the Job runs with all its pods."""
-    status = client.get(JOBS, name, namespace).status
-    return status.state.phase == "Running" and status.running == replicas
-
-
-def assert_whole(history: History, name: str, replicas: int) -> None:
-    """All slots are taken once, each pod was on one node only."""
-    alive = [life for life in history.of(f"{name}-") if life.gone is None]
-    assert sorted(life.seat.rank for life in alive if life.seat) == list(range(replicas))
-    assert all(len(life.nodes) == 1 for life in alive)
 
 
 def test_the_extender_is_killed_between_placement_and_binding(
     plane: Plane, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
     """The placement was written ahead, so its successor carries it out."""
-    client = plane.client()
     wait_for(lambda: metric(plane, "extender", "muster_leading") == 1, 30, "the extender to lead")
-    plane.part("muster-scheduler").kill()
-    try:
-        with History(client, namespace) as history:
-            client.create(JOBS, job("gang", namespace, replicas=8), namespace)
-            # kube-scheduler is away, so nothing can be bound; the extender plans on until the lease runs out.
-            wait_for(lambda: client.list(PLACEMENTS, namespace), 30, "the placement")
-            plane.part("extender").kill()
-            plane.part("extender").start()
-            plane.part("muster-scheduler").start()
-            wait_for(lambda: running(client, namespace, "gang", 8), RECOVERY_S, "the gang to run")
-            assert_whole(history, "gang", 8)
-            assert history.half_placed_s("gang-", 8) < 10
-    finally:
-        plane.start()
-        client.delete(JOBS, "gang", namespace)
+    # kube-scheduler is away, so nothing can be bound; the extender plans on until the lease runs out.
+    with submitted(plane, namespace, wait_for, replicas=8, without="muster-scheduler") as gang:
+        gang.wait_until_there_is(PLACEMENTS)
+        gang.restart("extender")
+        plane.part("muster-scheduler").start()
+        gang.wait_until_it_runs_whole()
+        assert gang.history.half_placed_s("gang-", 8) < 10
 
 
 def test_the_extender_is_killed_in_the_middle_of_a_gang(
     plane: Plane, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
     """As soon as the placement stands; some members may be bound already."""
-    client = plane.client()
-    try:
-        with History(client, namespace) as history:
-            client.create(JOBS, job("gang", namespace, replicas=32, gpus=2), namespace)
-            wait_for(lambda: client.list(PLACEMENTS, namespace), 30, "the placement")
-            plane.part("extender").kill()
-            plane.part("extender").start()
-            wait_for(lambda: running(client, namespace, "gang", 32), RECOVERY_S, "the gang to run")
-            assert_whole(history, "gang", 32)
-    finally:
-        plane.start()
-        client.delete(JOBS, "gang", namespace)
+    with submitted(plane, namespace, wait_for, replicas=32, gpus=2) as gang:
+        gang.wait_until_there_is(PLACEMENTS)
+        gang.restart("extender")
+        gang.wait_until_it_runs_whole()
 
 
 def test_the_controller_is_killed_between_pod_group_and_pods(
     plane: Plane, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
     """Its successor finds the PodGroup and makes each pod once."""
-    client = plane.client()
-    try:
-        with History(client, namespace) as history:
-            client.create(JOBS, job("gang", namespace, replicas=16, gpus=4), namespace)
-            wait_for(lambda: client.list(POD_GROUPS, namespace), 30, "the PodGroup")
-            plane.part("controller").kill()
-            plane.part("controller").start()
-            wait_for(lambda: running(client, namespace, "gang", 16), RECOVERY_S, "the gang to run")
-            assert_whole(history, "gang", 16)
-            assert len(client.list(POD_GROUPS, namespace)) == 1
-    finally:
-        plane.start()
-        client.delete(JOBS, "gang", namespace)
+    with submitted(plane, namespace, wait_for, replicas=16, gpus=4) as gang:
+        gang.wait_until_there_is(POD_GROUPS)
+        gang.restart("controller")
+        gang.wait_until_it_runs_whole()
+        assert len(gang.client.list(POD_GROUPS, namespace)) == 1
 
 
 def test_kube_scheduler_is_killed_in_the_middle_of_a_gang(
     plane: Plane, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
     """Held bind calls are dropped with it; its successor brings the members again."""
-    client = plane.client()
-    try:
-        with History(client, namespace) as history:
-            client.create(JOBS, job("gang", namespace, replicas=32, gpus=2), namespace)
-            wait_for(lambda: client.list(PODS, namespace), 30, "the first pod")
-            plane.part("muster-scheduler").kill()
-            plane.part("muster-scheduler").start()
-            wait_for(lambda: running(client, namespace, "gang", 32), RECOVERY_S, "the gang to run")
-            assert_whole(history, "gang", 32)
-    finally:
-        plane.start()
-        client.delete(JOBS, "gang", namespace)
+    with submitted(plane, namespace, wait_for, replicas=32, gpus=2) as gang:
+        gang.wait_until_there_is(PODS)
+        gang.restart("muster-scheduler")
+        gang.wait_until_it_runs_whole()
 
 
 def test_a_pinned_pod_costs_one_filter_call_with_one_name(
@@ -117,7 +69,7 @@ def test_a_pinned_pod_costs_one_filter_call_with_one_name(
     names = 'muster_filter_names_total{pod="pinned"}'
     before = metric(plane, "extender", calls), metric(plane, "extender", names)
     client.create(JOBS, job("gang", namespace, replicas=8), namespace)
-    wait_for(lambda: running(client, namespace, "gang", 8), 30, "the gang to run")
+    wait_for(lambda: runs(client, namespace, "gang", 8), 30, "the gang to run")
     assert metric(plane, "extender", calls) - before[0] == 8
     assert metric(plane, "extender", names) - before[1] == 8
     client.delete(JOBS, "gang", namespace)
@@ -131,13 +83,7 @@ def test_without_the_extender_musters_pods_wait_and_say_so_and_others_are_not_to
     plane.part("extender").stop()
     try:
         for name, scheduler in (("ours", "muster"), ("theirs", "default-scheduler")):
-            pod = {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": name, "namespace": namespace},
-                "spec": {"schedulerName": scheduler, "containers": [{"name": "main", "image": "none"}]},
-            }
-            client.create(PODS, pod, namespace)
+            client.create(PODS, lone_pod(name, namespace, scheduler), namespace)
         wait_for(lambda: client.get(PODS, "theirs", namespace).spec.node_name, 30, "the other pod to be bound")
 
         def said() -> bool:
@@ -156,13 +102,7 @@ def test_the_webhook_is_killed_and_only_what_asks_for_muster_is_refused(plane: P
     client = plane.client()
     plane.part("webhook").kill()
     try:
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "plain"},
-            "spec": {"containers": [{"name": "main", "image": "none"}]},
-        }
-        client.create(PODS, pod, namespace)
+        client.create(PODS, lone_pod("plain", namespace), namespace)
         with pytest.raises(Exception, match="webhook"):
             client.create(JOBS, job("gang", namespace, replicas=1), namespace)
     finally:

@@ -306,7 +306,7 @@ def test_an_eviction_of_a_pending_job_that_nobody_saw(cluster: Cluster) -> None:
 
 
 def test_each_eviction_that_nobody_saw_has_a_timer(cluster: Cluster) -> None:
-    """One pod that is back does not end the other's."""
+    """One pod that is back does not end the timer of the other."""
     submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "TerminateJob", "timeout": "60s"}, minAvailable=1)
     for pod in pods(cluster)[:2]:
         cluster.api.remove(PODS, pod, at_once=True)

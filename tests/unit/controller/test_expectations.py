@@ -49,7 +49,7 @@ def test_created_pods_that_never_show_are_forgotten() -> None:
     assert expectations.pods("u", []) == []
 
 
-def test_an_event_clears_what_was_noted() -> None:
+def test_an_event_ends_what_was_noted() -> None:
     """Created and deleted before this process looked again: gone."""
     expectations = Expectations(Clock())
     expectations.pod_created("u", pod("a"))

@@ -132,7 +132,7 @@ def test_a_whole_restart_is_not_replaced_by_a_part() -> None:
     assert statuses.restart_targets(statuses.restarting(status, Target("task", "w"))) == [Target()]
 
 
-def test_running_duration_is_settled_at_the_end() -> None:
+def test_running_duration_is_written_at_the_end() -> None:
     """From creation to the last change of phase; a Job that goes on has none, and one that has ended keeps it."""
     ended = statuses.moved(JobStatus(), "Completed", "", "", 3725.0)
     once = statuses.finished_with_duration(job(), ended)

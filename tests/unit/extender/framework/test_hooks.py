@@ -8,7 +8,7 @@ from extender_world import World
 
 from extender.framework.hooks import HOOKS, NOT_ASKED_YET
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 ASKS = re.compile(r'\b(?:ask|call_all)\(\s*"(\w+)"')
 
 

@@ -8,7 +8,7 @@ from extender_world import World, of, seats
 from extender.cycle import parts_of
 from extender.framework import config, decisions
 
-EXAMPLE = Path(__file__).parents[3] / "docs" / "plugin-example"
+EXAMPLE = Path(__file__).parents[4] / "docs" / "plugin-example"
 CONFIG = """
 actions: "enqueue, allocate"
 tiers:
