@@ -13,6 +13,7 @@ from prometheus_client import Gauge
 
 from extender.app import Verbs, create_app
 from extender.barrier import Barrier
+from extender.callers import is_loopback
 from extender.cluster import Cluster
 from extender.commit import Committer
 from extender.cycle import parts_of
@@ -133,9 +134,18 @@ class Extender:
         self._planner.wake()
 
 
+def _only_loopback(_context: click.Context, _option: click.Parameter, host: str) -> str:
+    if not is_loopback(host):
+        raise click.BadParameter(
+            f"{host!r} is not a loopback address. Calls are not authenticated yet, so whoever reaches this port could"
+            " bind pods. Run the extender in the pod of its kube-scheduler and leave 127.0.0.1."
+        )
+    return host
+
+
 @click.command(help="Muster's scheduler extender and planner.")
 @click.option("--kubeconfig", default="", help="Empty: the pod's own credentials.")
-@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, callback=_only_loopback, help="A loopback address.")
 @click.option("--port", type=int, default=9444, show_default=True, help="The verbs, plain HTTP: same pod only.")
 @click.option("--status-port", type=int, default=9445, show_default=True, help="/metrics, /healthz, /readyz.")
 @click.option("--lease-namespace", default="muster-system", show_default=True)
