@@ -8,10 +8,10 @@ which is its own (see `extender.state.views.free_seats`).
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from extender.state.podclass import PodClass
+from extender.state.podclass import PodClass, marked
 from muster.api.core import Pod
 from muster.api.gang import Seat, epoch_of, gang_of, gated, seat_of
-from muster.api.names import GATES, NODE
+from muster.api.names import GATES, NODE, SCHEDULERS
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +39,8 @@ class PodRecord:
     refused: bool
     """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable)."""
     scheduler_name: str
+    ours: bool
+    """Muster's extender is asked about it: by its scheduler's name, or by the markers that it carries."""
     created: str
     resource_version: str
 
@@ -80,6 +82,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         pin=meta.annotations.get(NODE, ""),
         refused=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),
         scheduler_name=pod.spec.scheduler_name,
+        ours=pod.spec.scheduler_name in SCHEDULERS or marked(pod.spec),
         created=meta.creation_timestamp or "",
         resource_version=meta.resource_version,
     )

@@ -34,6 +34,8 @@ MAX_HELD = 1000
 Each held call takes a thread here and a connection of kube-scheduler's, which brings a few hundred members a second.
 """
 
+_LASTING = {None, Reason.NOT_OURS, Reason.NOT_ASKED}
+"""What our watches will not change, so that it is not worth a wait."""
 _NOT_RELEASED = {Outcome.TIMED_OUT: Reason.BARRIER_TIMEOUT, Outcome.CANCELLED: Reason.PLACEMENT_OVER}
 
 
@@ -92,14 +94,15 @@ class Bind:
         reason = unavailable(self._cluster, self._active)
         if reason:
             return "plain", reason
-        self._cluster.wait_for(lambda: self._objection(args) is None, LAG_S)
+        self._cluster.wait_for(lambda: self._objection(args) in _LASTING, LAG_S)
         with self._cluster.lock:
+            reason = self._objection(args)
             record = self._cluster.state.pods.get(args.pod_uid)
         if record is None:
             return "plain", Reason.NOT_SEEN
         if record.gang:
             return "gang", self._bind_member(args, record, record.gang)
-        return "plain", self._post(args, {})
+        return "plain", reason or self._post(args, {})
 
     def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
         """Holds the call until enough members of this epoch have come, looks again, and binds.
@@ -132,8 +135,11 @@ class Bind:
             record = state.pods.get(args.pod_uid)
             if record is None:
                 return Reason.NOT_SEEN
+            if not record.ours:
+                return Reason.NOT_OURS
             if not record.gang:
-                return None
+                allowed = record.node == args.node or state.answers.passed(record.uid, state.nodes.index.get(args.node))
+                return None if allowed else Reason.NOT_ASKED
             if record.seat is None:
                 state.refresh_gang(record.gang)  # gives it a seat
             return _refusal(state.placement_of(record.gang), state.pods.get(args.pod_uid, record), args.node)

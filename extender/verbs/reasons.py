@@ -28,6 +28,8 @@ class Reason(StrEnum):
     BARRIER_TIMEOUT = "not all members of the gang arrived in time; trying again"
     PLACEMENT_OVER = "the gang's placement changed; trying again"
     WRONG_NODE = "the gang's placement names another node for this pod; trying again"
+    NOT_OURS = "Muster binds only pods of its own schedulers, and pods that carry both of its marker resources"
+    NOT_ASKED = "Muster's filter has not let this pod pass on this node; trying again"
     BIND_FAILED = "the API server did not confirm the binding; trying again"
     MALFORMED = "Muster could not read the request; see the extender's log"
     INTERNAL = "Muster's extender failed; see its log; trying again"

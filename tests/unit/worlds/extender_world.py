@@ -147,7 +147,7 @@ class World:
             "volcano.sh/task-spec": task,
             "volcano.sh/task-index": str(index),
         }
-        spec = self.pod_spec(requests)
+        spec = self.pod_spec(requests, schedulerName="muster")
         if pin:
             annotations |= {"muster.dev/node": pin, "muster.dev/epoch": str(epoch)}
             spec["affinity"] = pinned_affinity(None, pin)
