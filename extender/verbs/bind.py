@@ -1,5 +1,6 @@
 """The bind verb: a member of a gang waits for the others, then all are bound."""
 
+import threading
 from collections.abc import Callable, Collection, Mapping
 
 import msgspec
@@ -32,6 +33,14 @@ MAX_HELD = 1000
 """Members that are held at once: of a larger gang so many are let through together, as they stand, and then the rest.
 
 Each held call takes a thread here and a connection of kube-scheduler's, which brings a few hundred members a second.
+"""
+
+MOST_CALLS = 2300
+"""Bind calls that are worked on at once, each in a thread; more are told to come again.
+
+That is more than the planner brings about: while 1,000 members of a large gang are held, the 1,000 before them may
+still be posted, and 255 members of other gangs may be on their way (`extender.actions.allocate.IN_FLIGHT_LIMIT`). The
+server has more threads than that, so that whatever calls come, some are left for filter, which never waits.
 """
 
 _LASTING = {None, Reason.NOT_OURS, Reason.NOT_ASKED}
@@ -73,6 +82,7 @@ class Bind:
         on_release: Callable[[Placement, int], None],
         session: Callable[[], Session | None] = lambda: None,
         most_held: int = MAX_HELD,
+        most_calls: int = MOST_CALLS,
     ) -> None:
         self._cluster = cluster
         self._barrier = barrier
@@ -80,12 +90,19 @@ class Bind:
         self._active = active
         self._on_release = on_release
         self._most_held = most_held
+        self._calls = threading.BoundedSemaphore(most_calls)
         self._session = session
         """The last planning cycle, whose plugins may add to bindings."""
 
     def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
         """Binds a pod, a member of a gang after waiting for the others; the answer is an error or nothing."""
-        kind, reason = self._bind(args)
+        if self._calls.acquire(blocking=False):
+            try:
+                kind, reason = self._bind(args)
+            finally:
+                self._calls.release()
+        else:
+            kind, reason = "unknown", Reason.TOO_MANY_CALLS
         BINDS.labels(kind, *labels(reason)).inc()
         return ExtenderBindingResult(error=reason or "")
 
