@@ -71,7 +71,7 @@ def test_sigterm_with_idle_connections_ends_soon(served: Served) -> None:
     served.process.terminate()
     served.process.communicate(timeout=10)
     assert served.process.returncode == 0
-    assert time.monotonic() - started < 1.9
+    assert time.monotonic() - started < 4
     for connection in (used, unused, bare):
         connection.close()
 
