@@ -135,7 +135,9 @@ class Bind:
             return reason or Reason.NOT_SEEN
         epoch, gang_uid = placement.spec.epoch, placement.spec.pod_group_uid
         if not started:
-            outcome = self._barrier.join(gang_uid, epoch, record.seat, lambda held: self._enough(key, epoch, held))
+            outcome = self._barrier.join(
+                gang_uid, epoch, record.seat, lambda held: self._enough(key, epoch, held), pod_uid=args.pod_uid
+            )
             if outcome is not Outcome.RELEASED:
                 return _NOT_RELEASED[outcome]
             reason = unavailable(self._cluster, self._active) or self._still(key, epoch, args)
@@ -159,7 +161,10 @@ class Bind:
                 return None if allowed else Reason.NOT_ASKED
             if record.seat is None:
                 state.refresh_gang(record.gang)  # gives it a seat
-            return _refusal(state.placement_of(record.gang), state.pods.get(args.pod_uid, record), args.node)
+            seated = state.pods.get(args.pod_uid, record)
+            if not seated.node and state.pod_table.seat_taken(record.gang, seated.seat):
+                return Reason.SEAT_TAKEN
+            return _refusal(state.placement_of(record.gang), seated, args.node)
 
     def _enough(self, key: str, epoch: int, held: Collection[Seat]) -> bool:
         """Whether the members held at the barrier, with those bound already, may start. Tells who writes the story."""

@@ -31,6 +31,7 @@ class Reason(StrEnum):
     WRONG_NODE = "the gang's placement names another node for this pod; trying again"
     NOT_OURS = "Muster binds only pods of its own schedulers, and pods that carry both of its marker resources"
     NOT_ASKED = "Muster's filter has not let this pod pass on this node; trying again"
+    SEAT_TAKEN = "another pod has this seat of the gang; trying again"
     BIND_FAILED = "the API server did not confirm the binding; trying again"
     MALFORMED = "Muster could not read the request; see the extender's log"
     INTERNAL = "Muster's extender failed; see its log; trying again"

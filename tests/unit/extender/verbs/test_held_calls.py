@@ -62,7 +62,7 @@ class Gang:
             active=lambda: True, on_release=lambda *_: None, most_held=most_held,
             most_calls=most_calls,
         )  # fmt: skip
-        self.pool = ThreadPoolExecutor(size)
+        self.pool = ThreadPoolExecutor(size + 1)
 
     def node(self, rank: int) -> str:
         """Where the placement puts a member."""
@@ -168,3 +168,18 @@ def test_bind_calls_never_take_all_threads(gang_of: Callable[..., Gang]) -> None
     again = gang.call(pods[2], 2)
     gang.wait_until_held(1)
     assert not again.done()
+
+
+def test_a_copy_of_a_member_does_not_get_the_seat_too(gang_of: Callable[..., Gang]) -> None:
+    """It would take room that others hold. Of two that are held for one seat one is bound, and none later."""
+    gang = gang_of(2, nodes=1)
+    first, other = gang.pod(0), gang.pod(1)
+    copy = gang.world.pod(gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=1, uid="uid-copy", name="copy")
+    held = [gang.call(first, 0)]
+    gang.wait_until_held(1)
+    held.append(gang.call(copy, 0))
+    gang.wait_until_held(2)
+    held.append(gang.call(other, 1))
+    assert sorted(call.result(DEADLINE_S) for call in held) == ["", "", Reason.PLACEMENT_OVER]
+    assert gang.bindings.nodes.keys() == {"copy", other.metadata.name}
+    assert gang.call(first, 0).result(DEADLINE_S) == Reason.SEAT_TAKEN
