@@ -201,3 +201,15 @@ def test_a_snapshot_file_keeps_reasons_and_no_images() -> None:
     report = explain(WhatIf(load(content)), "gang", "a", "ns")
     assert isinstance(report, GangReport)
     assert report.details == ["a-worker-0 on node-0: container main: ErrImagePull"]
+
+
+def test_a_job_whose_pods_were_refused_waits_without_a_gang() -> None:
+    """It says until when; the controller is not to blame."""
+    world = ExplainWorld()
+    world.nodes(1)
+    world.runs("a", 1, GPU8)
+    world.state.on_pod_group(world.state.groups["ns/a"], None)
+    [job] = world.state.jobs.values()
+    job.status.state.phase, job.status.state.reason, job.status.state.message = "Pending", "BackOff", "refused"
+    report = world.explain("a", "job")
+    assert report.summary == "it has no gang: the Job is Pending (BackOff: refused)"
