@@ -1,5 +1,7 @@
 """`python -m extender`."""
 
+import sys
+
 from extender.main import main
 
-main()
+sys.exit(main())
