@@ -11,7 +11,7 @@ from typing import Final
 from muster.api.core import Affinity, NodeSelectorTerm, PodAffinity, Toleration
 from muster.api.meta import LabelSelector, LabelSelectorRequirement
 from muster.runtime.fields import FieldError
-from webhook.validate.volcano_job.names import MAX_LABEL, is_subdomain
+from webhook.objects.names import MAX_LABEL, is_subdomain
 
 _TOLERATED: Final = ("Equal", "Exists")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")

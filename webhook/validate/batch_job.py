@@ -11,10 +11,9 @@ from muster.runtime.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from webhook.lookup import Queues
-from webhook.mutate.shape import unknown_framework
+from webhook.objects.references import unknown_framework, unusable_queue
 from webhook.review import Handler, MalformedError, Verdict, decode
 from webhook.validate.frameworks import check_template
-from webhook.validate.queues.name import unusable_queue
 
 _JOB = Decoder(IndexedJob)
 _TEMPLATE = "spec.template"

@@ -21,7 +21,7 @@ from controller.job.rules.sync import PodSlot
 from controller.plugins.base import PluginError
 from controller.plugins.registry import plugins_for
 from muster.api.batch import Job
-from webhook.validate.volcano_job.plugins import check_plugins
+from webhook.validate.volcano_job.spec import check_plugins
 
 job = msgspec.json.decode(sys.argv[1], type=Job)
 manifest = pod(job, PodSlot(job.spec.tasks[0], 0, "j-w-0"))

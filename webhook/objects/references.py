@@ -1,12 +1,13 @@
-"""Whether a queue can take a new workload: it exists, is a leaf, is open, and is not the root."""
+"""Whether what an object refers to can be used: the queue that it names, and the framework."""
 
 from muster.api import names
 from muster.runtime.fields import FieldError
+from muster.runtime.framework import Framework
 from webhook.lookup import Queues
 
 
 def unknown_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
-    """An error unless there is such a queue."""
+    """An error unless there is such a queue; enough for pods whose workload was admitted while it was open."""
     if name and queues.get(name):
         return []
     message = f"unable to find job queue: {name!r}; usable queues are: {_usable(queues)}"
@@ -14,7 +15,7 @@ def unknown_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
 
 
 def unusable_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
-    """An error unless new workloads may enter this queue."""
+    """An error unless new workloads may enter the queue: it exists, is a leaf, is open, and is not the root."""
     queue = queues.get(name) if name else None
     if queue is None:
         return unknown_queue(path, name, queues)
@@ -32,6 +33,13 @@ def unusable_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
         message = f"can only submit job to leaf queue; `{name}` has queues below it: {', '.join(children)}"
         return [FieldError(path, message, name)]
     return []
+
+
+def unknown_framework(path: str, name: str, framework: Framework) -> list[FieldError]:
+    """An error unless a plugin brings the framework of this name."""
+    if name in framework.frameworks:
+        return []
+    return [FieldError(path, f"must be one of: {', '.join(framework.frameworks)}", name, "NotSupported")]
 
 
 def _usable(queues: Queues) -> str:
