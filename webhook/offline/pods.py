@@ -1,25 +1,20 @@
-"""The first pods of a workload, as its controller submits them: they are what Muster shapes.
+"""The pods of a workload, as its controller submits them: they are what Muster shapes.
 
-Rank 0 stands for all pods of its shape, so there is one pod for each pod template.
+Rank 0 stands for all pods of its shape, so a sample has one pod for each pod template. Here are Kubernetes' own kinds
+and those of its SIGs; whoever knows the controller of another kind brings a maker for it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from controller.job.rules import pods as job_pods
-from controller.job.rules.sync import PodSlot
-from controller.job.rules.volumes import mount
-from controller.plugins.registry import plugins_for
 from muster.api import names
-from muster.api.batch import Job
 from muster.runtime.adapters import job as jobsets
 from muster.runtime.adapters import stateful as sets
-from muster.runtime.job_hosts import pod_name
-from musterctl.manifests.offline_lookups import JSON, uid_of
+from webhook.offline.lookups import JSON, uid_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +28,30 @@ class SamplePod:
     """Whether it is worth showing although admission leaves it as it is."""
 
 
-def sample_pods(workload: JSON) -> Iterator[SamplePod]:
-    """The first pod of each shape; none for kinds without pods. PluginError if a plugin of a Job cannot be had."""
-    made = _MAKERS.get((str(workload.get("apiVersion", "")), str(workload.get("kind", ""))))
+Makers = Mapping[tuple[str, str], Callable[[JSON], Iterator[SamplePod]]]
+"""(apiVersion, kind) of a workload → what makes its sample; ValueError says why its pods cannot be made."""
+
+
+def sample_pods(workload: JSON, makers: Makers) -> Iterator[SamplePod]:
+    """The first pod of each shape; none for kinds that have no pods, or that nobody has a maker for."""
+    made = makers.get((str(workload.get("apiVersion", "")), str(workload.get("kind", ""))))
     return made(workload) if made else iter(())
 
 
-def _of_job(job: JSON) -> Iterator[SamplePod]:
-    """As the Job controller makes it; the label that older clusters lack is there."""
+def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
+    """The pods of a batch/v1 Job with these indexes, as the Job controller of Kubernetes 1.28 and later makes them."""
     name, spec = _name(job), _map(job.get("spec"))
     indexed = spec.get("completionMode") == "Indexed"
-    labels = {"batch.kubernetes.io/job-name": name, **({names.COMPLETION_INDEX: "0"} if indexed else {})}
-    place = {"hostname": f"{name}-0"} if indexed else {}
-    yield SamplePod(_pod(job, _map(spec.get("template")), f"{name}-0", labels, place), f"the first pod of Job {name}")
+    for index in indexes:
+        pod_name = f"{name}-{index}"
+        labels = {names.BATCH_JOB_NAME: name, **({names.COMPLETION_INDEX: str(index)} if indexed else {})}
+        place = {"hostname": pod_name} if indexed else {}
+        yield _pod(job, _map(spec.get("template")), pod_name, labels, place)
+
+
+def _of_job(job: JSON) -> Iterator[SamplePod]:
+    for pod in job_pods(job, [0]):
+        yield SamplePod(pod, f"the first pod of Job {_name(job)}")
 
 
 def _of_cron_job(cron_job: JSON) -> Iterator[SamplePod]:
@@ -117,31 +123,13 @@ def _of_leader_worker_set(workload: JSON) -> Iterator[SamplePod]:
         yield SamplePod(pod, f"the {what} of the first group of LeaderWorkerSet {name}", owner)
 
 
-def _of_volcano_job(document: JSON) -> Iterator[SamplePod]:
-    """With all that the Job's controller adds, but for the pin or gate of its gang."""
-    metadata = {"uid": uid_of(_name(document)), **document["metadata"]}
-    job = msgspec.convert({**document, "metadata": metadata}, Job)
-    plugins = plugins_for(job.spec.plugins)
-    for task in job.spec.tasks:
-        if task.replicas:
-            slot = PodSlot(task, 0, pod_name(job.metadata.name, task.name, 0))
-            pod = job_pods.pod(job, slot)
-            mount(job, pod)
-            for plugin in plugins:
-                plugin.shape(job, slot, pod)
-            pod["metadata"] = {key: value for key, value in pod["metadata"].items() if value}
-            about = f"the first pod of task {task.name} of Job {job.metadata.name}, with what its plugins add"
-            yield SamplePod(pod, about, always=True)
-
-
-_MAKERS: Mapping[tuple[str, str], Callable[[JSON], Iterator[SamplePod]]] = {
+MAKERS: Makers = {
     ("batch/v1", "Job"): _of_job,
     ("batch/v1", "CronJob"): _of_cron_job,
     ("apps/v1", "Deployment"): _of_deployment,
     ("apps/v1", "StatefulSet"): _of_stateful_set,
     ("jobset.x-k8s.io/v1alpha2", "JobSet"): _of_jobset,
     ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): _of_leader_worker_set,
-    ("batch.volcano.sh/v1alpha1", "Job"): _of_volcano_job,
 }
 
 
