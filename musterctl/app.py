@@ -10,16 +10,16 @@ from musterctl.plane.errors import LocalError
 
 COMMANDS: Final = {
     "up": "musterctl.commands.up:up",
-    "status": "musterctl.commands.status:status",
-    "down": "musterctl.commands.down:down",
-    "kubectl": "musterctl.commands.kubectl:kubectl",
-    "config": "musterctl.commands.config:config",
+    "status": "musterctl.commands.plane:status",
+    "down": "musterctl.commands.plane:down",
+    "kubectl": "musterctl.commands.plane:kubectl",
+    "config": "musterctl.commands.plane:config",
     "job": "musterctl.commands.job:job",
     "queue": "musterctl.commands.queue:queue",
     "explain": "musterctl.commands.explain:explain",
     "shape": "musterctl.commands.shape:shape",
     "simulate": "musterctl.commands.simulate:simulate",
-    "snapshot": "musterctl.commands.snapshot:snapshot",
+    "snapshot": "musterctl.commands.explain:snapshot",
     "demo": "musterctl.commands.demo:demo",
 }
 """Where each command stands; a command's module is imported when the command is used."""

@@ -1,11 +1,11 @@
-"""Where commands look: a cluster that runs, or a file of `muster snapshot`."""
+"""Where commands look: a cluster that runs, or a file of `muster snapshot`. `musterctl.options` has how they say so."""
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -17,25 +17,6 @@ from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from musterctl.options import existing
 from musterctl.plane import state
-
-F = TypeVar("F", bound=Callable[..., Any])
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-def cluster_options(command: F) -> F:
-    """Adds --kubeconfig, --name and --scheduler-config."""
-    for option in (
-        click.option("--scheduler-config", type=_FILE, help="The planner's configuration, if it has one."),
-        click.option("--name", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`."),
-        click.option("--kubeconfig", type=_FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"),
-    ):
-        command = option(command)
-    return command
-
-
-snapshot_option = click.option("--snapshot", type=_FILE, help="A file of `muster snapshot` in place of a cluster.")
-namespace_option = click.option("-n", "--namespace", default="default", show_default=True)
-output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
 def read_dump(

@@ -1,6 +1,8 @@
 """Options that several commands share."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -8,6 +10,9 @@ from musterctl.plane import state
 from musterctl.plane.errors import LocalError
 from musterctl.plane.plane import Plane
 from webhook.config import load
+
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 name_option = click.option(
     "--name",
@@ -37,6 +42,22 @@ admission_config_option = click.option(
     metavar="FILE",
     help="Resource groups for the webhook, in the YAML of Volcano's admission.",
 )
+
+
+def cluster_options(command: F) -> F:
+    """Adds --kubeconfig, --name and --scheduler-config."""
+    for option in (
+        click.option("--scheduler-config", type=_FILE, help="The planner's configuration, if it has one."),
+        click.option("--name", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`."),
+        click.option("--kubeconfig", type=_FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"),
+    ):
+        command = option(command)
+    return command
+
+
+snapshot_option = click.option("--snapshot", type=_FILE, help="A file of `muster snapshot` in place of a cluster.")
+namespace_option = click.option("-n", "--namespace", default="default", show_default=True)
+output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
 def existing(name: str) -> Plane:

@@ -10,8 +10,7 @@ from muster.api.batch import JOBS
 from muster.kube.client import Client
 from musterctl.commands.jobrun import WithCommand, from_files, from_options, refuse_with_files
 from musterctl.commands.jobview import view_lines
-from musterctl.commands.send import send
-from musterctl.objects import JSON, connect_in, create, failing_as, for_each, get, kind_of, name_of, reference
+from musterctl.objects import JSON, connect_in, create, failing_as, for_each, get, kind_of, name_of, reference, send
 from musterctl.output.listing import (
     Column,
     Listing,

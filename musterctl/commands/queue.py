@@ -9,8 +9,7 @@ from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.cluster import known
 from musterctl.commands.jobview import event_lines
-from musterctl.commands.send import send
-from musterctl.objects import JSON, connect, create, get, name_of
+from musterctl.objects import JSON, connect, create, get, name_of, send
 from musterctl.output.listing import (
     Column,
     Listing,

@@ -1,6 +1,6 @@
 """`muster simulate`: what would happen, changing nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -8,16 +8,20 @@ import click
 from extender.explain.changes import Change, changed
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.report import UnknownNameError
-from extender.explain.simulation import SimulatedGang
 from extender.explain.simulation import simulate as run
-from extender.explain.text import Line
 from extender.explain.whatif import WhatIf
 from muster.api.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
 from muster.api.scheduling import POD_GROUPS
-from musterctl.cluster import cluster_options, namespace_option, output_option, read_dump, snapshot_option
+from musterctl.cluster import read_dump
 from musterctl.manifests.submission import Submission
-from musterctl.options import admission_config_option
-from musterctl.output.report import print_json, print_lines
+from musterctl.options import (
+    admission_config_option,
+    cluster_options,
+    namespace_option,
+    output_option,
+    snapshot_option,
+)
+from musterctl.output.report import print_json, print_lines, simulated_lines
 from webhook.config import ResourceGroup, parse
 
 
@@ -69,7 +73,7 @@ def simulate(
     if output == "json":
         print_json({"ignored": submission.ignored, "gangs": gangs_after})
     else:
-        print_lines(_lines(gangs_after, submission.ignored))
+        print_lines(simulated_lines(gangs_after, submission.ignored))
 
 
 def _read(files: tuple[str, ...], dump: ClusterDump, namespace: str, groups: Sequence[ResourceGroup]) -> Submission:
@@ -79,22 +83,3 @@ def _read(files: tuple[str, ...], dump: ClusterDump, namespace: str, groups: Seq
         submission.read(file)
     submission.finish()
     return submission
-
-
-def _lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Iterator[Line]:
-    if not gangs_after:
-        yield Line("", "no gang waits")
-    for outcome in gangs_after:
-        who = outcome.workload + (" (submitted)" if outcome.submitted else "")
-        if outcome.placed:
-            pods = "1 pod" if outcome.seats == 1 else f"{outcome.seats} pods"
-            yield Line("", f"{who} would start: {pods}", "good")
-            for nodes in outcome.nodes:
-                yield Line("on", nodes)
-        elif outcome.why:
-            yield Line("", f"{who} would wait", "bad")
-            yield Line("why", outcome.why.summary.removeprefix("it waits: "))
-            queue = outcome.why.queue
-            yield Line("queue", f"{queue.name}, place {queue.place} of {queue.waiting} in it")
-    for what in ignored:
-        yield Line("left out", f"{what}: there is nothing to place")

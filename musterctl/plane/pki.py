@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from certs.authority import Authority, KeyPair
-from musterctl.plane.ports import LOOPBACK
+from musterctl.plane.machine import LOOPBACK
 
 ADMIN = "admin"
 SERVICE_ACCOUNTS = "service-accounts"

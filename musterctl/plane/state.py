@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from musterctl.plane.errors import LocalError
-from musterctl.plane.ports import free_ports
+from musterctl.plane.machine import free_ports
 
 DEFAULT_NAME = "default"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
