@@ -1,4 +1,4 @@
-"""Certificates: an authority of our own, and what it signs.
+"""Certificates and keys: `authority` signs certificates of our own, `ssh` makes the keys of one workload's pods.
 
 Promises files that are never half written, and keys that only their owner can read. It must not import the processes
 or the command line.

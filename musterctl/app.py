@@ -29,11 +29,11 @@ class Commands(click.Group):
     """A group that finds its commands in a table and turns Muster's errors into messages."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's signature
-        """The commands in the order of the table."""
+        """The commands in the order of the table, which is that in which people meet them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 # click's signature
-        """Imports a command."""
+        """The command of that name; its module is imported only now, so that others do not wait for it."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")

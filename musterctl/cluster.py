@@ -22,7 +22,7 @@ from musterctl.plane import state
 def read_dump(
     *, kubeconfig: Path | None, name: str | None, scheduler_config: Path | None, snapshot: Path | None = None
 ) -> ClusterDump:
-    """The picture of what the options name."""
+    """The picture of the cluster or file that the options name, as the planner would see it."""
     config = scheduler_config.read_text(encoding="utf-8") if scheduler_config else ""
     if snapshot is None:
         return take(client_of(kubeconfig, name), config)
@@ -35,7 +35,7 @@ def read_dump(
 
 
 def take(client: Client, scheduler_config: str = "") -> ClusterDump:
-    """Read the cluster: lists only."""
+    """The picture of a running cluster, from one list of each kind; it is not of one single moment."""
     dump = ClusterDump(time.time(), scheduler_config)
     for fed in FEED:
         with known(client, fed.resource):
@@ -63,7 +63,7 @@ def client_of(kubeconfig: Path | None, name: str | None) -> Client:
 
 
 class _Warnings:
-    """Shows each warning once."""
+    """Shows what the API server warns of, each sentence once however many calls it comes with."""
 
     def __init__(self) -> None:
         self._shown: set[str] = set()

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands share: which plane, which cluster, what to print, and how the webhook is configured."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +45,7 @@ admission_config_option = click.option(
 
 
 def cluster_options(command: F) -> F:
-    """Adds --kubeconfig, --name and --scheduler-config."""
+    """Adds --kubeconfig, --name and --scheduler-config: where a command that thinks like the planner looks."""
     for option in (
         click.option("--scheduler-config", type=_FILE, help="The planner's configuration, if it has one."),
         click.option("--name", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`."),

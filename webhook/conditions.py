@@ -26,18 +26,18 @@ _OF_A_JOB: Final = (
 
 
 def quoted(text: str) -> str:
-    """A string. JSON's escapes are CEL's too, but for those beyond Unicode's first plane, which need none."""
+    """A string literal. JSON's escapes are CEL's too, but for those beyond Unicode's first plane, which need none."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def annotated(key: str, value: str) -> str:
-    """The object has this annotation."""
+    """An expression that holds where the object has this annotation with this very value."""
     name = quoted(key)
     return f"(has({_ANNOTATIONS}) && {name} in {_ANNOTATIONS} && {_ANNOTATIONS}[{name}] == {quoted(value)})"
 
 
 def in_a_group(groups: Sequence[ResourceGroup]) -> str:
-    """One of the groups takes the pod, and it has no template that was given its group already."""
+    """An expression: one of the groups takes the pod, and it has no template that was given its group already."""
     namespaces = sorted({namespace for group in groups for namespace in group.namespaces})
     taken = [f"request.namespace in [{', '.join(map(quoted, namespaces))}]"] if namespaces else []
     pairs = dict.fromkeys(pair for group in groups for pair in group.annotations)

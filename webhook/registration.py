@@ -1,4 +1,11 @@
-"""What the API server is told: which objects it sends to which route. Only what opts in to Muster is sent."""
+"""What the API server is told: which objects it sends to which route. Only what opts in to Muster is sent.
+
+The webhook fails closed: while it does not answer, the API server refuses what it would have sent. So the tables below
+decide how far an outage reaches, and each entry asks for as little as it can: labels by selectors where a label is the
+reason, conditions in CEL (`conditions`) where it is something else, and never the namespaces that a cluster needs to
+start. An object that two entries match is sent twice, which would cost every pod a round trip: no two entries that
+change pods overlap.
+"""
 
 from base64 import b64encode
 from collections.abc import Sequence

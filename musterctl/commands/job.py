@@ -57,7 +57,7 @@ def list_jobs(
     kubeconfig: Path | None,
     plane: str | None,
 ) -> None:
-    """Lists Jobs."""
+    """Lists Jobs, their phases and how their pods are."""
     listing = Listing(JOBS, COLUMNS, output, spaces=all_namespaces)
     client, space = connect_in(namespace, kubeconfig, plane)
     listing.show(client, None if all_namespaces else space, selector, watch=watch)

@@ -50,7 +50,7 @@ def queue() -> None:
 @listing_options
 @where_options
 def list_queues(*, selector: str, output: str, watch: bool, kubeconfig: Path | None, plane: str | None) -> None:
-    """Lists queues."""
+    """Lists queues, their parents and their gangs."""
     Listing(QUEUES, COLUMNS, output).show(connect(kubeconfig, plane), None, selector, watch=watch)
 
 
@@ -129,7 +129,7 @@ def close_queue(
 @click.option("--reclaimable/--not-reclaimable", default=True, help="Whether others may reclaim what it borrowed.")
 @where_options
 def create_queue(*, queue_name: str, kubeconfig: Path | None, plane: str | None, **options: Any) -> None:
-    """Creates a queue."""
+    """Creates a queue below a parent."""
     spec: JSON = {name: options[name] for name in ("parent", "weight", "reclaimable")}
     for name in ("capability", "deserved"):
         given = amounts(options[name], f"--{name}")

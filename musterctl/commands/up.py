@@ -142,5 +142,5 @@ def _stay(plane: Plane, console: Console) -> None:
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 # a signal handler's signature
-    """SIGTERM ends like Ctrl-C."""
+    """Ends `muster up --foreground` on SIGTERM as on Ctrl-C, so that `finally` stops the plane."""
     raise KeyboardInterrupt

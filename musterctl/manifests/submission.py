@@ -57,12 +57,12 @@ class Submission:
         self._admission = OfflineAdmission(Documents(known, namespace), registry.framework(), groups=groups)
 
     def read(self, file: str) -> None:
-        """Add the objects of one file. Raises ClickException that says what is wrong and where."""
+        """Adds the objects of one file. Raises ClickException that says what is wrong and where."""
         for document in documents(file):
             self._read_one(file, document)
 
     def finish(self) -> None:
-        """Add the PodGroups of pods that have none, as the controller makes them."""
+        """Adds the PodGroups of pods that have none, as the controller makes them."""
         there = {item.metadata.key for resource, item in self.items if resource is POD_GROUPS}
         for _, pod in list(self.items):
             if not isinstance(pod, Pod):

@@ -17,7 +17,7 @@ LABEL_WIDTH = 15
 
 
 def print_lines(lines: Iterable[Line]) -> None:
-    """Label and text in two columns; without colour and without broken lines where nobody looks at a terminal."""
+    """Prints label and text in two columns; without colour and broken lines where nobody looks at a terminal."""
     console = Console(highlight=False)
     for line in lines:
         inner = bool(line.label) or line.tone in {"plain", "hint"}
@@ -32,7 +32,7 @@ def print_lines(lines: Iterable[Line]) -> None:
 
 
 def print_json(report: Any) -> None:
-    """The report as JSON, indented."""
+    """The report as indented JSON, for programs: the same facts as the lines, under stable names."""
     click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
 
 

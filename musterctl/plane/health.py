@@ -21,7 +21,7 @@ _STABLE_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class PartStatus:
-    """How a part is."""
+    """How a part is at this moment, as `muster status` shows it."""
 
     name: str
     pid: int | None

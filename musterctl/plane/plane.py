@@ -91,7 +91,7 @@ class Plane:
 
     @property
     def etcd_endpoint(self) -> str:
-        """The URL of etcd."""
+        """The URL of etcd, for measurements that go past the API server."""
         return self.commandlines.url("etcd")
 
     def client(self) -> Client:
@@ -113,7 +113,7 @@ class Plane:
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
     def part(self, name: str) -> Part:
-        """One part."""
+        """The part of that name; LocalError names the parts that there are."""
         if name not in self.parts:
             raise LocalError(f"this plane has no part {name!r}; it has {', '.join(self.parts)}")
         return self.parts[name]

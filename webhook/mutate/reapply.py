@@ -41,12 +41,12 @@ class Reapply(Patch):
         self._unchanged: dict[int, bool] = {}
 
     def set(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
-        """See `Patch`."""
+        """Sets a member if creation would have filled it in too."""
         if self._fills_in(path):
             super().set(*path, value=value, why=why)
 
     def append(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
-        """See `Patch`."""
+        """Adds an element if creation would have filled in the list too."""
         if self._fills_in(path):
             super().append(*path, value=value, why=why)
 
@@ -89,7 +89,7 @@ def restore(job: Job, old: Mapping[str, Any], patch: Patch) -> None:
 
 
 def recorded(document: Mapping[str, Any]) -> dict[str, str]:
-    """Task → digest of its template; nothing from an annotation that somebody else has written."""
+    """The digest of each task's template, by the task's name; none where somebody else has written the annotation."""
     try:
         return msgspec.json.decode(find(document, _RECORD) or "{}", type=dict[str, str])
     except (TypeError, msgspec.MsgspecError):

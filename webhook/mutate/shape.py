@@ -1,4 +1,10 @@
-"""Shaping: the plan of a pod's workload, written into the pod."""
+"""Shaping: the plan of a pod's workload, written into the pod.
+
+The plan comes from the same formulas that validated the workload and size its gang: `muster.runtime` computes it from
+the owner (how many ranks, which is mine, where is rank 0) and the pod's own resources. Everything that the pod has
+already stays. Where it contradicts the plan, that is an error and not a correction: a user who sets MASTER_ADDR means
+something by it, and would search for the reason in vain.
+"""
 
 from typing import Any
 
@@ -87,7 +93,7 @@ def write(plan: Plan, review: PodReview) -> None:
 
 
 def _write_metadata(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
-    """Adds labels and annotations."""
+    """Adds the labels and annotations by which the framework's own tools find the pod."""
     for place, values in (("labels", pod_set.labels), ("annotations", pod_set.annotations)):
         given = (review.document.get("metadata") or {}).get(place) or {}
         for key, value in values.items():

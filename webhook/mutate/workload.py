@@ -1,4 +1,4 @@
-"""A workload that asks for Muster, or whose namespace does: its labels go to its pods, where Muster sees them."""
+"""A workload that opts in to Muster, or whose namespace does: its labels go to its pods, where Muster sees them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -69,7 +69,7 @@ def _components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitte
 
 
 def _variables(plan: Plan) -> dict[str, Why]:
-    """Name of a variable that the plan sets → why."""
+    """Why each variable is there that the plan sets, by its name."""
     return {
         variable.name: Why(variable.source, variable.plugin)
         for pod_set in plan.pod_sets

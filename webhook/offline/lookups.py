@@ -72,23 +72,23 @@ class _Source:
 
 class _Queues(_Source):
     def get(self, name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
+        """The queue; among the documents, or without a cluster, every one counts as open: nobody can say otherwise."""
         if self._cluster and not self._documents.find("Queue", name):
             return self._cluster.queues.get(name)
         return Queue(metadata=ObjectMeta(name=name), status=QueueStatus(state="Open"))
 
     def children(self, name: str) -> list[str]:
-        """See webhook.lookup.Queues."""
+        """As the cluster has them: queues of the documents count as leaves."""
         return self._cluster.queues.children(name) if self._cluster else []
 
     def names(self) -> list[str]:
-        """See webhook.lookup.Queues."""
+        """As the cluster has them; without one no queue is ever missing, so that nobody asks."""
         return self._cluster.queues.names() if self._cluster else []
 
 
 class _Owners(_Source):
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
-        """See webhook.lookup.Owners."""
+        """The owner by name: a document has no UID that anybody could have referred to."""
         document = self._documents.find(owner.kind, owner.name, namespace, api_version=owner.api_version)
         if document:
             found: Object = msgspec.convert(document, source.type)
@@ -98,7 +98,7 @@ class _Owners(_Source):
 
 class _Namespaces(_Source):
     def labels(self, name: str, *, with_queue: bool) -> Mapping[str, str]:  # noqa: ARG002 # no API server has sent it
-        """See webhook.lookup.Namespaces."""
+        """The labels of the document, else of the cluster's namespace; none of one that neither has."""
         document = self._documents.find("Namespace", name)
         if document:
             labels: Mapping[str, str] = document["metadata"].get("labels") or {}
@@ -106,7 +106,7 @@ class _Namespaces(_Source):
         return self._cluster.namespaces.labels(name, with_queue=False) if self._cluster else {}
 
     def annotations(self, name: str) -> Mapping[str, str]:
-        """See webhook.lookup.Namespaces."""
+        """The annotations, in the same way."""
         document = self._documents.find("Namespace", name)
         if document:
             annotations: Mapping[str, str] = document["metadata"].get("annotations") or {}
@@ -116,7 +116,7 @@ class _Namespaces(_Source):
 
 class _Runtimes(_Source):
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
-        """See webhook.lookup.Runtimes."""
+        """The runtime of the documents, else of the cluster; without a cluster, one that Muster ships."""
         if reference.kind == TRAINING_RUNTIMES.kind:
             document = self._documents.find(reference.kind, reference.name, namespace)
             kind: type[Runtime] = TRAINING_RUNTIMES.type

@@ -1,4 +1,4 @@
-"""A batch/v1 Job that asks for Muster: what its pods would be refused for is refused here, where the user reads it."""
+"""A batch/v1 Job that opts in to Muster: what its pods would be refused for is refused here, where users read it."""
 
 import msgspec
 from msgspec.json import Decoder

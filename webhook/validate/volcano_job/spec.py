@@ -39,7 +39,7 @@ def check_names(job: Job) -> Iterator[FieldError]:
 
 
 def check_plugins(job: Job) -> Iterator[FieldError]:
-    """Unknown names, and plugins whose leading task does not exist."""
+    """Each plugin is known, and the task where it begins is one of the Job's."""
     plugins = job.spec.plugins
     known = (*FLAGS, *third_party())
     for name in sorted(plugins):

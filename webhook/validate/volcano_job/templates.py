@@ -32,7 +32,7 @@ class ToldError(FieldError):
 
     @property
     def cause(self) -> str:
-        """The words as they came."""
+        """The API server's words as they came: they say already what is wrong with which value."""
         return self.message
 
 
