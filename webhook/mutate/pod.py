@@ -22,7 +22,7 @@ from webhook.mutate.podreview import PodReview
 from webhook.mutate.resourcegroup import assign, group_of_pod
 from webhook.mutate.scheduling import add_requested_gate, mark, set_scheduler
 from webhook.mutate.shape import shape
-from webhook.objects.references import unknown_queue
+from webhook.objects.names import unknown_queue
 from webhook.review import Handler, Verdict, generic
 
 

@@ -24,7 +24,7 @@ from muster.runtime.settings import from_annotations
 from muster.runtime.workload import describe
 from webhook.lookup import Owners
 from webhook.mutate.podreview import PodReview
-from webhook.objects.references import unknown_framework
+from webhook.objects.names import unknown_framework
 from webhook.patch import Patch, Why
 
 FRAMEWORK_PATH = f"metadata.labels[{names.FRAMEWORK}]"

@@ -11,7 +11,7 @@ from muster.runtime.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from webhook.lookup import Queues
-from webhook.objects.references import unknown_framework, unusable_queue
+from webhook.objects.names import unknown_framework, unusable_queue
 from webhook.review import Handler, MalformedError, Verdict, decode
 from webhook.validate.frameworks import check_template
 

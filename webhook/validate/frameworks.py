@@ -11,7 +11,7 @@ from muster.runtime.fields import Findings, InvalidFieldError
 from muster.runtime.framework import Framework
 from muster.runtime.settings import from_annotations
 from muster.runtime.workload import describe, template_of
-from webhook.objects.references import unknown_framework
+from webhook.objects.names import unknown_framework
 
 
 def check_template(

@@ -18,7 +18,7 @@ from muster.resources.quantity import parse
 from muster.resources.vector import CPU
 from muster.runtime.fields import FieldError
 from webhook.lookup import Queues
-from webhook.objects.references import unknown_queue, unusable_queue
+from webhook.objects.names import unknown_queue, unusable_queue
 from webhook.review import Handler, Verdict, decode
 
 _POD_GROUP = Decoder(PodGroup)

@@ -23,7 +23,7 @@ from muster.runtime.plan import Plan
 from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import compile_train_job
 from webhook.lookup import Lookups, Runtime
-from webhook.objects.references import unusable_queue
+from webhook.objects.names import unusable_queue
 from webhook.review import Handler, Verdict, decode
 
 REFERENCE = "spec.runtimeRef"

@@ -15,7 +15,7 @@ from muster.runtime.workload import template_of
 from webhook.dryrun import DryRuns
 from webhook.lookup import Queues
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
-from webhook.objects.references import unusable_queue
+from webhook.objects.names import unusable_queue
 from webhook.review import Handler, Verdict, decode, generic
 from webhook.validate.disruption import check_budgets
 from webhook.validate.frameworks import check_frameworks
