@@ -16,7 +16,7 @@ _EVENTS_SHOWN = 10
 
 
 def view_lines(client: Client, job: JSON) -> Iterator[str]:
-    """The lines."""
+    """What a person asks first of a Job, line by line: its phase and why, its gang, its tasks, pods and events."""
     metadata, spec, status = job["metadata"], job.get("spec", {}), job.get("status", {})
     state = status.get("state", {})
     yield f"Name:       {metadata['name']}"

@@ -11,14 +11,14 @@ import msgspec
 from rich.console import Console
 
 from muster.resources import quantity
-from musterctl.commands.status import show
+from musterctl.commands.plane import show
 from musterctl.options import admission_config_option, name_option
 from musterctl.plane import components, state
 from musterctl.plane.errors import LocalError
+from musterctl.plane.health import supervise
 from musterctl.plane.plane import Plane
 from musterctl.plane.scheduler_config import DEFAULT_EXTENDER_PORT
 from musterctl.plane.state import Options
-from musterctl.plane.supervise import supervise
 
 _OF_NODES = ("nodes", "cpu", "memory", "gpus", "racks", "blocks")
 
@@ -150,7 +150,7 @@ def _stay(plane: Plane, console: Console) -> None:
         start(plane, console, lines=True)
         show(plane, Console())
         click.echo("ready")
-        supervise(plane, click.echo)
+        supervise(plane.parts, click.echo)
     except KeyboardInterrupt:
         pass  # that is how one ends it
     finally:
@@ -160,5 +160,5 @@ def _stay(plane: Plane, console: Console) -> None:
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 # a signal handler's signature
-    """SIGTERM ends like Ctrl-C."""
+    """Ends `muster up --foreground` on SIGTERM as on Ctrl-C, so that `finally` stops the plane."""
     raise KeyboardInterrupt

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -17,10 +16,10 @@ from muster.kube.errors import APIError
 from musterctl.plane import binaries, components, guard, install, nodes, rights, state
 from musterctl.plane.commandlines import CommandLines
 from musterctl.plane.errors import LocalError, PartError
-from musterctl.plane.locks import locked
+from musterctl.plane.health import PartStatus, wait_ready
+from musterctl.plane.machine import locked
 from musterctl.plane.pki import ADMIN, Pki
 from musterctl.plane.process import Part, kill_leftovers
-from musterctl.plane.ready import wait_ready
 from musterctl.plane.state import Options
 from webhook import config, registration
 from webhook.config import ResourceGroup
@@ -29,22 +28,6 @@ _START_TIMEOUT_S = 60.0
 _REMOVE_TIMEOUT_S = 3.0
 _POLL_S = 0.1
 Report = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class PartStatus:
-    """How a part is."""
-
-    name: str
-    pid: int | None
-    started: bool
-    url: str
-    log_file: Path
-
-    @property
-    def word(self) -> str:
-        """running, dead (it was started and is gone) or stopped."""
-        return "running" if self.pid else "dead" if self.started else "stopped"
 
 
 class Plane:
@@ -111,7 +94,7 @@ class Plane:
 
     @property
     def etcd_endpoint(self) -> str:
-        """The URL of etcd."""
+        """The URL of etcd, for measurements that go past the API server."""
         return self.commandlines.url("etcd")
 
     def client(self) -> Client:
@@ -133,7 +116,7 @@ class Plane:
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
     def part(self, name: str) -> Part:
-        """One part."""
+        """The part of that name; LocalError names the parts that there are."""
         if name not in self.parts:
             raise LocalError(f"this plane has no part {name!r}; it has {', '.join(self.parts)}")
         return self.parts[name]

@@ -13,8 +13,8 @@ import yaml
 
 from muster.api.core import LEASES, NAMESPACES
 from muster.kube.errors import NotFound
+from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
-from musterctl.plane.ports import free_ports
 from musterctl.plane.state import folder_of
 
 pytestmark = pytest.mark.plane

@@ -1,4 +1,4 @@
-"""Who asks for Muster: the nearest to the pod wins, and whoever opts out is left alone."""
+"""Who opts in to Muster: the nearest to the pod wins, and whoever opts out is left alone."""
 
 import itertools
 from typing import Any
@@ -76,9 +76,9 @@ def test_the_nearest_wins(template: str, job: str, namespace: str) -> None:
     labels = admitted_job(said(job, "job"), said(template, "pod"), around)["metadata"]["labels"]
     result = admitted(pod(labels), around)
     expected = winner(template, job, namespace)
-    steered = result["spec"]["schedulerName"] == "muster"
-    assert steered == (expected is not None)
-    assert "schedulingGates" in result["spec"] or not steered
+    scheduled = result["spec"]["schedulerName"] == "muster"
+    assert scheduled == (expected is not None)
+    assert "schedulingGates" in result["spec"] or not scheduled
     if expected:
         assert result["metadata"]["labels"][QUEUE] == expected
     else:

@@ -1,12 +1,15 @@
-"""Free TCP ports of this machine's loopback, outside of the range from which the kernel serves outgoing connections.
+"""What planes of one machine share, and must not take from each other: its TCP ports, and locks between processes.
 
-A port from that range could be taken by anybody's outgoing connection while a part restarts, and a client that keeps
-dialling a closed port of that range can even end up connected to itself.
+Ports are of the loopback, outside of the range from which the kernel serves outgoing connections. One from that range
+could be taken by anybody's outgoing connection while a part restarts, and a client that keeps dialling a closed port of
+that range can even end up connected to itself.
 """
 
+import contextlib
+import fcntl
 import random
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
@@ -47,3 +50,12 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Waits for the lock on this file, and holds it; the kernel releases it when its holder dies, however it does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
