@@ -15,6 +15,7 @@ from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 from muster.kube.events import Recorder
 from muster.volcano.manifests import Manifest
+from muster.volcano.owner import job_of_pod, reference
 
 AT_ONCE = 16
 """Calls in flight for all Jobs together; the API server takes no more of them per second from more."""
@@ -72,7 +73,7 @@ class Effects:
         except APIError as error:
             return f"pod {meta['name']} cannot be created: {error}"
         PODS_CREATED.labels("pinned" if names.NODE in meta["annotations"] else "gated").inc()
-        self._expectations.pod_created(job.metadata.uid, pod)
+        self._expectations.pod_created(reference(job), pod)
         return None
 
     def _adopt(self, job: Job, namespace: str, name: str) -> str | None:
@@ -83,11 +84,13 @@ class Effects:
             return f"pod {name} was in the way and has just gone; it will be created again"
         except APIError as error:
             return f"pod {name} cannot be read: {error}"
-        owner = pod.metadata.controller
-        if owner and owner.uid == job.metadata.uid:
-            self._expectations.pod_created(job.metadata.uid, pod)
+        if job_of_pod(pod.metadata) == reference(job):
+            self._expectations.pod_created(reference(job), pod)
             return None
+        owner = pod.metadata.controller
         whose = f"{owner.kind} {owner.name}" if owner else "nobody"
+        if owner and owner.uid == job.metadata.uid:
+            whose = f"this Job only by its owner reference ({names.TASK_SPEC}, {names.TASK_INDEX} say another pod)"
         return f"pod {name} exists already and belongs to {whose}; delete it, or give the Job or its task another name"
 
     def _delete(self, pod: Pod, *, why: str, mark: bool) -> str | None:
