@@ -57,7 +57,7 @@ def routes(
         f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework),
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime),
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime),
-        "/validate/job": validate_job.reviewer(queues, framework, lookups.dry_runs),
+        "/validate/job": validate_job.reviewer(queues, framework, lookups.dry_runs, lookups.rights),
         "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
         "/validate/command": validate_command.reviewer(lookups.rights),
         "/validate/pod": validate_disruption.review,
