@@ -165,4 +165,4 @@ class Reconciler:
             self._context.recorder.event(job, "Warning", "PodGroupPending", unschedulable)
         left = [failure.message for failure in work.failures if failure.transient]
         if left:
-            raise Retry("; ".join(left))
+            raise Retry(f"{left[0]} (and {len(left) - 1} more)" if len(left) > 1 else left[0])

@@ -20,14 +20,13 @@ import structlog
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.fields import FieldError, Findings, Reason
-from muster.kube.errors import APIError, Forbidden
+from muster.kube.errors import APIError, Forbidden, over_quota
 from webhook.dryrun import DryRuns
 from webhook.objects.documents import mapping
 
 log = structlog.get_logger()
 
 _REASON_PREFIX = "FieldValue"
-_QUOTA = "exceeded quota"
 _NO_DRY_RUN = "does not support dry run"
 _NOT_ALLOWED = 'cannot create resource "pods"'
 _NO_CLASS = "no PriorityClass with name"
@@ -101,7 +100,7 @@ def _told(refusal: APIError, path: str, namespace: str, may_know: MayKnow) -> Fi
         return Findings([*_errors(refusal, path)])
     if _NOT_ALLOWED in refusal.message:
         raise refusal  # it is Muster that may not, not the user
-    quota = _QUOTA in refusal.message
+    quota = over_quota(refusal)
     # That a class of the whole cluster does not exist is no matter of the namespace.
     if not (_NO_CLASS in refusal.message or may_know()):
         ask = f"`kubectl auth can-i create pods -n {namespace}`: who may is told why"
