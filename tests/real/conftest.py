@@ -20,7 +20,7 @@ from planes import (
     wait_for,
 )
 from realnode import images, rights
-from realnode.cluster import Cluster
+from realnode.cluster import Cluster, prepare
 from realnode.jobs import Jobs
 
 from musterctl.plane.plane import Plane
@@ -28,12 +28,18 @@ from musterctl.plane.plane import Plane
 __all__ = ["kubectl", "namespace", "pytest_configure", "pytest_runtest_makereport", "wait_for"]
 
 
-@pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Cluster]:
-    """The cluster of this session; its nodes have image `localhost/mpi:1`."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Skips all tests of this folder where real nodes cannot be had; as this line skips them, one sentence says so."""
     reason = rights.lacking()
     if reason:
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """The cluster of this session; its nodes have image `localhost/mpi:1`."""
+    prepare()
     one = Cluster(tmp_path_factory.mktemp("real"))
     planes, sections = pytestconfig.stash[PLANES], pytestconfig.stash[SECTIONS]
     planes.append(one.plane)

@@ -13,7 +13,7 @@ def kill(cluster: Cluster, pod: JSON) -> None:
 
 
 def test_policy_restarts_the_gang(cluster: Cluster, jobs: Jobs) -> None:
-    """RestartJob makes all pods anew, not only the one that was killed; the exit code is that of SIGKILL."""
+    """RestartJob makes all pods anew, not only the one that was killed."""
     jobs.submit("restart-volcano")
     before = jobs.running("train", 2)
     kill(cluster, before[1])

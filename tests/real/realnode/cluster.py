@@ -66,13 +66,12 @@ class Cluster:
 
     def start(self) -> None:
         """Enters the room and starts everything; returns when the nodes are Ready."""
-        prepare()
         self._janitor = janitor.start(self._storage, [node.group for node in self.nodes], room.absent())
         room.enter(COUNT)
+        self.plane.start()  # first, as its guard ends all that follows if this process dies
+        self._dns.start()
         for node in self.nodes:
             node.start_runtime()
-        self.plane.start()
-        self._dns.start()
         self._wait("containerd answers", lambda: all(node.answers() for node in self.nodes))
         self.load(images.MPI)
         for node in self.nodes:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from realnode import cgroups
@@ -14,6 +15,7 @@ _CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 _CNI_PLUGINS = ("bridge", "host-local", "loopback")
 
 
+@cache
 def lacking() -> str:
     """Why there can be no real nodes here and what to do about it, in one sentence; empty if there can be."""
     if os.geteuid() != 0:
