@@ -44,6 +44,8 @@ class Recipe:
     """Also the name of the folder of all its builds in the user's cache."""
     module: Path
     programs: Mapping[str, Program]
+    otherwise: str = ""
+    """What to do where they cannot be built."""
 
 
 CONTROL_PLANE: Final = Recipe(
@@ -57,6 +59,7 @@ CONTROL_PLANE: Final = Recipe(
         "etcd": Program("go.etcd.io/etcd/server/v3", 25),
         "kwok": Program("sigs.k8s.io/kwok/cmd/kwok", 84),
     },
+    otherwise="; alternatively, name a folder that holds the programs in KUBEBUILDER_ASSETS",
 )
 """The programs of a plane."""
 
@@ -104,13 +107,15 @@ def _build(recipe: Recipe, folder: Path) -> None:
             progress.update(task, description=f"building {name}")
             if not console.is_terminal:
                 console.print(f"building {name}")
-            _go_build(go, program.package, partial / name, module=partial / "module", log=log)
+            _go_build(
+                go, program.package, partial / name, module=partial / "module", log=log, otherwise=recipe.otherwise
+            )
             progress.advance(task, program.seconds)
     shutil.rmtree(partial / "module")
     partial.rename(folder)
 
 
-def _go_build(go: Path, package: str, output: Path, *, module: Path, log: Path) -> None:
+def _go_build(go: Path, package: str, output: Path, *, module: Path, log: Path, otherwise: str) -> None:
     """Builds one program; its output goes to the log, whose end is in the error if it fails."""
     flags = _STRIP
     if package.startswith("k8s.io/kubernetes/"):
@@ -131,6 +136,5 @@ def _go_build(go: Path, package: str, output: Path, *, module: Path, log: Path) 
         raise BinariesError(
             f"{output.name} cannot be built: `go build {package}` failed with exit code {result.returncode}. "
             f"The end of {log}:\n{tail}\n"
-            "Building needs a Go module proxy (GOPROXY) and about 4 GB of disk; alternatively, name a folder that "
-            "holds the programs in KUBEBUILDER_ASSETS."
+            f"Building needs a Go module proxy (GOPROXY) and about 4 GB of disk{otherwise}."
         )

@@ -1,4 +1,4 @@
-"""A whole plane with real nodes in place of simulated ones, in a room of its own."""
+"""A whole plane with real nodes in place of simulated ones, in network and mount namespaces of its own."""
 
 import contextlib
 import subprocess
@@ -11,26 +11,26 @@ from pathlib import Path
 from certs.authority import Authority
 from muster.api.core import NODES, PODS
 from musterctl.plane import components
-from musterctl.plane.build import user_cache
 from musterctl.plane.errors import PartError
 from musterctl.plane.pki import Pki
 from musterctl.plane.plane import Plane
 from musterctl.plane.process import Part
-from realnode import dns, images, janitor, programs, room
+from realnode import dns, guard, images, namespaces, programs
 from realnode.node import Node
 
 COUNT = 2
 GRACE_S = 20
 """How long a node is Ready after its kubelet's last sign of life; kubelets give one every ten seconds."""
 _CLIENT = "kubelet-client"
+_DISK = "/var/tmp"  # noqa: S108 - gigabytes: /tmp is memory on many machines
 _START_TIMEOUT_S = 60.0
 _POLL_S = 0.1
 
 
 class Cluster:
-    """Two nodes and their plane, in a folder of the plane's; images and containers are kept in the user's cache.
+    """Two nodes and their plane, in a folder of the plane's; images and containers are stored on disk.
 
-    It can be started once in a process, which is in the room from then on.
+    It can be started once in a process, which is in the namespaces from then on.
     """
 
     def __init__(self, root: Path) -> None:
@@ -52,12 +52,11 @@ class Cluster:
         Authority.load(pki.folder).issue(_CLIENT, organizations=("system:masters",), client=True).save(
             pki.folder, _CLIENT
         )
-        user_cache().mkdir(parents=True, exist_ok=True)
-        self._storage = Path(tempfile.mkdtemp(prefix="nodes-", dir=user_cache()))
+        self._storage = Path(tempfile.mkdtemp(prefix="nodes-", dir=_DISK))
         run = f"muster-{self._storage.name}"
         self.nodes = [Node(number, self.plane, self._storage, f"{run}-{number}") for number in range(1, COUNT + 1)]
         self._dns = dns.part(self.plane)
-        self._janitor: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
 
     @property
     def parts(self) -> list[Part]:
@@ -65,9 +64,9 @@ class Cluster:
         return [self._dns, *(part for node in self.nodes for part in node.parts)]
 
     def start(self) -> None:
-        """Enters the room and starts everything; returns when the nodes are Ready."""
-        self._janitor = janitor.start(self._storage, [node.group for node in self.nodes], room.absent())
-        room.enter(COUNT)
+        """Enters the namespaces and starts everything; returns when the nodes are Ready."""
+        self._guard = guard.start(self._storage, [node.group for node in self.nodes])
+        namespaces.enter(COUNT)
         self.plane.start()  # first, as its guard ends all that follows if this process dies
         self._dns.start()
         for node in self.nodes:
@@ -113,9 +112,9 @@ class Cluster:
             node.stop()
         self._dns.stop()
         self.plane.stop()
-        if self._janitor is not None:
-            self._janitor.communicate()
-            self._janitor = None
+        if self._guard is not None:
+            self._guard.communicate()
+            self._guard = None
 
     def _wait(self, what: str, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _START_TIMEOUT_S
@@ -130,7 +129,7 @@ class Cluster:
 
 
 def prepare() -> None:
-    """Builds and makes everything that is not in the user's cache yet; the room has no way to a mirror."""
+    """Builds and makes everything that is not in the user's cache yet; the namespaces have no way to a mirror."""
     programs.kubelet()
     programs.coredns()
     for image in (images.MPI, images.TORCH):

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from realnode import rights, room
+from realnode import namespaces, rights
 
 
 def configure(folder: Path, state: Path, node: int, sandbox_image: str) -> Path:
@@ -47,12 +47,14 @@ state = "{state / "containerd"}"
 
 def _network(folder: Path, node: int) -> str:
     """All nodes share the bridge, so there are no routes between them; each gives out its own range."""
-    first, last = room.pod_range(node)
+    first, last = namespaces.pod_range(node)
     addresses = {
         "type": "host-local",
         "dataDir": str(folder / "addresses"),
-        "ranges": [[{"subnet": room.NETWORK, "rangeStart": first, "rangeEnd": last, "gateway": room.address(1)}]],
+        "ranges": [
+            [{"subnet": namespaces.NETWORK, "rangeStart": first, "rangeEnd": last, "gateway": namespaces.address(1)}]
+        ],
         "routes": [{"dst": "0.0.0.0/0"}],
     }
-    bridge = {"type": "bridge", "bridge": room.BRIDGE, "isGateway": False, "ipMasq": False, "ipam": addresses}
+    bridge = {"type": "bridge", "bridge": namespaces.BRIDGE, "isGateway": False, "ipMasq": False, "ipam": addresses}
     return json.dumps({"cniVersion": "0.4.0", "name": "pods", "plugins": [bridge]})

@@ -2,7 +2,7 @@
 
 from musterctl.plane.plane import Plane
 from musterctl.plane.process import Part
-from realnode import programs, room
+from realnode import namespaces, programs
 
 _COREFILE = """\
 .:53 {{
@@ -23,7 +23,7 @@ def part(plane: Plane) -> Part:
     def command() -> list[str]:
         kubeconfig = plane.commandlines.kubeconfig("coredns")
         corefile = plane.commandlines.write(
-            "Corefile", _COREFILE.format(address=room.address(1), kubeconfig=kubeconfig)
+            "Corefile", _COREFILE.format(address=namespaces.address(1), kubeconfig=kubeconfig)
         )
         return [str(programs.coredns()), f"-conf={corefile}"]
 

@@ -8,7 +8,7 @@ import yaml
 
 from certs.authority import Authority
 from musterctl.plane.pki import Pki
-from realnode import room
+from realnode import namespaces
 
 CPUS = 2
 """What every node has to offer, whatever the machine has."""
@@ -17,13 +17,13 @@ _CREDENTIALS = "kubelet"
 
 def configure(folder: Path, name: str, node: int, *, pki: Pki, server: str, group: str, socket: Path) -> list[str]:
     """Writes what the kubelet reads into the folder; its arguments."""
-    names, address = (name,), room.address(node)
+    names, address = (name,), namespaces.address(node)
     user, groups = f"system:node:{name}", ("system:nodes",)
     pair = Authority.load(pki.folder).issue(
         user, organizations=groups, dns_names=names, ips=(address,), client=True, server=True
     )
     pair.save(folder, _CREDENTIALS)
-    (folder / "resolv.conf").touch()  # nothing of this machine's: the room has no way out
+    (folder / "resolv.conf").touch()  # nothing of this machine's: the pods' network has no way out
     files = {
         "kubelet.yaml": _configuration(folder, address, pki.ca_file, group, socket),
         "kubelet.kubeconfig": _kubeconfig(folder, server, pki.ca_file),
@@ -62,7 +62,7 @@ def _configuration(folder: Path, address: str, ca_file: Path, group: str, socket
         "failSwapOn": False,
         "containerRuntimeEndpoint": f"unix://{socket}",
         "podLogsDir": str(folder / "logs"),
-        "clusterDNS": [room.address(1)],
+        "clusterDNS": [namespaces.address(1)],
         "clusterDomain": "cluster.local",
         "resolvConf": str(folder / "resolv.conf"),
         "systemReserved": {"cpu": str(reserved)} if reserved > 0 else {},

@@ -1,7 +1,7 @@
-"""A room of one's own for the nodes: the network and the mounts of this process, and of all that it starts.
+"""The network and mount namespaces of the nodes: those of this process, and of all that it starts.
 
 The network has no way out: a loopback interface, and a bridge to which pods are connected. The kernel takes both away
-with the last process in them. Folders in which the programs keep things at fixed paths are hidden behind empty ones.
+with the last process in them. Where the programs keep things at fixed paths, what they write goes to memory.
 """
 
 import ctypes
@@ -13,7 +13,11 @@ BRIDGE = "pods"
 NETWORK = "10.88.0.0/16"
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWNET = 0x40000000
-_HIDDEN = ("/run", "/var/lib/cni", "/var/lib/kubelet", "/var/log/containers", "/var/log/pods")
+_HIDDEN = ("/run", "/var/log")
+"""Folders that are empty in the namespaces: sockets and networks of containers, links to logs."""
+_COVERED = Path("/var/lib")
+"""Where kubelet and CNI make folders; what else there is can be read, as somebody's home may be there."""
+_COVER = Path("/run/cover")
 
 
 def address(node: int) -> str:
@@ -26,20 +30,20 @@ def pod_range(node: int) -> tuple[str, str]:
     return f"10.88.{node}.2", f"10.88.{node}.250"
 
 
-def absent() -> list[Path]:
-    """Folders that `enter` has to make on the machine, as there is nothing yet to be hidden; deepest last."""
-    return [Path(path) for path in _HIDDEN if not Path(path).exists()]
-
-
 def enter(nodes: int) -> None:
-    """Moves this process into the room, for as long as it lives; other threads of it stay outside."""
+    """Moves this process into the namespaces, for as long as it lives; other threads of it stay outside."""
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS | _CLONE_NEWNET):
         number = ctypes.get_errno()
         raise OSError(number, f"unshare: {os.strerror(number)}")
     _run("mount", "--make-rprivate", "/")
     for path in _HIDDEN:
-        Path(path).mkdir(parents=True, exist_ok=True)
         _run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", path)
+    upper, work = _COVER / "upper", _COVER / "work"
+    upper.mkdir(parents=True)
+    work.mkdir()
+    _run(
+        "mount", "-t", "overlay", "-o", f"lowerdir={_COVERED},upperdir={upper},workdir={work}", "overlay", str(_COVERED)
+    )
     _run("ip", "link", "set", "lo", "up")
     _run("ip", "link", "add", BRIDGE, "type", "bridge")
     _run("ip", "link", "set", BRIDGE, "up")
