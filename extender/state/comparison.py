@@ -99,8 +99,9 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
         fresh.on_pod_group(None, group)
     for pod in pods:
         fresh.on_pod(None, pod)
-        record = fresh.pods[pod.metadata.uid]
-        record.seat = record.seat or seen.seats.get(record.uid)
+        record = fresh.pods.get(pod.metadata.uid)
+        if record is not None:  # it is not set aside
+            record.seat = record.seat or seen.seats.get(record.uid)
     for uid, bound_to in seen.assumed.items():
         fresh.assume(uid, bound_to)
     for placement in objects.placements:
