@@ -21,7 +21,7 @@ class Failure(NamedTuple):
     transient: bool = True
 
 
-RECOVERABLE = frozenset({"FailedCreate", "FailedDelete", "PluginError", "PodGroupError", "PVCError"})
+RECOVERABLE = frozenset({"FailedCreate", "FailedDelete", "OverLimit", "PluginError", "PodGroupError", "PVCError"})
 """Reasons that give way to another one when the failure is over."""
 
 

@@ -19,6 +19,7 @@ from webhook.review import Handler, Verdict, decode, generic
 from webhook.validate.disruption import check_amounts, check_one_of_two
 from webhook.validate.queues.name import unusable_queue
 from webhook.validate.topology import check_topology
+from webhook.validate.volcano_job.amounts import check_amounts_of, check_pods
 from webhook.validate.volcano_job.canonical import same
 from webhook.validate.volcano_job.frameworks import check_frameworks
 from webhook.validate.volcano_job.names import check_names
@@ -56,7 +57,7 @@ def _review_update(request: AdmissionRequest, job: Job, dry_runs: DryRuns | None
     old, new = generic(request.old_object), generic(request.object)
     if job.metadata.deletion_timestamp or same(old, new):
         return Verdict()  # only metadata: nothing of ours, and a Job must be able to go away
-    errors = [*check_update(old, new), *_check_counts(job), *_check_shape(job), *check_names(job)]
+    errors = [*check_update(old, new), *check_pods(job), *_check_counts(job), *_check_shape(job), *check_names(job)]
     if dry_runs and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
         errors += check_priority(job, request.namespace, dry_runs)
     return Verdict(errors=errors)
@@ -69,6 +70,8 @@ def check(job: Job) -> list[FieldError]:
         return [FieldError("spec.tasks", message, reason="Required"), *check_names(job)]
     return [
         *check_names(job),
+        *check_pods(job),
+        *check_amounts_of(job),
         *_check_counts(job),
         *_check_shape(job),
         *check_policies(job.spec.policies, "spec.policies"),
