@@ -201,7 +201,7 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
 
     Whoever follows others comes after them in both.
     """
-    totals = session.snapshot.allocatable.sum(axis=1, dtype=np.float64)
+    totals = session.snapshot.allocatable.sum(axis=1)
 
     def share(pod_set: PodSetView) -> float:
         if pod_set.cls is None:

@@ -157,7 +157,7 @@ def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
     if len(codes):
         words = session.causes.words[codes[counts.argmax()]]
         return next((name for name in cls.requests if scarcity(name) == words), "")
-    totals = session.snapshot.allocatable.sum(axis=1, dtype=np.float64)
+    totals = session.snapshot.allocatable.sum(axis=1)
     axis = session.snapshot.axis
 
     def share(name: str) -> float:

@@ -1,6 +1,6 @@
 """The copy of the cluster that one cycle plans on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from extender.state.gangs import GangView
 from extender.state.nodes import Amounts, row_along
@@ -46,6 +46,7 @@ class Snapshot:
     volumes: Volumes
     exclusive_claims: dict[str, int]
     """Claims that one pod at a time may use → pods that use them."""
+    _rows: dict[bytes, Amounts] = field(default_factory=dict)
 
     def one_by_one(self, cls: PodClass) -> bool:
         """Whether a pod that is placed changes where the next of this class can be, beyond its own node."""
@@ -57,8 +58,15 @@ class Snapshot:
         return node.metadata.name if node else ""
 
     def row_of(self, cls: PodClass) -> Amounts:
-        """What one pod of this class takes, along the resource axis of this snapshot; int64 of shape (resources,)."""
-        return row_along(self.axis, self.free.shape[0], cls.requests)
+        """What one pod of this class takes, along the resource axis of this snapshot; int64 of shape (resources,).
+
+        It may not be changed.
+        """
+        row = self._rows.get(cls.key)
+        if row is None:
+            row = self._rows[cls.key] = row_along(self.axis, self.free.shape[0], cls.requests)
+            row.flags.writeable = False
+        return row
 
     def unknown_resource(self, cls: PodClass) -> str:
         """The first requested resource that no node of this snapshot offers; empty if there is none."""

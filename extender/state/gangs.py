@@ -205,12 +205,20 @@ class GangView:
         return GangPhase.STARTING if active else GangPhase.WAITING
 
 
+def _until(text: str) -> float:
+    """The time that stands there, in seconds since the epoch; one that nobody can read is over."""
+    try:
+        return parse_time(text) or 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+
+
 def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
     """Gang key → nodes that refused a member of it lately, as its placement says; `now` is seconds since the epoch."""
     result: dict[str, set[str]] = {}
     for gang in gangs:
         if gang.placement is not None and gang.placement.status.avoided:
-            nodes = {each.node for each in gang.placement.status.avoided if (parse_time(each.until) or 0.0) > now}
+            nodes = {each.node for each in gang.placement.status.avoided if _until(each.until) > now}
             if nodes:
                 result[gang.key] = nodes
     return result

@@ -30,8 +30,7 @@ NUMBERS = (
     -(2**31), -(2**63),
 )  # fmt: skip
 QUANTITIES = ("8E", "9E", "1", "0", "1n", "500m", "8Ei", "1e300", "1e-300", "9" * 200, "-5", "16Gi", 3, 1.5)
-HUGE_COUNTS = tuple(number for number in NUMBERS if number > 20_000)
-"""Of a placement's runs. Those in between hold seats, and how many seats may be held at once is another matter."""
+POSITIVE = tuple(number for number in NUMBERS if 0 <= number < 2**63)
 TEXTS = ("", "0", "1", "2", "-1", "20000", "20000000", "10000000000", "9" * 18, "9" * 19, "1" * 5000, "²", "é" * 300,
          "x" * 10_000, "a,b,,c", "task-0", "pods")  # fmt: skip
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "pods", "ephemeral-storage", "hugepages-2Mi", "example.com/none")
@@ -56,6 +55,10 @@ class Hostile:
 
     def _one(self, *given: Any) -> Any:
         return self.random.choice(given)
+
+    def _number(self) -> int:
+        """Mostly one that decodes; else the whole object is left out, which tries nothing else in it."""
+        return self._one(*(NUMBERS if self.random.random() < 0.03 else POSITIVE))
 
     def _maybe(self, value: Any) -> JSON:
         return value if self.random.random() < 0.5 else {}
@@ -115,8 +118,9 @@ class Hostile:
     def _pod(self) -> JSON:
         spec = self._podspec(open_schema=False)
         spec |= self._maybe({"schedulingGates": [{"name": "muster.dev/gang"}]})
+        spec |= self._maybe({"nodeName": self._one("node-0", "node-1", "nowhere")})
         spec["schedulerName"] = self._one("muster", "volcano", "default-scheduler")
-        phase = self._one("Pending", "Pending", "Failed", "Succeeded", "")
+        phase = self._one("Pending", "Pending", "Running", "Failed", "Succeeded", "")
         refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
         return {"spec": spec, "status": {"phase": phase, "conditions": self._maybe([refused]) or []}}
 
@@ -126,26 +130,26 @@ class Hostile:
             "tasks": [
                 {
                     "name": f"task-{number}",
-                    "replicas": self._one(*NUMBERS),
-                    "minAvailable": self._one(*NUMBERS),
+                    "replicas": self._number(),
+                    "minAvailable": self._number(),
                     "template": self._one(
                         {"spec": self._podspec(open_schema=True)}, {}, {"spec": self._one(3, [], "x")}
                     ),
                 }
                 for number in range(tasks)
             ],
-            "minAvailable": self._one(*NUMBERS),
+            "minAvailable": self._number(),
             "plugins": self._maybe({self._one("svc", "ssh", "mpi", "pytorch", "nobody"): [self._one(*TEXTS)]}),
         }
         return {"spec": spec}
 
     def _podgroup(self) -> JSON:
         spec = {
-            "minMember": self._one(*NUMBERS),
-            "minTaskMember": {f"task-{number}": self._one(*NUMBERS) for number in range(self.random.randrange(3))},
+            "minMember": self._number(),
+            "minTaskMember": {f"task-{number}": self._number() for number in range(self.random.randrange(3))},
             "queue": self._one("", "default", "x" * 1000),
             "priorityClassName": self._one("", "x"),
-            "subGroupPolicy": self._maybe([{"name": "task-0", "subGroupSize": self._one(*NUMBERS)}]) or [],
+            "subGroupPolicy": self._maybe([{"name": "task-0", "subGroupSize": self._number()}]) or [],
         }
         return {
             "spec": spec,
@@ -153,13 +157,13 @@ class Hostile:
         }
 
     def _placement(self) -> JSON:
-        runs = [{"node": self._one("", "node-0", "nowhere"), "count": self._one(1, 2, *HUGE_COUNTS)} for _ in range(3)]
+        runs = [{"node": self._one("", "node-0", "nowhere"), "count": self._one(1, 1, 2, 3, 20_001)} for _ in range(3)]
         sets = [{"name": self._one("task-0", "task-1", "pods", "x"), "runs": runs, "held": bool(self._one(0, 1))}]
         avoided = [{"node": self._one("node-0", "x"), "until": self._one("", *TIMES[1:])}]
         return {
             "spec": {
                 "podGroupUID": f"uid-PodGroup-bad-{self.random.randrange(4)}",
-                "epoch": self._one(*NUMBERS),
+                "epoch": self._one(1, 2, 3, 10**15 - 1, 10**15, 10**15 + 1, 2**63),
                 "deadline": self._one(*TIMES[1:]),
                 "podSets": sets * self._one(1, 2),
             },
@@ -183,7 +187,7 @@ def run(seed: str, count: int) -> int:
     told = 0
     for number in range(0, count, ROUND):
         hostile, world = Hostile(f"{seed}/{number}"), World(checked=False)
-        world.nodes(4, cpu=8)
+        world.node("node-0", cpu=8)  # one: how many seats may be on their way at once is another matter
         for rank in range(4):
             world.node(f"own-{rank}", taints=[Taint(key="own", effect="NoSchedule")])
         spec = {"tolerations": [{"key": "own", "operator": "Exists"}]}
