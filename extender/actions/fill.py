@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from extender.framework.session import Session
 from extender.framework.statement import Statement
+from extender.state.amounts import Amounts
 from extender.state.gangs import GangView, PodSetView
-from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
 
 ATTEMPTS = 64

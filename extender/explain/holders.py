@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from extender.explain.seats import gang_words
 from extender.explain.whatif import WhatIf
 from extender.framework.session import Session
+from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
-from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
 from muster.api.core import PODS, Pod
 from muster.api.meta import ObjectMeta

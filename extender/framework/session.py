@@ -9,9 +9,9 @@ import numpy as np
 
 from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.snapshot import Snapshot
+from extender.state.amounts import Amounts, clipped
 from extender.state.aside import sentence
 from extender.state.gangs import GangView, PodSetView, avoided_nodes
-from extender.state.nodes import Amounts, clipped
 from extender.state.podclass import PodClass
 from muster.api.gang import Seat
 

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from extender.framework.hooks import Codes, scarcity
 from extender.framework.session import Session
+from extender.state.amounts import Amounts
 from extender.state.gangs import GangView, PodSetView
-from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
 from muster.resources.vector import PODS, Vector
 from muster.resources.words import amount_words

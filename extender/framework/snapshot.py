@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from extender.state.amounts import Amounts, row_along
 from extender.state.gangs import GangView
-from extender.state.nodes import Amounts, row_along
 from extender.state.podclass import PodClass
 from extender.state.podcounts import Counts
 from extender.state.queries import Mark

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from extender.framework.session import Session
+from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
-from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
 
 

@@ -12,7 +12,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from extender.state.nodes import Amounts, Charge
+from extender.state.amounts import Amounts
+from extender.state.nodes import Charge
 from extender.state.podcounts import Counts
 from extender.state.queries import Labels, Mark
 from extender.state.state import State

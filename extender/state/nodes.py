@@ -6,10 +6,6 @@ bound to it, or a seat that a placement holds for a pod that is not bound yet.
 
 Only what nodes offer has a row: a pod that asks for anything else fits nowhere, and its words for it cost nothing.
 Rows and columns grow by doubling; those that are not used are all 0, and are the next to be given away.
-
-Amounts are clipped at `CLIP`, 2^50 base units (a pebibyte), requests at it and allocatable just below: a request at
-the clip fits nowhere, and no sum leaves 64 bits before 8,192 pods are on one node, which has long been full by then:
-each of them takes one of its `pods` too. Requests below 0, which the API server does not let through, count as 0.
 """
 
 import re
@@ -18,8 +14,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from extender.state.amounts import CLIP, Amounts, clipped, row_along
 from extender.state.podclass import PodClass
 from extender.state.podcounts import PodCounts
 from extender.state.queries import Mark
@@ -27,10 +23,8 @@ from muster.api.core import Node
 from muster.resources.pods import node_allocatable
 from muster.resources.vector import Vector
 
-Amounts = NDArray[np.int64]
 GROWTH = 64
 ROWS = 4
-CLIP = 2**50
 
 
 @dataclass(slots=True)
@@ -244,21 +238,6 @@ class NodeTable:
             self.used[:, column] += row
             self.pod_counts.add(charge.marks, column, 1)
         return column
-
-
-def clipped(amount: int) -> int:
-    """An amount that a pod requests, as the arrays hold it."""
-    return max(0, min(amount, CLIP))
-
-
-def row_along(axis: dict[str, int], rows: int, vector: Vector) -> Amounts:
-    """A vector as int64 of shape (rows,), clipped; resources that are not on the axis are left out."""
-    result = np.zeros(rows, dtype=np.int64)
-    for resource, amount in vector.items():
-        row = axis.get(resource)
-        if row is not None:
-            result[row] = clipped(amount)
-    return result
 
 
 def _same(old: Node, new: Node) -> bool:

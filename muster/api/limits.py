@@ -94,7 +94,7 @@ RESOURCES: Final = Limit(
     64,
     "resource names",
     "names in requests and limits of one pod, over all its containers",
-    "webhook (templates of Jobs, pods that Muster shapes), planner",
+    "webhook (templates of Volcano Jobs), planner",
     _ALONE,
     "nodes offer about ten; each name costs a look at every node",
 )

@@ -8,7 +8,8 @@ from extender_world import World, of, seats
 from extender.actions.allocate import Allocate
 from extender.framework import decisions
 from extender.framework.groupstatus import wanted_status
-from extender.state.nodes import CLIP, ROWS
+from extender.state.amounts import CLIP
+from extender.state.nodes import ROWS
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Node, NodeStatus
 from muster.api.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
