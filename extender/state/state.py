@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from extender.state.answers import Answers
 from extender.state.aside import Aside, sentence
 from extender.state.gangs import ACTIVE, GangView
 from extender.state.gangtable import GangTable, version
@@ -42,6 +43,8 @@ class State:
         self._gangs = GangTable(self._templates)
         self.holds = Holds(self.nodes)
         """The seats of active placements whose pods are not bound yet."""
+        self.answers = Answers()
+        """What filter answered about pods without a gang that are not bound yet."""
         self.aside = Aside()
         """Nodes and pods that cannot be evaluated; gangs that cannot say so themselves."""
 
@@ -85,7 +88,10 @@ class State:
                 return self.nodes.put(new)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one node must not end the others
                 self.aside.nodes[name] = sentence(error)
-        self.nodes.remove(name)
+        column = self.nodes.index.get(name)
+        if column is not None:
+            self.answers.forget_node(column)
+            self.nodes.remove(name)
         return True
 
     def on_pod(self, old: Pod | None, new: Pod | None) -> None:
@@ -247,6 +253,8 @@ class State:
         known = self.pod_table.put(record)
         if known is not None and known.gang and known.gang != record.gang:
             self._gangs.touch(known.gang)
+        if record.node:
+            self.answers.forget(record.uid)
         if record.uses_node:
             self.nodes.charge(record.uid, record.node, record.cls, leaving=record.terminating)
         else:
@@ -261,6 +269,7 @@ class State:
     def _forget_pod(self, uid: str) -> None:
         self._gang_changed(self.aside.forget_pod(uid))
         self.nodes.discharge(uid)
+        self.answers.forget(uid)
         record = self.pod_table.remove(uid)
         if record is None or not record.gang:
             return
