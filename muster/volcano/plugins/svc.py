@@ -8,15 +8,16 @@ not be started with it. A ConfigMap holds 1 MiB; where both forms of the lists d
 environments is left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
+from muster.api.fields import FieldError
 from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, add_volume, fits_env
-from muster.volcano.plugins.base import Owned, Plugin
+from muster.volcano.plugins.base import Owned, Plugin, unfit_for_a_service
 from muster.volcano.plugins.flags import Flags
 from muster.volcano.slots import PodSlot
 
@@ -37,6 +38,10 @@ class Svc(Plugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         super().__init__(arguments)
         self._known: list[Manifest] | None = None
+
+    def check(self, job: Job) -> Iterable[FieldError]:
+        """The Job's name is the Service's too."""
+        yield from unfit_for_a_service(job, self.name)
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
         """References to the ConfigMap: the hosts of each task, and their number."""

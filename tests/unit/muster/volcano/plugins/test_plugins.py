@@ -8,7 +8,7 @@ from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.meta import ObjectMeta
 from muster.volcano.plugins.base import PluginError
 from muster.volcano.plugins.flags import parse
-from muster.volcano.plugins.registry import plugins_for
+from muster.volcano.plugins.registry import check, plugins_for
 from muster.volcano.plugins.svc import hosts_data
 from muster.volcano.pods import complete_pod
 from muster.volcano.slots import slot
@@ -76,6 +76,16 @@ def test_svc_objects_and_pods() -> None:
     for container in (*spec["containers"], *spec["initContainers"]):
         assert container["volumeMounts"] == [{"name": "j-svc", "mountPath": "/etc/volcano"}]
         assert env(container)["VC_WORKER_HOSTS"] == {"configMapKeyRef": {"name": "j-svc", "key": "VC_WORKER_HOSTS"}}
+
+
+@pytest.mark.parametrize(("name", "refused"), [("2nd-try", True), ("try-2", False), ("", False)])
+def test_svc_needs_a_name_for_its_service(name: str, refused: bool) -> None:  # noqa: FBT001 - a column of the table
+    """The names of Services begin with a letter; a Job without the plugin may begin with a digit."""
+    wanted = job(svc=[])
+    wanted.metadata = ObjectMeta(name=name, generate_name="" if name else "try-", namespace="n")
+    errors = list(check(wanted))
+    assert [error.path for error in errors] == ["metadata.name"] * refused
+    assert not list(check(Job(metadata=wanted.metadata, spec=JobSpec(tasks=wanted.spec.tasks))))
 
 
 def test_svc_flags() -> None:
