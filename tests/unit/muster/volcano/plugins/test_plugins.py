@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from muster.api.batch import Job, JobSpec, TaskSpec
+from muster.api.endpoints import Run
 from muster.api.meta import ObjectMeta
 from muster.volcano.plugins.base import PluginError
 from muster.volcano.plugins.flags import parse
@@ -86,6 +87,23 @@ def test_svc_needs_a_name_for_its_service(name: str, refused: bool) -> None:  # 
     errors = list(check(wanted))
     assert [error.path for error in errors] == ["metadata.name"] * refused
     assert not list(check(Job(metadata=wanted.metadata, spec=JobSpec(tasks=wanted.spec.tasks))))
+
+
+@pytest.mark.parametrize(("count", "refused"), [(1, False), (30_000, False), (90_000, True), (2_000_000_000, True)])
+def test_hosts_that_no_config_map_holds(count: int, refused: bool) -> None:  # noqa: FBT001 - a column of the table
+    """It is said at admission, before a list of them is made."""
+    wanted = job(svc=[])
+    wanted.spec.tasks[1].replicas = count
+    errors = list(check(wanted))
+    assert [error.path for error in errors] == ["spec.plugins[svc]"] * refused
+    assert all(f"the names of {count + 2} pods, and one holds 1048576" in str(error) for error in errors)
+
+
+@pytest.mark.parametrize(("start", "size"), [(0, 0), (0, 1), (0, 10), (0, 11), (7, 1234), (99, 2), (100, 1)])
+def test_the_length_of_names_that_are_not_made(start: int, size: int) -> None:
+    """It is that of the names."""
+    run = Run("j-w-", ".j", size, start)
+    assert run.characters == sum(map(len, run))
 
 
 def test_svc_flags() -> None:
