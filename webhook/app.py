@@ -61,7 +61,7 @@ def routes(
         "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
         "/validate/command": validate_command.reviewer(lookups.rights),
         "/validate/pod": validate_disruption.review,
-        "/validate/podgroup": validate_podgroup.reviewer(queues),
+        "/validate/podgroup": validate_podgroup.reviewer(queues, lookups.owners),
         "/validate/queue": validate_queue.reviewer(queues),
     }
 

@@ -100,7 +100,10 @@ _VALIDATING = (
     _trainer("validate", "clustertrainingruntime", _VALIDATED),
     _Entry("jobs.batch", "/validate/batch-job", _BATCH_JOBS, "jobs", conditions=conditions.JOB_OPTS_IN),
     _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED,), conditions=conditions.HAS_A_BUDGET),
-    _Entry("podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups"),
+    _Entry(
+        "podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups", _CHANGES,
+        conditions=conditions.ENTERS_A_QUEUE,
+    ),
     _Entry("commands", "/validate/command", _VOLCANO_BUS, "commands", _CHANGES),
     _Entry("queues", "/validate/queue", _VOLCANO_SCHEDULING, "queues", ("CREATE", "UPDATE", "DELETE")),
 )  # fmt: skip
