@@ -16,6 +16,7 @@ from functools import cmp_to_key
 import numpy as np
 
 from extender.actions.fill import fill
+from extender.actions.inflight import LIMIT, SeatsOnTheirWay
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
@@ -23,9 +24,9 @@ from extender.framework.statement import Operation, Statement
 from extender.state.gangs import GangView, PodSetView
 from muster.api.placement import PodSetPlacement, runs_of
 
-IN_FLIGHT_LIMIT = 256
-"""Seats that may be on their way at once (a single larger gang excepted), so that the members of one gang reach
-kube-scheduler together and its barrier stays short."""
+LIMIT_TOLD_AFTER_S = 5.0
+"""How long a gang waits for others that are on their way before its status says so; mostly it is its turn by then."""
+LIMITED = f"it waits until fewer pods are on their way: the placements of other gangs hold {LIMIT} seats or more"
 
 
 class Allocate:
@@ -38,21 +39,28 @@ class Allocate:
         self._failures: dict[Hashable, Shortage] = {}
         """Shape of a gang that did not fit → why. Within a cycle room only shrinks, so its like need not be tried."""
         self._version = -1
+        self._limited: dict[str, float] = {}
+        """UID of a gang that only waits until fewer seats are on their way → since when, in seconds since the epoch."""
 
     def execute(self, session: Session) -> None:
         """Decides Place for the gangs that fit, Unschedulable with the reason for those that do not."""
         if self._version != session.snapshot.version:
             self._failures.clear()
             self._version = session.snapshot.version
-        in_flight = session.snapshot.in_flight
+        on_their_way, limited = SeatsOnTheirWay(session.snapshot), self._limited
+        self._limited = {}
         for gang in self._ordered(session):
-            if in_flight >= IN_FLIGHT_LIMIT:
-                return
-            if not session.ask("job_ready", gang):
-                session.decide(decisions.Unschedulable(gang, "NotEnoughPods", _not_ready(gang)))
+            why = _keeps(session, gang)
+            if why is None and not on_their_way.admit(gang):
+                self._limited[gang.uid] = limited.get(gang.uid, session.now)
+                if session.now - self._limited[gang.uid] >= LIMIT_TOLD_AFTER_S:
+                    session.decide(decisions.Unschedulable(gang, "InFlightLimit", LIMITED))
+                continue
+            if why is not None:
+                session.decide(why)
                 continue
             session.call_all("pre_job_allocation", gang)
-            in_flight += self._try(session, gang)
+            on_their_way.add(gang, self._try(session, gang))
 
     def _ordered(self, session: Session) -> list[GangView]:
         """The gangs to try; sorting begins with the last cycle's order, which is nearly right."""
@@ -100,6 +108,18 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
     """Whether this action tries the gang: it was let in, and something is missing that no placement holds yet."""
     let_in = gang.key in session.enqueued or gang.group.status.phase not in {"", "Pending", "Completed"}
     return let_in and not gang.active and (not gang.started or any(gang.open_seats().values()))
+
+
+def _keeps(session: Session, gang: GangView) -> decisions.Unschedulable | None:
+    """What keeps the gang from being tried at all; None if nothing does."""
+    if until := gang.waits_until(session.now):
+        attempts = gang.placement.status.attempts if gang.placement else 0
+        times = "once" if attempts == 1 else f"{attempts} times in a row"
+        words = f"its pods were not created in time, {times}; it is placed again at {until}, or once its pods exist"
+        return decisions.Unschedulable(gang, "PodsNotCreated", words)
+    if not session.ask("job_ready", gang):
+        return decisions.Unschedulable(gang, "NotEnoughPods", _not_ready(gang))
+    return None
 
 
 def _not_ready(gang: GangView) -> str:

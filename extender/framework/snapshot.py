@@ -32,14 +32,20 @@ class Snapshot:
     allocatable: Amounts
     free: Amounts
     """What is neither used nor held, int64 of shape (resources, nodes)."""
-    in_flight: int
-    """Seats that active placements hold for pods that are not bound yet."""
+    on_their_way: dict[str, int]
+    """Key of a gang → seats that its active placement holds for pods that are not bound yet; gangs with none left out.
+    """
     table: NodeTable
     pod_counts: dict[Mark, Counts]
     """Pods with each mark per node, int32 of shape (nodes,); a mark that no pod has is left out."""
     volumes: Volumes
     exclusive_claims: dict[str, int]
     """Claims that one pod at a time may use → pods that use them."""
+
+    @property
+    def in_flight(self) -> int:
+        """Seats that active placements hold for pods that are not bound yet."""
+        return sum(self.on_their_way.values())
 
     def one_by_one(self, cls: PodClass) -> bool:
         """Whether a pod that is placed changes where the next of this class can be, beyond its own node."""
@@ -79,7 +85,7 @@ def take(state: State) -> Snapshot:
         version=table.version,
         allocatable=table.allocatable.copy(),
         free=table.allocatable - table.used,
-        in_flight=state.holds.seats(),
+        on_their_way=state.holds.seats(),
         table=table,
         pod_counts=table.pod_counts.share(),
         volumes=state.volumes,

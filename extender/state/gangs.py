@@ -186,6 +186,20 @@ class GangView:
             return True
         return all(counts.get(name, 0) >= minimum for name, minimum in minimums.items())
 
+    @property
+    def has_pods(self) -> bool:
+        """Whether so many of its pods exist that it could start."""
+        return self.satisfied({each.name: len(each.taken.keys() | each.waiting.keys()) for each in self.pod_sets})
+
+    def waits_until(self, now: float) -> str:
+        """When it may be placed again after its pods did not come in time (RFC 3339); empty if it may be placed now.
+
+        `now` is seconds since the epoch. The wait is over as soon as the pods exist.
+        """
+        until = self.placement.status.not_before if self.placement else ""
+        over = (parse_time(until) or 0.0) <= now
+        return "" if over or self.started or self.has_pods else until
+
     def next_epoch(self) -> int:
         """An epoch later than that of every placement and pin there has been."""
         known = [pod.epoch or 0 for pod in self.pods]

@@ -70,6 +70,10 @@ class PlacementStatus(Wire):
     """Why it was abandoned, or what it waits for."""
     avoided: list[AvoidedNode] = field(default_factory=list)
     """Nodes that the next placements leave out for a while."""
+    attempts: NonNegative = 0
+    """Placements in a row that were given up because the gang's pods were not created in time."""
+    not_before: str = ""
+    """No placement is tried before this time (RFC 3339), unless the gang's pods exist by then."""
 
 
 class Placement(Object):

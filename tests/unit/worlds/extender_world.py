@@ -12,6 +12,7 @@ from extender.actions.progress import TrackPlacements
 from extender.cycle import run_cycle
 from extender.framework import decisions
 from extender.framework.hooks import Causes
+from extender.framework.placementstatus import closed, opened
 from extender.framework.registry import Action, Plugin
 from extender.framework.session import CycleInputs, Session
 from extender.framework.snapshot import take
@@ -192,9 +193,26 @@ class World:
                 self.place(decision)
         return session
 
+    def close(self, session: Session) -> None:
+        """Write the ends of placements that a session decided into the state."""
+        for close in of(session, decisions.ClosePlacement):
+            known = self.state.placements[close.gang.key]
+            status = msgspec.to_builtins(known.status) | closed(close, now=self.now)
+            spec = msgspec.structs.replace(known.spec)
+            if close.pod_sets is not None:
+                spec.epoch, spec.pod_sets = close.gang.next_epoch(), close.pod_sets
+            written = Placement(
+                metadata=self.meta(known.metadata.name, uid=known.metadata.uid),
+                spec=spec,
+                status=msgspec.convert(status, PlacementStatus),
+            )
+            self.state.on_placement(known, written)
+
     def place(self, place: decisions.Place) -> Placement:
         """Write the placement of a decision into the state."""
         meta = place.gang.group.metadata
+        known = self.state.placement_of(place.gang.key)
+        before = msgspec.to_builtins(known.status) if known else {}
         placement = Placement(
             metadata=self.meta(meta.name, uid=f"uid-placement-{meta.uid}"),
             spec=PlacementSpec(
@@ -203,7 +221,7 @@ class World:
                 deadline=format_time(self.now + 60),
                 pod_sets=place.pod_sets,
             ),
-            status=PlacementStatus(phase="Planned", started=place.gang.started),
+            status=msgspec.convert(before | opened(place), PlacementStatus),
         )
         self.state.on_placement(None, placement)
         return placement
