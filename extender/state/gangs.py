@@ -19,7 +19,7 @@ ACTIVE = frozenset({"Planned", "Binding"})
 
 
 def once_whole(placement: Placement | None) -> bool:
-    """Whether the placement says that its gang had what it needs."""
+    """Whether the placement says that its gang had what it needs; of its members none may be left by now."""
     return placement is not None and (placement.status.started or placement.status.phase == "Bound")
 
 
@@ -34,6 +34,10 @@ class PodSetView:
     minimum: int
     taken: dict[int, str] = field(default_factory=dict)
     """Rank → node ("" for a pod that succeeded and is gone)."""
+    alive: int = 0
+    """How many of the seats that are taken hold a node: their pods have not ended."""
+    failed: set[int] = field(default_factory=set)
+    """Ranks whose pod failed and is still there: whether another one comes, its owner decides."""
     waiting: dict[int, PodRecord] = field(default_factory=dict)
     template: bool = False
     """Pods may be made from a template, so a seat needs no pod yet."""
@@ -53,7 +57,8 @@ class PodSetView:
         Once the gang has begun, only pods that exist count: its owner decides whether one comes again.
         """
         if self.template and not begun:
-            return [rank for rank in range(self.replicas) if rank not in self.taken]
+            ended = self.taken.keys() | (self.failed - self.waiting.keys())
+            return [rank for rank in range(self.replicas) if rank not in ended]
         return sorted(rank for rank in self.waiting if rank not in self.taken)
 
     def units(self, ranks: list[int]) -> list[list[int]]:
@@ -64,14 +69,18 @@ class PodSetView:
 class GangPhase(Enum):
     """How far a gang is, for the planner.
 
-    Two questions make six phases: how many members have (or had) a node - none, too few, enough - and whether a
-    placement is being carried out. The phase of a PodGroup is another thing: it is what users and the controller see.
+    Two questions make six phases: how many members have a node (or have succeeded) - none, too few, enough - and
+    whether a placement is being carried out. The phase of a PodGroup is another thing: it is what users and the
+    controller see.
+
+    A gang has one life after the other: one begins when it starts whole, and ends when no member of it holds a node any
+    more. Within a life members are placed as they come; in the next one it starts whole again.
     """
 
     WAITING = auto()
-    """Nobody has a node and nothing is being carried out: room is looked for, for the whole minimum at once."""
+    """Nobody holds a node and nothing is being carried out: room is looked for, for the whole minimum at once."""
     STARTING = auto()
-    """A placement is being carried out, and nobody has a node yet: the members are on their way."""
+    """A placement is being carried out, and nobody holds a node yet: the members are on their way."""
     ARRIVING = auto()
     """A placement is being carried out; some members have their node, and still too few to start."""
     STRANDED = auto()
@@ -80,9 +89,9 @@ class GangPhase(Enum):
     They hold room and do nothing, so this must not last: the gang is completed at once, or goes back as a whole.
     """
     WHOLE = auto()
-    """The gang has, or once had, what it needs. From now on members are placed as they come (again)."""
+    """The gang has, or had in this life, what it needs. Until its last member ends, others are placed as they come."""
     GROWING = auto()
-    """The gang is whole, and a placement is being carried out for members that came later, or again."""
+    """The gang is whole, and a placement is being carried out for members that came later or again."""
 
 
 _ACTIVE = (GangPhase.STARTING, GangPhase.ARRIVING, GangPhase.GROWING)
@@ -146,7 +155,7 @@ class GangView:
 
     @property
     def started(self) -> bool:
-        """Whether the gang has (or once had) what it needs; from then on its members are placed as they come."""
+        """Whether the gang has (or had, in this life) what it needs; then its members are placed as they come."""
         return self.phase in _STARTED
 
     @property
@@ -156,8 +165,8 @@ class GangView:
 
     @property
     def begun(self) -> bool:
-        """Whether any member ever had a node."""
-        return self.incomplete or self.started
+        """Whether any member ever had a node, in this life or an earlier one, as far as that is known."""
+        return self.incomplete or self.started or once_whole(self.placement)
 
     @property
     def at_rest(self) -> bool:
@@ -208,10 +217,10 @@ class GangView:
     def _find_phase(self) -> GangPhase:
         active = self.placement is not None and self.placement.status.phase in ACTIVE
         counts = {pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets}
-        some = any(counts.values())
-        if once_whole(self.placement) or (some and self.satisfied(counts)):
+        alive = any(pod_set.alive for pod_set in self.pod_sets)
+        if (alive and once_whole(self.placement)) or (any(counts.values()) and self.satisfied(counts)):
             return GangPhase.GROWING if active else GangPhase.WHOLE
-        if some:
+        if alive:
             return GangPhase.ARRIVING if active else GangPhase.STRANDED
         return GangPhase.STARTING if active else GangPhase.WAITING
 

@@ -53,6 +53,11 @@ class PodRecord:
         return self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
 
     @property
+    def alive(self) -> bool:
+        """It holds a node for the gang: bound and not ended."""
+        return self.taken and self.phase != "Succeeded"
+
+    @property
     def uses_node(self) -> bool:
         """It is on a node and has not ended, so that what it asks for is not free there."""
         return bool(self.node) and self.phase not in {"Succeeded", "Failed"}
@@ -98,6 +103,8 @@ class PodTable:
 
         Never less than the gang's seats that are taken, and known without a look at its pods.
         """
+        self.alive: Counter[str] = Counter()
+        """Key of a gang → pods of it that hold a node; gangs without any are left out."""
         self._members: dict[str, dict[str, PodRecord]] = {}
 
     def of_gang(self, key: str) -> list[PodRecord]:
@@ -140,7 +147,10 @@ class PodTable:
             self._members.pop(gang, None)
 
     def _count(self, record: PodRecord | None, change: int) -> None:
-        if record is not None and record.gang and record.taken:
-            self.taken[record.gang] += change
-            if not self.taken[record.gang]:
-                del self.taken[record.gang]
+        if record is None or not record.gang:
+            return
+        for counter, counts in ((self.taken, record.taken), (self.alive, record.alive)):
+            if counts:
+                counter[record.gang] += change
+                if not counter[record.gang]:
+                    del counter[record.gang]

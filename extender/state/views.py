@@ -69,6 +69,9 @@ def _seat_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
         pod_set = pod_sets[name] = PodSetView(name, pod.cls, 0, 0)
     if pod.taken:
         pod_set.taken[rank] = pod.node
+        pod_set.alive += pod.alive
+    elif pod.phase == "Failed" and not pod.terminating:
+        pod_set.failed.add(rank)
     elif pod.waiting:
         pod_set.waiting[rank] = pod
     if not pod_set.template:

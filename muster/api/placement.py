@@ -65,7 +65,7 @@ class PlacementStatus(Wire):
     planned: NonNegative = 0
     """Pods that have a node in the plan."""
     started: bool = False
-    """Whether the gang has been whole once; from then on its members are placed as they come."""
+    """Whether the gang has been whole; its members are placed as they come until the last of them has ended."""
     message: str = ""
     """Why it was abandoned, or what it waits for."""
     avoided: list[AvoidedNode] = field(default_factory=list)
