@@ -49,6 +49,8 @@ class TrackPlacements:
             _drop_strays(session, gang)
             if gang.active:
                 _follow(session, gang)
+            elif gang.outgrew_minimum and gang.placement:
+                session.decide(decisions.ClosePlacement(gang, "Bound", gang.placement.status.message))
             if gang.incomplete:
                 self._limit(session, gang)
 

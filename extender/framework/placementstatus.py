@@ -26,19 +26,29 @@ def opened(place: Place) -> dict[str, Any]:
         "planned": gang.taken + place.new_seats,
         "started": gang.started,
         "message": "",
+        **({} if gang.started else {"startedWith": None}),
     }
 
 
 def closed(close: ClosePlacement, *, now: float) -> dict[str, Any]:
     """The fields of the status of a placement that ends so, as JSON; `now` is seconds since the epoch."""
     gang = close.gang
+    started = gang.started or close.phase == "Bound"
     return {
         "phase": close.phase,
         "bound": gang.taken,
-        "started": gang.started or close.phase == "Bound",
+        "started": started,
+        "startedWith": _started_with(gang) if started else None,
         "message": close.message,
         **_attempts(gang, close, now),
     }
+
+
+def _started_with(gang: GangView) -> dict[str, Any]:
+    """As a merge patch: pod sets that are gone are taken out."""
+    wanted, known = gang.started_with(), gang.placement.status.started_with if gang.placement else None
+    gone = known.min_task_member.keys() - wanted.min_task_member.keys() if known else ()
+    return {"minMember": wanted.min_member, "minTaskMember": {**dict.fromkeys(gone), **wanted.min_task_member}}
 
 
 def _attempts(gang: GangView, close: ClosePlacement, now: float) -> dict[str, Any]:

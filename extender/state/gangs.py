@@ -12,7 +12,7 @@ from itertools import groupby
 from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
 from muster.api.meta import parse_time
-from muster.api.placement import Placement
+from muster.api.placement import Placement, StartedWith
 from muster.api.scheduling import PodGroup
 
 ACTIVE = frozenset({"Planned", "Binding"})
@@ -173,7 +173,7 @@ class GangView:
         """Whether nothing is to be carried out, waited for or cleared away until one of the gang's objects changes."""
         if self._at_rest is None:
             pinned = any(pod.waiting and pod.pin and not pod.gated for pod in self.pods)
-            self._at_rest = not self.active and not self.incomplete and not pinned
+            self._at_rest = not (self.active or self.incomplete or pinned or self.outgrew_minimum)
         return self._at_rest
 
     def open_seats(self) -> dict[str, list[int]]:
@@ -188,12 +188,38 @@ class GangView:
 
         Minimums per task count only if minMember covers their sum (Volcano's gang rule).
         """
-        if sum(counts.values()) < self.min_member:
-            return False
-        minimums = {pod_set.name: pod_set.minimum for pod_set in self.pod_sets}
-        if self.min_member < sum(minimums.values()):
-            return True
-        return all(counts.get(name, 0) >= minimum for name, minimum in minimums.items())
+        return _enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
+
+    def viable(self, counts: Mapping[str, int]) -> bool:
+        """Whether so many members per pod set are enough to go on, now that the gang has started.
+
+        A minimum that was raised since then is a wish: whoever runs does not have to go because more were asked for.
+        """
+        kept = self._kept
+        return self.satisfied(counts) if kept is None else _enough(counts, kept.min_member, kept.min_task_member)
+
+    def started_with(self) -> StartedWith:
+        """The minimum to remember: today's once it has been reached, else no more than was remembered or is there."""
+        counts = {each.name: len(each.taken) for each in self.pod_sets}
+        today = StartedWith(min_member=self.min_member, min_task_member={e.name: e.minimum for e in self.pod_sets})
+        if self.satisfied(counts):
+            return today
+        return self._kept or _least(today, StartedWith(min_member=sum(counts.values()), min_task_member=counts))
+
+    @property
+    def outgrew_minimum(self) -> bool:
+        """Whether the minimum that is remembered is not the right one any more."""
+        known = self.placement.status.started_with if self.placement else None
+        return known is not None and self.phase is GangPhase.WHOLE and known != self.started_with()
+
+    @property
+    def _kept(self) -> StartedWith | None:
+        """The minimum that is remembered, as far as it is not above today's; None if there is none."""
+        known = self.placement.status.started_with if self.placement and once_whole(self.placement) else None
+        if known is None:
+            return None
+        today = StartedWith(min_member=self.min_member, min_task_member={e.name: e.minimum for e in self.pod_sets})
+        return _least(today, known)
 
     @property
     def has_pods(self) -> bool:
@@ -223,6 +249,20 @@ class GangView:
         if alive:
             return GangPhase.ARRIVING if active else GangPhase.STRANDED
         return GangPhase.STARTING if active else GangPhase.WAITING
+
+
+def _enough(counts: Mapping[str, int], least: int, minimums: Mapping[str, int]) -> bool:
+    if sum(counts.values()) < least:
+        return False
+    if least < sum(minimums.values()):
+        return True
+    return all(counts.get(name, 0) >= minimum for name, minimum in minimums.items())
+
+
+def _least(today: StartedWith, known: StartedWith) -> StartedWith:
+    """The lower of the two for every pod set that there is today."""
+    tasks = {name: min(least, known.min_task_member.get(name, 0)) for name, least in today.min_task_member.items()}
+    return StartedWith(min_member=min(today.min_member, known.min_member), min_task_member=tasks)
 
 
 def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:

@@ -55,6 +55,15 @@ class AvoidedNode(Wire):
     """Placements of this gang leave the node out until then (RFC 3339)."""
 
 
+class StartedWith(Wire):
+    """The minimum that a gang started with, or has reached since."""
+
+    min_member: NonNegative = 0
+    """Pods in all."""
+    min_task_member: dict[str, int] = field(default_factory=dict)
+    """Pods of each pod set."""
+
+
 class PlacementStatus(Wire):
     """How far it is carried out."""
 
@@ -66,6 +75,8 @@ class PlacementStatus(Wire):
     """Pods that have a node in the plan."""
     started: bool = False
     """Whether the gang has been whole; its members are placed as they come until the last of them has ended."""
+    started_with: StartedWith | None = None
+    """What the gang must keep to go on. A minimum that is raised later counts once it has been reached."""
     message: str = ""
     """Why it was abandoned, or what it waits for."""
     avoided: list[AvoidedNode] = field(default_factory=list)

@@ -5,6 +5,7 @@ from itertools import count
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from extender.actions.allocate import Allocate
 from extender.actions.enqueue import Enqueue
@@ -132,6 +133,22 @@ class World:
         self.state.on_pod_group(None, group)
         self.state.on_job(None, job)
         return group.metadata.key
+
+    def scale(self, key: str, task: str, replicas: int) -> None:
+        """Another number of replicas for one task of a gang's Job; its minimums become as high."""
+        group = self.state.groups[key]
+        owner = group.metadata.controller
+        job = self.state.jobs[owner.uid if owner else ""]
+        tasks = [structs.replace(one, replicas=replicas) if one.name == task else one for one in job.spec.tasks]
+        minimums = {one.name: one.replicas for one in tasks}
+        spec = structs.replace(group.spec, min_member=sum(minimums.values()), min_task_member=minimums)
+        scaled = structs.replace(group, spec=spec, metadata=self._newer(group.metadata))
+        self.state.on_pod_group(group, scaled)
+        larger = structs.replace(job, spec=structs.replace(job.spec, tasks=tasks), metadata=self._newer(job.metadata))
+        self.state.on_job(job, larger)
+
+    def _newer(self, meta: ObjectMeta) -> ObjectMeta:
+        return structs.replace(meta, resource_version=str(next(self._versions)))
 
     @staticmethod
     def pod_spec(requests: Mapping[str, Any], **more: Any) -> dict[str, Any]:
