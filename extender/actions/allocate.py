@@ -134,11 +134,11 @@ def minimum_wanted(gang: GangView) -> dict[str, int]:
         return wanted
     seats = gang.open_seats()
     left = gang.min_member - gang.taken
-    if gang.min_member >= sum(pod_set.minimum for pod_set in gang.pod_sets):
-        for pod_set in gang.pod_sets:
-            missing = max(0, pod_set.minimum - len(pod_set.taken))
-            wanted[pod_set.name] = min(missing, len(seats[pod_set.name]))
-            left -= wanted[pod_set.name]
+    minimums = gang.minimums
+    for pod_set in gang.pod_sets:
+        missing = max(0, minimums[pod_set.name] - len(pod_set.taken))
+        wanted[pod_set.name] = min(missing, len(seats[pod_set.name]))
+        left -= wanted[pod_set.name]
     for pod_set in gang.pod_sets:
         more = max(0, min(left, len(seats[pod_set.name]) - wanted[pod_set.name]))
         wanted[pod_set.name] += more

@@ -131,10 +131,10 @@ class Session:
             self._node_codes[cls.key] = none if codes is None else codes
         return self._node_codes[cls.key]
 
-    def room(self, cls: PodClass, free: Amounts | None = None) -> Amounts:
+    def room(self, cls: PodClass, free: Amounts | None = None, *, ports: bool = True) -> Amounts:
         """How many pods of this class fit on each node by resources alone, int64 of shape (nodes,).
 
-        Two pods of a class with host ports never share a node.
+        Two pods of a class with host ports never share a node; without `ports` that does not matter.
         """
         free = self.snapshot.free if free is None else free
         row = self.snapshot.row_of(cls)
@@ -144,7 +144,7 @@ class Session:
         if not len(wanted):
             return np.full(free.shape[1], LARGE)
         room: Amounts = np.maximum((free[wanted] // row[wanted, None]).min(axis=0), 0)
-        return np.minimum(room, 1) if cls.host_ports else room
+        return np.minimum(room, 1) if cls.host_ports and ports else room
 
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
         """Per node, which resource is too scarce for one pod of this class; 0 where one fits."""

@@ -183,10 +183,25 @@ class GangView:
             self._open_seats = {pod_set.name: pod_set.open_seats(begun=begun) for pod_set in self.pod_sets}
         return self._open_seats
 
+    @property
+    def minimums(self) -> dict[str, int]:
+        """Per pod set how many must start together, whoever else does.
+
+        Minimums per task count only if minMember covers their sum (Volcano's gang rule); else all are 0.
+        """
+        return _counting(self.min_member, {pod_set.name: pod_set.minimum for pod_set in self.pod_sets})
+
+    def certainly_needed(self) -> dict[str, int]:
+        """Per pod set how many it cannot start without, of those it may have; the rest of minMember may be anybody."""
+        needed = self.minimums
+        if len(self.pod_sets) == 1:
+            needed[self.pod_sets[0].name] = self.min_member
+        return {each.name: min(needed[each.name], each.replicas) for each in self.pod_sets}
+
     def satisfied(self, counts: Mapping[str, int]) -> bool:
         """Whether so many members per pod set are enough.
 
-        Minimums per task count only if minMember covers their sum (Volcano's gang rule).
+        See `minimums` for those per pod set.
         """
         return _enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
 
@@ -251,12 +266,15 @@ class GangView:
         return GangPhase.STARTING if active else GangPhase.WAITING
 
 
-def _enough(counts: Mapping[str, int], least: int, minimums: Mapping[str, int]) -> bool:
-    if sum(counts.values()) < least:
-        return False
-    if least < sum(minimums.values()):
-        return True
-    return all(counts.get(name, 0) >= minimum for name, minimum in minimums.items())
+def _enough(counts: Mapping[str, int], least: int, minimums: dict[str, int]) -> bool:
+    return sum(counts.values()) >= least and all(
+        counts.get(name, 0) >= minimum for name, minimum in _counting(least, minimums).items()
+    )
+
+
+def _counting(least: int, minimums: dict[str, int]) -> dict[str, int]:
+    """The minimums per pod set as far as they count; `least` is the minimum of all together."""
+    return minimums if least >= sum(minimums.values()) else dict.fromkeys(minimums, 0)
 
 
 def _least(today: StartedWith, known: StartedWith) -> StartedWith:
