@@ -26,6 +26,8 @@ from muster.api.placement import PodSetPlacement, runs_of
 
 LIMIT_TOLD_AFTER_S = 5.0
 """How long a gang waits for others that are on their way before its status says so; mostly it is its turn by then."""
+NAMED = 3
+"""Pods that are named in a sentence."""
 LIMITED = f"it waits until fewer pods are on their way: the placements of other gangs hold {LIMIT} seats or more"
 
 
@@ -117,9 +119,21 @@ def _keeps(session: Session, gang: GangView) -> decisions.Unschedulable | None:
         times = "once" if attempts == 1 else f"{attempts} times in a row"
         words = f"its pods were not created in time, {times}; it is placed again at {until}, or once its pods exist"
         return decisions.Unschedulable(gang, "PodsNotCreated", words)
+    if not gang.started and gang.held_by_others:
+        return decisions.Unschedulable(gang, "SchedulingGated", _held_by_others(gang))
     if not session.ask("job_ready", gang):
         return decisions.Unschedulable(gang, "NotEnoughPods", _not_ready(gang))
     return None
+
+
+def _held_by_others(gang: GangView) -> str:
+    pods = sorted((pod for pod in gang.held_by_others), key=lambda pod: pod.name)
+    gates = sorted({gate for pod in pods for gate in pod.other_gates})
+    more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
+    who = ", ".join(pod.name for pod in pods[:NAMED]) + more
+    which = "the scheduling gate" if len(gates) == 1 else "the scheduling gates"
+    verb = "waits" if len(pods) == 1 else "wait"
+    return f"{len(pods)} of its pods {verb} for {which} {', '.join(gates)}, not Muster's: {who}"
 
 
 def _not_ready(gang: GangView) -> str:

@@ -41,6 +41,8 @@ class PodSetView:
     waiting: dict[int, PodRecord] = field(default_factory=dict)
     template: bool = False
     """Pods may be made from a template, so a seat needs no pod yet."""
+    born_gated: bool = False
+    """Pods made from the template wait for somebody else's gate, so a seat needs a pod all the same."""
     unit: int = 1
     """Size of its sub-groups: consecutive ranks that are placed together or not at all."""
     mixed: bool = False
@@ -54,12 +56,14 @@ class PodSetView:
     def open_seats(self, *, begun: bool) -> list[int]:
         """Ranks that can be given a node now, in order.
 
-        Once the gang has begun, only pods that exist count: its owner decides whether one comes again.
+        Once the gang has begun, only pods that exist count: its owner decides whether one comes again. A pod that
+        waits for somebody else's gate gets none: it could not run there.
         """
-        if self.template and not begun:
-            ended = self.taken.keys() | (self.failed - self.waiting.keys())
-            return [rank for rank in range(self.replicas) if rank not in ended]
-        return sorted(rank for rank in self.waiting if rank not in self.taken)
+        if self.template and not begun and not self.born_gated:
+            gated = {rank for rank, pod in self.waiting.items() if pod.other_gates}
+            closed = self.taken.keys() | (self.failed - self.waiting.keys()) | gated
+            return [rank for rank in range(self.replicas) if rank not in closed]
+        return sorted(rank for rank, pod in self.waiting.items() if rank not in self.taken and not pod.other_gates)
 
     def units(self, ranks: list[int]) -> list[list[int]]:
         """These ranks by sub-group, in order."""
@@ -235,6 +239,11 @@ class GangView:
             return None
         today = StartedWith(min_member=self.min_member, min_task_member={e.name: e.minimum for e in self.pod_sets})
         return _least(today, known)
+
+    @property
+    def held_by_others(self) -> list[PodRecord]:
+        """Its pods that wait for scheduling gates that are not Muster's."""
+        return [pod for pod in self.pods if pod.waiting and pod.other_gates]
 
     @property
     def has_pods(self) -> bool:

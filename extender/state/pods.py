@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from extender.state.podclass import PodClass
 from muster.api.core import Pod
-from muster.api.gang import Seat, epoch_of, gang_of, gated, seat_of
-from muster.api.names import GATES, NODE
+from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
+from muster.api.names import NODE
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +34,7 @@ class PodRecord:
     terminating: bool
     gated: bool
     other_gates: tuple[str, ...]
+    """Scheduling gates that are not Muster's."""
     epoch: int | None
     pin: str
     refused: bool
@@ -80,7 +81,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         phase=status.phase,
         terminating=meta.deletion_timestamp is not None,
         gated=gated(pod),
-        other_gates=tuple(gate.name for gate in pod.spec.scheduling_gates if gate.name not in GATES),
+        other_gates=other_gates(pod.spec),
         epoch=epoch_of(meta),
         pin=meta.annotations.get(NODE, ""),
         refused=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),

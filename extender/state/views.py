@@ -53,6 +53,7 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
         seats = 0 if task.name in later else task.replicas
         minimum = min(group.spec.min_task_member.get(task.name, 0), seats)
         sets[task.name] = PodSetView(task.name, template.cls, seats, minimum, template=True)
+        sets[task.name].born_gated = bool(template.other_gates)
     for policy in group.spec.sub_group_policy:
         if policy.name in sets:
             sets[policy.name].unit = policy.sub_group_size or 1

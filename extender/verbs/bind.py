@@ -189,7 +189,7 @@ def _refusal(placement: Placement | None, record: PodRecord, node: str) -> Reaso
         return Reason.NOT_SEEN
     if record.node:
         return None if record.node == node else Reason.WRONG_NODE
-    if placement.status.phase not in ACTIVE or record.epoch != placement.spec.epoch:
+    if placement.status.phase not in ACTIVE or record.epoch not in {None, placement.spec.epoch}:
         return Reason.PLACEMENT_OVER
     return None if node_of(placement, record.seat.pod_set, record.seat.rank) == node else Reason.WRONG_NODE
 

@@ -157,7 +157,8 @@ class World:
 
     def pod(
         self, gang: str, task: str, index: int, requests: Mapping[str, Any], *, node: str = "", phase: str = "Pending",
-        gated: bool = False, pin: str = "", epoch: int | None = None, refused: bool = False, **more: Any,
+        gated: bool = False, pin: str = "", epoch: int | None = None, refused: bool = False,
+        other_gates: tuple[str, ...] = (), **more: Any,
     ) -> Pod:  # fmt: skip
         """A pod of a gang; the same arguments again give a newer version of the same pod."""
         annotations = {
@@ -169,8 +170,9 @@ class World:
         if pin:
             annotations |= {"muster.dev/node": pin, "muster.dev/epoch": str(epoch)}
             spec["affinity"] = pinned_affinity(None, pin)
-        if gated:
-            spec["schedulingGates"] = [{"name": "muster.dev/gang"}]
+        gates = (*["muster.dev/gang"] * gated, *other_gates)
+        if gates:
+            spec["schedulingGates"] = [{"name": gate} for gate in gates]
         if node:
             spec["nodeName"] = node
         conditions = [PodCondition(type="PodScheduled", status="False", reason="Unschedulable")] if refused else []
