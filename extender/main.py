@@ -17,7 +17,7 @@ from extender.cluster import Cluster
 from extender.commit import Committer
 from extender.cycle import parts_of
 from extender.framework import config
-from extender.framework.session import RECOVERY_S, STALENESS_GRACE_S, Session
+from extender.framework.session import GROWTH_DELAY_S, RECOVERY_S, STALENESS_GRACE_S, Session
 from extender.planner import Planner
 from extender.selfcheck import SelfCheck
 from extender.verbs.bind import Bind, Binder
@@ -51,6 +51,7 @@ class Options:
     barrier_timeout_s: float
     recovery_timeout_s: float
     staleness_grace_s: float
+    growth_delay_s: float
     scheduler_config: config.SchedulerConfig
 
 
@@ -79,6 +80,7 @@ class Extender:
             monotonic_s=time.monotonic,
             recovery_s=options.recovery_timeout_s,
             staleness_grace_s=options.staleness_grace_s,
+            growth_delay_s=options.growth_delay_s,
         )
         self.verbs = Verbs(
             Filter(self._cluster, active=self._active),
@@ -152,6 +154,13 @@ class Extender:
     show_default=True,
     help="Seconds a started gang may lack members before the rest is evicted; negative: for ever.",
 )
+@click.option(
+    "--growth-delay",
+    type=float,
+    default=GROWTH_DELAY_S,
+    show_default=True,
+    help="Seconds after its start for which a gang gets no more than its minimum.",
+)
 @click.option("--config", "config_file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--log-level", default="info", show_default=True)
 def main(
@@ -166,6 +175,7 @@ def main(
     barrier_timeout: float,
     recovery_timeout: float,
     staleness_grace: float,
+    growth_delay: float,
     config_file: Path | None,
     log_level: str,
 ) -> None:
@@ -185,6 +195,7 @@ def main(
         barrier_timeout_s=barrier_timeout,
         recovery_timeout_s=recovery_timeout,
         staleness_grace_s=staleness_grace,
+        growth_delay_s=growth_delay,
         scheduler_config=scheduler_config,
     )
     extender = Extender(options)

@@ -1,8 +1,9 @@
 """Gives gangs their nodes: the whole minimum under one Statement or nothing, then what else fits.
 
 Members under the minimum are of no use, and those above it are welcome; hence the two steps. The minimum is tried pod
-set by pod set and taken back as a whole at the first one that fails; what else fits is added to it one by one (or
-sub-group by sub-group), and what does not fit is left out.
+set by pod set and taken back as a whole at the first one that fails. What else fits is added one by one (or sub-group
+by sub-group) when every gang has been tried: a moment after the gang has started, since others may come along with it,
+and only on nodes on which no gang waits to start.
 
 The search is a short one: pod sets in two orders, nodes by score, no going back over what other gangs got. A gang that
 would fit only in a third order waits, which costs time and breaks nothing; an exhaustive search would cost every gang
@@ -22,6 +23,7 @@ from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
 from extender.framework.statement import Operation, Statement
 from extender.state.gangs import GangView, PodSetView
+from muster.api.meta import parse_time
 from muster.api.placement import PodSetPlacement, runs_of
 
 LIMIT_TOLD_AFTER_S = 5.0
@@ -29,6 +31,9 @@ LIMIT_TOLD_AFTER_S = 5.0
 NAMED = 3
 """Pods that are named in a sentence."""
 LIMITED = f"it waits until fewer pods are on their way: the placements of other gangs hold {LIMIT} seats or more"
+
+Trial = tuple[GangView, Statement]
+"""A gang, and what it gets in this cycle."""
 
 
 class Allocate:
@@ -51,9 +56,12 @@ class Allocate:
             self._version = session.snapshot.version
         on_their_way, limited = SeatsOnTheirWay(session.snapshot), self._limited
         self._limited = {}
+        tried: list[Trial] = []
+        waiting: list[GangView] = []
         for gang in self._ordered(session):
             why = _keeps(session, gang)
             if why is None and not on_their_way.admit(gang):
+                waiting.append(gang)
                 self._limited[gang.uid] = limited.get(gang.uid, session.now)
                 if session.now - self._limited[gang.uid] >= LIMIT_TOLD_AFTER_S:
                     session.decide(decisions.Unschedulable(gang, "InFlightLimit", LIMITED))
@@ -62,7 +70,32 @@ class Allocate:
                 session.decide(why)
                 continue
             session.call_all("pre_job_allocation", gang)
-            on_their_way.add(gang, self._try(session, gang))
+            statement = self._start(session, gang)
+            if statement is None or (gang.started and lacking(gang, statement)):
+                waiting.append(gang)
+            if statement is not None:
+                tried.append((gang, statement))
+                on_their_way.add(gang, statement.seats)
+        self._grow(session, tried, waiting, on_their_way)
+
+    @staticmethod
+    def _grow(session: Session, tried: list[Trial], waiting: list[GangView], on_their_way: SeatsOnTheirWay) -> None:
+        """Lets gangs have more than their minimum, of what nobody needs to start; and decides Place."""
+        growing = {
+            gang.key for gang, statement in tried if growth_is_due(session, gang) and open_above(gang, statement)
+        }
+        if waiting and growing:
+            session.keep_from_growth(cls for gang in waiting for cls in gang.classes if cls is not None)
+        for gang, statement in tried:
+            before = statement.seats
+            if gang.key in growing and on_their_way.admit(gang):
+                _place_more(session, statement, gang, None)
+                on_their_way.add(gang, statement.seats - before)
+            placed, operations = statement.seats, statement.commit()
+            if placed:
+                session.decide(decisions.Place(gang, _runs(session, gang, operations), gang.next_epoch(), placed))
+            elif gang.key in growing or lacking(gang, statement):
+                _say_why_extras_wait(session, gang)
 
     def _ordered(self, session: Session) -> list[GangView]:
         """The gangs to try; sorting begins with the last cycle's order, which is nearly right."""
@@ -72,27 +105,21 @@ class Allocate:
         self._order = {gang.key: position for position, gang in enumerate(ordered)}
         return ordered
 
-    def _try(self, session: Session, gang: GangView) -> int:
-        """Places one gang, if it fits; returns the number of seats placed."""
-        shape = _shape(session, gang)
-        if shape in self._failures:
-            session.decide(_waits(gang, self._failures[shape]))
-            return 0
+    def _start(self, session: Session, gang: GangView) -> Statement | None:
+        """Gives one gang its minimum: the whole of it, or of one that has started what fits; None if it must wait."""
         statement = Statement(session)
-        failed = _place_minimum(session, statement, gang)
-        if failed is not None:
+        if gang.started:
+            _place_more(session, statement, gang, minimum_wanted(gang))
+            return statement
+        shape = _shape(session, gang)
+        if shape not in self._failures:
+            failed = _place_minimum(session, statement, gang)
+            if failed is None:
+                return statement
             statement.discard()
             self._failures[shape] = failed
-            session.decide(_waits(gang, failed))
-            return 0
-        _place_rest(session, statement, gang)
-        operations = statement.commit()
-        placed = sum(len(operation.ranks) for operation in operations)
-        if placed:
-            session.decide(decisions.Place(gang, _runs(session, gang, operations), gang.next_epoch(), placed))
-        elif gang.started:
-            _say_why_extras_wait(session, gang)
-        return placed
+        session.decide(_waits(gang, self._failures[shape]))
+        return None
 
 
 def _shape(session: Session, gang: GangView) -> Hashable:
@@ -142,15 +169,12 @@ def _not_ready(gang: GangView) -> str:
 
 
 def minimum_wanted(gang: GangView) -> dict[str, int]:
-    """How many open seats of each pod set must be filled for the gang to start; all 0 once it has."""
+    """How many open seats of each pod set must be filled for the gang to start, or to have again what it needs."""
     wanted = {pod_set.name: 0 for pod_set in gang.pod_sets}
-    if gang.started:
-        return wanted
-    seats = gang.open_seats()
-    left = gang.min_member - gang.taken
-    minimums = gang.minimums
+    seats, floor = gang.open_seats(), gang.floor
+    left = floor.min_member - gang.taken
     for pod_set in gang.pod_sets:
-        missing = max(0, minimums[pod_set.name] - len(pod_set.taken))
+        missing = max(0, floor.min_task_member.get(pod_set.name, 0) - len(pod_set.taken))
         wanted[pod_set.name] = min(missing, len(seats[pod_set.name]))
         left -= wanted[pod_set.name]
     for pod_set in gang.pod_sets:
@@ -158,6 +182,25 @@ def minimum_wanted(gang: GangView) -> dict[str, int]:
         wanted[pod_set.name] += more
         left -= more
     return wanted
+
+
+def lacking(gang: GangView, statement: Statement) -> bool:
+    """Whether a gang that has started still has less than it needs, with what was just placed."""
+    return statement.seats < sum(minimum_wanted(gang).values())
+
+
+def open_above(gang: GangView, statement: Statement) -> bool:
+    """Whether pods of it are left without a place."""
+    return statement.seats < sum(len(ranks) for ranks in gang.open_seats().values())
+
+
+def growth_is_due(session: Session, gang: GangView) -> bool:
+    """Whether it may have more than its minimum by now: a moment after its start, as others may come along with it."""
+    delay_s = session.inputs.growth_delay_s
+    if not gang.started:
+        return delay_s <= 0
+    since = parse_time(gang.placement.status.started_at) if gang.placement else None
+    return since is None or session.now >= since + delay_s
 
 
 def _place_minimum(session: Session, statement: Statement, gang: GangView) -> Shortage | None:
@@ -208,12 +251,14 @@ def _preferred(session: Session, pod_set: PodSetView, ranks: list[int]) -> list[
     return sorted(ranks, key=cmp_to_key(compare))
 
 
-def _place_rest(session: Session, statement: Statement, gang: GangView) -> None:
-    """Fills open seats above the minimum as far as there is room; of a sub-group all or none."""
+def _place_more(session: Session, statement: Statement, gang: GangView, wanted: dict[str, int] | None) -> None:
+    """Fills open seats as far as there is room, at most so many of each pod set; of a sub-group all or none."""
     filled = {(operation.pod_set, rank) for operation in statement.operations for rank in operation.ranks}
     seats = gang.open_seats()
     for pod_set in session.ordered_pod_sets(gang):
         ranks = [rank for rank in seats[pod_set.name] if (pod_set.name, rank) not in filled]
+        if wanted is not None:
+            ranks = _first(session, pod_set, ranks, wanted[pod_set.name])
         if pod_set.unit == 1:
             fill(session, statement, gang, pod_set, _preferred(session, pod_set, ranks))
             continue

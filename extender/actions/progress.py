@@ -81,8 +81,9 @@ def _follow(session: Session, gang: GangView) -> None:
     if trouble:
         _give_up(session, gang, placement, trouble)
         return
-    if held := [pod for seat in missing if (pod := _waiting(gang, seat)) and pod.other_gates]:
-        trouble = f"{held[0].name} waits for the scheduling gate {held[0].other_gates[0]}, which is not Muster's"
+    gated = next((pod for seat in missing if (pod := _waiting(gang, seat)) and pod.other_gates), None)
+    if gated is not None:
+        trouble = f"{gated.name} waits for the scheduling gate {gated.other_gates[0]}, which is not Muster's"
         _give_up(session, gang, placement, trouble, in_vain=True)
         return
     if _overdue(session, placement):

@@ -3,10 +3,11 @@
 How often a gang was placed in vain stands here and not in the planner's memory, so that it survives the planner.
 """
 
+from math import ceil
 from typing import Any
 
 from extender.framework.decisions import ClosePlacement, Place
-from extender.state.gangs import GangView
+from extender.state.gangs import GangView, once_whole
 from muster.api.meta import format_time
 from muster.api.placement import PlacementStatus
 
@@ -26,7 +27,7 @@ def opened(place: Place) -> dict[str, Any]:
         "planned": gang.taken + place.new_seats,
         "started": gang.started,
         "message": "",
-        **({} if gang.started else {"startedWith": None}),
+        **({} if gang.started else {"startedAt": "", "startedWith": None}),
     }
 
 
@@ -38,10 +39,17 @@ def closed(close: ClosePlacement, *, now: float) -> dict[str, Any]:
         "phase": close.phase,
         "bound": gang.taken,
         "started": started,
+        "startedAt": _started_at(gang, now) if started else "",
         "startedWith": _started_with(gang) if started else None,
         "message": close.message,
         **_attempts(gang, close, now),
     }
+
+
+def _started_at(gang: GangView, now: float) -> str:
+    """When the gang's life began: once, as long as one member of it holds a node."""
+    known = gang.placement.status.started_at if gang.placement and once_whole(gang.placement) else ""
+    return known or format_time(ceil(now))
 
 
 def _started_with(gang: GangView) -> dict[str, Any]:

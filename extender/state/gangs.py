@@ -226,6 +226,12 @@ class GangView:
         return self._kept or _least(today, StartedWith(min_member=sum(counts.values()), min_task_member=counts))
 
     @property
+    def floor(self) -> StartedWith:
+        """What it needs to start, or once it has started, to go on; whoever comes above that is growth."""
+        today = StartedWith(min_member=self.min_member, min_task_member=self.minimums)
+        return (self._kept if self.started else None) or today
+
+    @property
     def outgrew_minimum(self) -> bool:
         """Whether the minimum that is remembered is not the right one any more."""
         known = self.placement.status.started_with if self.placement else None

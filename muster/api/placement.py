@@ -75,6 +75,8 @@ class PlacementStatus(Wire):
     """Pods that have a node in the plan."""
     started: bool = False
     """Whether the gang has been whole; its members are placed as they come until the last of them has ended."""
+    started_at: str = ""
+    """When it was whole, to the next full second (RFC 3339)."""
     started_with: StartedWith | None = None
     """What the gang must keep to go on. A minimum that is raised later counts once it has been reached."""
     message: str = ""

@@ -65,6 +65,7 @@ class World:
         self.checked = checked
         self.causes = Causes()
         self.now = NOW
+        self.growth_delay_s = 0.0
         self.progress = TrackPlacements()
         self.arrived: dict[str, frozenset[Seat]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
@@ -201,7 +202,13 @@ class World:
         """Run these actions in one cycle."""
         if self.checked:
             assert self.state.differences() == []
-        inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self.causes, arrived=self.arrived)
+        inputs = CycleInputs(
+            snapshot=take(self.state),
+            now=self.now,
+            causes=self.causes,
+            arrived=self.arrived,
+            growth_delay_s=self.growth_delay_s,
+        )
         return run_cycle(inputs, actions, self.plugins)
 
     def plan(self) -> Session:

@@ -81,3 +81,63 @@ def test_a_minimum_that_is_raised_while_the_gang_starts_is_not_the_one_it_starte
     world.scale(key, "worker", 4)
     bound(world, key, range(2), epoch=1)
     assert evicted(world) == []
+
+
+def three_elastic_gangs(world: World, slots: int) -> list[str]:
+    """Three Jobs that were created together: two pods each must start together, and there are 16 of each."""
+    world.growth_delay_s = 1.0
+    world.nodes(slots)
+    keys = []
+    for name in ("a", "b", "c"):
+        keys.append(world.gang(name, {"worker": (16, GPU8)}, min_member=2, min_task_member={"worker": 2}))
+        for rank in range(16):
+            world.pod(keys[-1], "worker", rank, GPU8, gated=True)
+        for place in of(world.plan(), decisions.Place):
+            assert place.new_seats == 2, "the next gang may come in a moment"
+    return keys
+
+
+def test_gangs_that_come_together_all_start_before_one_of_them_grows() -> None:
+    """The first one would have taken all 16 slots."""
+    world = World()
+    keys = three_elastic_gangs(world, slots=16)
+    for key in keys:
+        bound(world, key, range(2), epoch=1)
+    assert not of(world.plan(), decisions.Place), "it is too early"
+    world.now += 2
+    places = of(world.plan(), decisions.Place)
+    assert sum(place.new_seats for place in places) == 10
+    assert all(place.gang.started for place in places)
+
+
+def test_growth_yields_to_a_gang_that_waits_for_room_and_comes_where_that_gang_cannot_go() -> None:
+    """Four nodes are left; the waiting gang needs five, of one pool."""
+    world = World()
+    world.growth_delay_s = 1.0
+    world.nodes(6)
+    world.node("other-0", labels={"pool": "other"})
+    key = world.gang("a", {"worker": (8, GPU8)}, min_member=2, min_task_member={"worker": 2})
+    for rank in range(8):
+        world.pod(key, "worker", rank, GPU8, gated=True)
+    world.plan()
+    bound(world, key, range(2), epoch=1)
+    for index in range(6):
+        world.node(f"node-{index}", labels={"pool": "mine"})
+    world.gang("large", {"worker": (5, GPU8)}, spec={"nodeSelector": {"pool": "mine"}})
+    world.now += 2
+    session = world.plan()
+    [place] = of(session, decisions.Place)
+    assert (place.gang.key, place.new_seats, seats(place)["worker"][2:]) == (key, 1, ["other-0"])
+    assert [waits.gang.key for waits in of(session, decisions.Unschedulable)] == ["ns/large"]
+
+
+def test_a_member_that_is_missed_comes_back_although_a_gang_waits() -> None:
+    """It is not growth."""
+    world = World()
+    world.growth_delay_s = 1.0
+    world.nodes(2)
+    key = running(world)
+    world.state.on_pod(world.state.pod_objects["uid-a-worker-1"], None)
+    world.gang("b", {"worker": (2, GPU8)})
+    world.pod(key, "worker", 1, GPU8, gated=True)
+    assert [place.gang.key for place in of(world.plan(), decisions.Place)] == [key]
