@@ -96,6 +96,7 @@ class Allocate:
                 session.decide(decisions.Place(gang, _runs(session, gang, operations), gang.next_epoch(), placed))
             elif gang.key in growing or lacking(gang, statement):
                 _say_why_extras_wait(session, gang)
+        session.keep_from_growth(())  # who looks at this session afterwards asks about those that wait
 
     def _ordered(self, session: Session) -> list[GangView]:
         """The gangs to try; sorting begins with the last cycle's order, which is nearly right."""

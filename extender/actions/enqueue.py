@@ -33,10 +33,8 @@ class Enqueue:
             self._version = session.snapshot.version
         waiting = [gang for gang in session.snapshot.gangs if gang.group.status.phase in {"", "Pending"}]
         for gang in session.ordered_gangs(waiting):
-            if gang.started:
-                continue
-            closed, lacks = _closed(session, gang), None
-            if closed is None and (lacks := self._lacks(session, gang)) is None:
+            closed, lacks = (None, None) if gang.started else (_closed(session, gang), None)
+            if closed is None and (gang.started or (lacks := self._lacks(session, gang)) is None):
                 session.enqueued.add(gang.key)
                 session.decide(decisions.Enqueue(gang))
                 continue
