@@ -12,24 +12,20 @@ gangs with the same shape only the first is tried, in this cycle and in those af
 """
 
 from collections.abc import Hashable
-from functools import cmp_to_key
 
-import numpy as np
-
-from extender.actions.fill import fill
 from extender.actions.inflight import LIMIT, SeatsOnTheirWay
+from extender.actions.obstacles import obstacle
+from extender.actions.search import follows, lacking, minimum_wanted, open_above, place_minimum, place_more
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
 from extender.framework.statement import Operation, Statement
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from muster.api.meta import parse_time
 from muster.api.placement import PodSetPlacement, runs_of
 
 LIMIT_TOLD_AFTER_S = 5.0
 """How long a gang waits for others that are on their way before its status says so; mostly it is its turn by then."""
-NAMED = 3
-"""Pods that are named in a sentence."""
 LIMITED = f"it waits until fewer pods are on their way: the placements of other gangs hold {LIMIT} seats or more"
 
 Trial = tuple[GangView, Statement]
@@ -59,7 +55,7 @@ class Allocate:
         tried: list[Trial] = []
         waiting: list[GangView] = []
         for gang in self._ordered(session):
-            why = _keeps(session, gang)
+            why = obstacle(session, gang)
             if why is None and not on_their_way.admit(gang):
                 waiting.append(gang)
                 self._limited[gang.uid] = limited.get(gang.uid, session.now)
@@ -89,7 +85,7 @@ class Allocate:
         for gang, statement in tried:
             before = statement.seats
             if gang.key in growing and on_their_way.admit(gang):
-                _place_more(session, statement, gang, None)
+                place_more(session, statement, gang, None)
                 on_their_way.add(gang, statement.seats - before)
             placed, operations = statement.seats, statement.commit()
             if placed:
@@ -110,11 +106,11 @@ class Allocate:
         """Gives one gang its minimum: the whole of it, or of one that has started what fits; None if it must wait."""
         statement = Statement(session)
         if gang.started:
-            _place_more(session, statement, gang, minimum_wanted(gang))
+            place_more(session, statement, gang, minimum_wanted(gang))
             return statement
         shape = _shape(session, gang)
         if shape not in self._failures:
-            failed = _place_minimum(session, statement, gang)
+            failed = place_minimum(session, statement, gang)
             if failed is None:
                 return statement
             statement.discard()
@@ -140,61 +136,6 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
     return let_in and not gang.active and (not gang.started or any(gang.open_seats().values()))
 
 
-def _keeps(session: Session, gang: GangView) -> decisions.Unschedulable | None:
-    """What keeps the gang from being tried at all; None if nothing does."""
-    if until := gang.waits_until(session.now):
-        attempts = gang.placement.status.attempts if gang.placement else 0
-        times = "once" if attempts == 1 else f"{attempts} times in a row"
-        words = f"its pods were not created in time, {times}; it is placed again at {until}, or once its pods exist"
-        return decisions.Unschedulable(gang, "PodsNotCreated", words)
-    if not gang.started and gang.held_by_others:
-        return decisions.Unschedulable(gang, "SchedulingGated", _held_by_others(gang))
-    if not session.ask("job_ready", gang):
-        return decisions.Unschedulable(gang, "NotEnoughPods", _not_ready(gang))
-    return None
-
-
-def _held_by_others(gang: GangView) -> str:
-    pods = sorted((pod for pod in gang.held_by_others), key=lambda pod: pod.name)
-    gates = sorted({gate for pod in pods for gate in pod.other_gates})
-    more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
-    who = ", ".join(pod.name for pod in pods[:NAMED]) + more
-    which = "the scheduling gate" if len(gates) == 1 else "the scheduling gates"
-    verb = "waits" if len(pods) == 1 else "wait"
-    return f"{len(pods)} of its pods {verb} for {which} {', '.join(gates)}, not Muster's: {who}"
-
-
-def _not_ready(gang: GangView) -> str:
-    have = sum(len(seats) for seats in gang.open_seats().values()) + gang.taken
-    return f"{have} of the {gang.min_member} pods that start together exist"
-
-
-def minimum_wanted(gang: GangView) -> dict[str, int]:
-    """How many open seats of each pod set must be filled for the gang to start, or to have again what it needs."""
-    wanted = {pod_set.name: 0 for pod_set in gang.pod_sets}
-    seats, floor = gang.open_seats(), gang.floor
-    left = floor.min_member - gang.taken
-    for pod_set in gang.pod_sets:
-        missing = max(0, floor.min_task_member.get(pod_set.name, 0) - len(pod_set.taken))
-        wanted[pod_set.name] = min(missing, len(seats[pod_set.name]))
-        left -= wanted[pod_set.name]
-    for pod_set in gang.pod_sets:
-        more = max(0, min(left, len(seats[pod_set.name]) - wanted[pod_set.name]))
-        wanted[pod_set.name] += more
-        left -= more
-    return wanted
-
-
-def lacking(gang: GangView, statement: Statement) -> bool:
-    """Whether a gang that has started still has less than it needs, with what was just placed."""
-    return statement.seats < sum(minimum_wanted(gang).values())
-
-
-def open_above(gang: GangView, statement: Statement) -> bool:
-    """Whether pods of it are left without a place."""
-    return statement.seats < sum(len(ranks) for ranks in gang.open_seats().values())
-
-
 def growth_is_due(session: Session, gang: GangView) -> bool:
     """Whether it may have more than its minimum by now: a moment after its start, as others may come along with it."""
     delay_s = session.inputs.growth_delay_s
@@ -204,93 +145,8 @@ def growth_is_due(session: Session, gang: GangView) -> bool:
     return since is None or session.now >= since + delay_s
 
 
-def _place_minimum(session: Session, statement: Statement, gang: GangView) -> Shortage | None:
-    """Fills the seats the gang needs to start; None on success, else what the first pod set that fails is short of."""
-    wanted = minimum_wanted(gang)
-    seats = gang.open_seats()
-    first: Shortage | None = None
-    for order in _orders(session, gang):
-        start = statement.checkpoint()
-        failed = False
-        for pod_set in order:
-            ranks = _first(session, pod_set, seats[pod_set.name], wanted[pod_set.name])
-            before = statement.checkpoint()
-            placed = fill(session, statement, gang, pod_set, ranks)
-            if placed < len(ranks):
-                failed = True
-                statement.rollback(before)  # the causes are counted with the gang's other pod sets in their places
-                first = first or shortage(session, gang, pod_set, len(ranks), placed)
-                break
-        if not failed:
-            return None
-        statement.rollback(start)
-    return first
-
-
 def _waits(gang: GangView, lacks: Shortage) -> decisions.Unschedulable:
     return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
-
-
-def _first(session: Session, pod_set: PodSetView, ranks: list[int], count: int) -> list[int]:
-    """At least so many of these ranks: whole sub-groups, and pods that the task order prefers before others."""
-    chosen: list[int] = []
-    for unit in pod_set.units(_preferred(session, pod_set, ranks)):
-        if len(chosen) >= count:
-            break
-        chosen += unit if pod_set.unit > 1 else unit[:1]
-    return sorted(chosen)
-
-
-def _preferred(session: Session, pod_set: PodSetView, ranks: list[int]) -> list[int]:
-    """Ranks in the plugins' task order where all of them have pods and are placed singly; else as they are."""
-    if pod_set.unit > 1 or not all(rank in pod_set.waiting for rank in ranks):
-        return ranks
-
-    def compare(left: int, right: int) -> int:
-        return session.ask("task_order", pod_set.waiting[left], pod_set.waiting[right]) or left - right
-
-    return sorted(ranks, key=cmp_to_key(compare))
-
-
-def _place_more(session: Session, statement: Statement, gang: GangView, wanted: dict[str, int] | None) -> None:
-    """Fills open seats as far as there is room, at most so many of each pod set; of a sub-group all or none."""
-    filled = {(operation.pod_set, rank) for operation in statement.operations for rank in operation.ranks}
-    seats = gang.open_seats()
-    for pod_set in session.ordered_pod_sets(gang):
-        ranks = [rank for rank in seats[pod_set.name] if (pod_set.name, rank) not in filled]
-        if wanted is not None:
-            ranks = _first(session, pod_set, ranks, wanted[pod_set.name])
-        if pod_set.unit == 1:
-            fill(session, statement, gang, pod_set, _preferred(session, pod_set, ranks))
-            continue
-        for unit in pod_set.units(ranks):
-            before = statement.checkpoint()
-            if fill(session, statement, gang, pod_set, unit) < len(unit):
-                statement.rollback(before)
-
-
-def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
-    """Orders of pod sets to try: greedy pods first, as they are hardest to place; then as written.
-
-    Whoever follows others comes after them in both.
-    """
-    totals = session.snapshot.allocatable.sum(axis=1)
-
-    def share(pod_set: PodSetView) -> float:
-        if pod_set.cls is None:
-            return 0.0
-        row = session.snapshot.row_of(pod_set.cls)
-        return float((row / np.maximum(totals, 1)).max(initial=0.0))
-
-    written = sorted(gang.pod_sets, key=_follows)
-    greedy = sorted(written, key=lambda pod_set: (_follows(pod_set), -share(pod_set)))
-    return [greedy] if greedy == written else [greedy, written]
-
-
-def _follows(pod_set: PodSetView) -> bool:
-    """Whether its pods must go where pods of another kind are: those come first, as they may be of the same gang."""
-    together = pod_set.cls.neighbours.together if pod_set.cls else None
-    return together is not None and pod_set.cls is not None and together.mark not in pod_set.cls.matched
 
 
 def _runs(session: Session, gang: GangView, operations: list[Operation]) -> list[PodSetPlacement]:
@@ -299,7 +155,7 @@ def _runs(session: Session, gang: GangView, operations: list[Operation]) -> list
     for operation in operations:
         node = session.snapshot.name(operation.column)
         seats[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
-    followers = {pod_set.name for pod_set in gang.pod_sets if _follows(pod_set)}
+    followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
     return [
         PodSetPlacement(
             name=name,

@@ -12,7 +12,8 @@ from msgspec import structs
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
+from extender.state.podset import PodSetView
 from muster.api.names import ROOT_QUEUE
 
 

@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from extender.framework.session import Session
 from extender.framework.statement import Statement
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
+from extender.state.podset import PodSetView
 
 ATTEMPTS = 64
 """How many beginnings are tried for pods that depend on each other."""

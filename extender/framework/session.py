@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.snapshot import Snapshot
-from extender.state.gangs import GangView, PodSetView, avoided_nodes
+from extender.state.gangs import GangView, avoided_nodes
 from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
+from extender.state.podset import PodSetView
 from muster.api.gang import Seat
 
 LARGE = np.iinfo(np.int64).max

@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from extender.framework.hooks import Codes, scarcity
 from extender.framework.session import Session
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
+from extender.state.podset import PodSetView
 from muster.resources.vector import PODS, Vector
 from muster.resources.words import amount_words
 

@@ -7,10 +7,11 @@ A view is made from the objects when any of them changed, and is not changed aft
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from itertools import groupby
 
+from extender.state.minimums import counting, enough, lower
 from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
+from extender.state.podset import PodSetView
 from muster.api.meta import parse_time
 from muster.api.placement import Placement, StartedWith
 from muster.api.scheduling import PodGroup
@@ -21,53 +22,6 @@ ACTIVE = frozenset({"Planned", "Binding"})
 def once_whole(placement: Placement | None) -> bool:
     """Whether the placement says that its gang had what it needs; of its members none may be left by now."""
     return placement is not None and (placement.status.started or placement.status.phase == "Bound")
-
-
-@dataclass(slots=True)
-class PodSetView:
-    """Pods of one shape inside a gang."""
-
-    name: str
-    cls: PodClass | None
-    """None while neither a pod nor a template says what the pods are."""
-    replicas: int
-    minimum: int
-    taken: dict[int, str] = field(default_factory=dict)
-    """Rank → node ("" for a pod that succeeded and is gone)."""
-    alive: int = 0
-    """How many of the seats that are taken hold a node: their pods have not ended."""
-    failed: set[int] = field(default_factory=set)
-    """Ranks whose pod failed and is still there: whether another one comes, its owner decides."""
-    waiting: dict[int, PodRecord] = field(default_factory=dict)
-    template: bool = False
-    """Pods may be made from a template, so a seat needs no pod yet."""
-    born_gated: bool = False
-    """Pods made from the template wait for somebody else's gate, so a seat needs a pod all the same."""
-    unit: int = 1
-    """Size of its sub-groups: consecutive ranks that are placed together or not at all."""
-    mixed: bool = False
-    """Some waiting pods are of another class than the set, e.g. because each has a claim of its own."""
-
-    def class_of(self, rank: int) -> PodClass | None:
-        """What the pod with this rank is, or will be."""
-        pod = self.waiting.get(rank) if self.mixed else None
-        return pod.cls if pod else self.cls
-
-    def open_seats(self, *, begun: bool) -> list[int]:
-        """Ranks that can be given a node now, in order.
-
-        Once the gang has begun, only pods that exist count: its owner decides whether one comes again. A pod that
-        waits for somebody else's gate gets none: it could not run there.
-        """
-        if self.template and not begun and not self.born_gated:
-            gated = {rank for rank, pod in self.waiting.items() if pod.other_gates}
-            closed = self.taken.keys() | (self.failed - self.waiting.keys()) | gated
-            return [rank for rank in range(self.replicas) if rank not in closed]
-        return sorted(rank for rank, pod in self.waiting.items() if rank not in self.taken and not pod.other_gates)
-
-    def units(self, ranks: list[int]) -> list[list[int]]:
-        """These ranks by sub-group, in order."""
-        return [list(group) for _, group in groupby(ranks, key=lambda rank: rank // self.unit)]
 
 
 class GangPhase(Enum):
@@ -193,7 +147,7 @@ class GangView:
 
         Minimums per task count only if minMember covers their sum (Volcano's gang rule); else all are 0.
         """
-        return _counting(self.min_member, {pod_set.name: pod_set.minimum for pod_set in self.pod_sets})
+        return counting(self.min_member, {pod_set.name: pod_set.minimum for pod_set in self.pod_sets})
 
     def certainly_needed(self) -> dict[str, int]:
         """Per pod set how many it cannot start without, of those it may have; the rest of minMember may be anybody."""
@@ -207,7 +161,7 @@ class GangView:
 
         See `minimums` for those per pod set.
         """
-        return _enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
+        return enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
 
     def viable(self, counts: Mapping[str, int]) -> bool:
         """Whether so many members per pod set are enough to go on, now that the gang has started.
@@ -215,7 +169,7 @@ class GangView:
         A minimum that was raised since then is a wish: whoever runs does not have to go because more were asked for.
         """
         kept = self._kept
-        return self.satisfied(counts) if kept is None else _enough(counts, kept.min_member, kept.min_task_member)
+        return self.satisfied(counts) if kept is None else enough(counts, kept.min_member, kept.min_task_member)
 
     def started_with(self) -> StartedWith:
         """The minimum to remember: today's once it has been reached, else no more than was remembered or is there."""
@@ -223,7 +177,7 @@ class GangView:
         today = StartedWith(min_member=self.min_member, min_task_member={e.name: e.minimum for e in self.pod_sets})
         if self.satisfied(counts):
             return today
-        return self._kept or _least(today, StartedWith(min_member=sum(counts.values()), min_task_member=counts))
+        return self._kept or lower(today, StartedWith(min_member=sum(counts.values()), min_task_member=counts))
 
     @property
     def floor(self) -> StartedWith:
@@ -244,7 +198,7 @@ class GangView:
         if known is None:
             return None
         today = StartedWith(min_member=self.min_member, min_task_member={e.name: e.minimum for e in self.pod_sets})
-        return _least(today, known)
+        return lower(today, known)
 
     @property
     def held_by_others(self) -> list[PodRecord]:
@@ -279,23 +233,6 @@ class GangView:
         if alive:
             return GangPhase.ARRIVING if active else GangPhase.STRANDED
         return GangPhase.STARTING if active else GangPhase.WAITING
-
-
-def _enough(counts: Mapping[str, int], least: int, minimums: dict[str, int]) -> bool:
-    return sum(counts.values()) >= least and all(
-        counts.get(name, 0) >= minimum for name, minimum in _counting(least, minimums).items()
-    )
-
-
-def _counting(least: int, minimums: dict[str, int]) -> dict[str, int]:
-    """The minimums per pod set as far as they count; `least` is the minimum of all together."""
-    return minimums if least >= sum(minimums.values()) else dict.fromkeys(minimums, 0)
-
-
-def _least(today: StartedWith, known: StartedWith) -> StartedWith:
-    """The lower of the two for every pod set that there is today."""
-    tasks = {name: min(least, known.min_task_member.get(name, 0)) for name, least in today.min_task_member.items()}
-    return StartedWith(min_member=min(today.min_member, known.min_member), min_task_member=tasks)
 
 
 def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:

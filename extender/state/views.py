@@ -1,7 +1,8 @@
 """How the planner sees a gang: made anew from the objects whenever one of them changed. Pure."""
 
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
+from extender.state.podset import PodSetView
 from extender.state.templates import Templates
 from muster.api.batch import Job
 from muster.api.gang import DEFAULT_POD_SET, Seat, later_tasks
