@@ -112,7 +112,7 @@ def _write(file: Path, content: bytes, *, mode: int) -> None:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, lifetime: timedelta
 ) -> x509.CertificateBuilder:
-    """What every certificate has, whoever signs it: names, key, lifetime."""
+    """A certificate with what every one has: names, key, serial number, and a life that began a little ago."""
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -148,7 +148,7 @@ def _key_usage(*, ca: bool) -> x509.KeyUsage:
 
 
 def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
-    """Certificate and key as PEM, which is how files, Secrets and the API server take them."""
+    """The certificate and its key as PEM, which every program reads; the key is not encrypted."""
     return KeyPair(
         certificate.public_bytes(serialization.Encoding.PEM),
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),

@@ -1,10 +1,9 @@
-"""Command line and life of the controller process.
+"""The life of the controller process, from its options to its exit code.
 
 It ends with code 0 when asked to, and with another one when it loses its lease: then another process leads, and only a
 fresh start gives caches and lists of things to do that are right.
 """
 
-import argparse
 import os
 import signal
 import socket
@@ -17,12 +16,12 @@ from uuid import uuid4
 import structlog
 
 from controller.app import Controller
-from muster.api import names
+from controller.options import Options, parse
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector
 from muster.process.health import Health, StatusServer
-from muster.process.logs import LEVELS, configure
+from muster.process.logs import configure
 
 log = structlog.get_logger(__name__)
 
@@ -39,26 +38,9 @@ class News(Enum):
     END = "end"
 
 
-def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options of the process; a wrong one ends it with a sentence."""
-    parser = argparse.ArgumentParser(prog="controller", description="Muster's controller: whether a pod exists.")
-    parser.add_argument("--kubeconfig", default="", help="file to find the API server with; empty: in-cluster")
-    parser.add_argument("--status-port", type=int, default=8082, help="port of /metrics, /healthz and /readyz")
-    parser.add_argument("--status-host", default="127.0.0.1", help="address of that port")
-    parser.add_argument("--workers", type=int, default=3, help="threads that share the Jobs among them")
-    parser.add_argument("--lease-name", default=names.CONTROLLER_LEASE)
-    parser.add_argument("--lease-namespace", default=names.SYSTEM_NAMESPACE)
-    parser.add_argument("--lease-duration", type=float, default=15.0, help="seconds until a dead leader is replaced")
-    parser.add_argument("--log-level", default="info", choices=LEVELS)
-    parsed = parser.parse_args(argv)
-    if parsed.workers < 1:
-        parser.error("--workers must be at least 1")
-    return parsed
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM or until the lease is lost; gives the exit code."""
-    options = arguments(argv)
+    options = parse(argv)
     configure("controller", options.log_level)
     try:
         client = Client.load(options.kubeconfig, user_agent="muster-controller", pool_size=_POOL_SIZE)
@@ -71,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 class Process:
     """The controller with its lease and its status port."""
 
-    def __init__(self, client: Client, options: argparse.Namespace) -> None:
+    def __init__(self, client: Client, options: Options) -> None:
         # A SimpleQueue, as only its put may interrupt its own get: the signal handler runs in the thread that waits.
         self._news: SimpleQueue[News] = SimpleQueue()
         self._controller = Controller(client, options.workers)
@@ -80,9 +62,9 @@ class Process:
             options.lease_namespace,
             options.lease_name,
             f"{socket.gethostname()}_{uuid4()}",
-            lease_duration_s=options.lease_duration,
-            renew_deadline_s=options.lease_duration * 2 / 3,
-            retry_period_s=options.lease_duration / 7.5,
+            lease_duration_s=options.lease_duration_s,
+            renew_deadline_s=options.lease_duration_s * 2 / 3,
+            retry_period_s=options.lease_duration_s / 7.5,
             on_started=lambda: self._news.put(News.LEADING),
             on_stopped=lambda: self._news.put(News.LOST),
         )

@@ -1,5 +1,7 @@
 """Makes `python -m extender` start the process, as the container image does."""
 
+import sys
+
 from extender.main import main
 
-main()
+sys.exit(main())

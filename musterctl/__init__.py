@@ -1,7 +1,11 @@
 """The command line `muster` (and `kubectl muster`), and the embedded control plane behind `muster up`.
 
-`app` is the table of the commands, `commands/` has a module for each, `manifests/` what they read, `output/` what they
-print, `plane/` the control plane. It is the only place that imports everything; nothing may import it.
+Start reading at `app`, the table of the commands. `commands/` has their modules, `manifests/` what they read, `output/`
+what they print, and `plane/` the control plane; `options` are those that several commands share, `cluster` and
+`objects` how they look at a cluster and at objects in it. `generate` is `make generate`.
+
+Promises that people meet one readable message where something goes wrong. It is the only place that imports everything;
+nothing may import it.
 """
 
 from musterctl.app import main

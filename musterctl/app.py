@@ -10,16 +10,16 @@ from musterctl.plane.errors import LocalError
 
 COMMANDS: Final = {
     "up": "musterctl.commands.up:up",
-    "status": "musterctl.commands.status:status",
-    "down": "musterctl.commands.down:down",
-    "kubectl": "musterctl.commands.kubectl:kubectl",
-    "config": "musterctl.commands.config:config",
+    "status": "musterctl.commands.plane:status",
+    "down": "musterctl.commands.plane:down",
+    "kubectl": "musterctl.commands.plane:kubectl",
+    "config": "musterctl.commands.plane:config",
     "job": "musterctl.commands.job:job",
     "queue": "musterctl.commands.queue:queue",
     "explain": "musterctl.commands.explain:explain",
     "shape": "musterctl.commands.shape:shape",
     "simulate": "musterctl.commands.simulate:simulate",
-    "snapshot": "musterctl.commands.snapshot:snapshot",
+    "snapshot": "musterctl.commands.explain:snapshot",
     "demo": "musterctl.commands.demo:demo",
 }
 """Where each command stands; a command's module is imported when the command is used."""
@@ -29,11 +29,11 @@ class Commands(click.Group):
     """A group that finds its commands in a table and turns Muster's errors into messages."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's signature
-        """The commands in the order of the table."""
+        """The commands in the order of the table, which is that in which people meet them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 # click's signature
-        """Imports a command."""
+        """The command of that name; its module is imported only now, so that others do not wait for it."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")

@@ -1,17 +1,16 @@
-"""Where commands look: a cluster that runs, or a file of `muster snapshot`."""
+"""Where commands look: a cluster that runs, or a file of `muster snapshot`. `musterctl.options` has how they say so."""
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.snapshotfile import load
-from extender.framework.session import RECOVERY_S
 from extender.state.feed import FEED
 from muster.api.base import Resource
 from muster.kube.client import Client
@@ -19,38 +18,11 @@ from muster.kube.errors import NotFound
 from musterctl.options import existing
 from musterctl.plane import state
 
-F = TypeVar("F", bound=Callable[..., Any])
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-def cluster_options(command: F) -> F:
-    """Adds --kubeconfig, --name and --scheduler-config."""
-    for option in (
-        click.option("--scheduler-config", type=_FILE, help="The planner's configuration, if it has one."),
-        click.option("--name", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`."),
-        click.option("--kubeconfig", type=_FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"),
-    ):
-        command = option(command)
-    return command
-
-
-snapshot_option = click.option("--snapshot", type=_FILE, help="A file of `muster snapshot` in place of a cluster.")
-recovery_option = click.option(
-    "--recovery-timeout",
-    "recovery_s",
-    type=float,
-    default=RECOVERY_S,
-    show_default=True,
-    help="Seconds a gang may stay partial, as the extender has it.",
-)
-namespace_option = click.option("-n", "--namespace", default="default", show_default=True)
-output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-
 
 def read_dump(
     *, kubeconfig: Path | None, name: str | None, scheduler_config: Path | None, snapshot: Path | None = None
 ) -> ClusterDump:
-    """The picture of what the options name."""
+    """The picture of the cluster or file that the options name, as the planner would see it."""
     config = scheduler_config.read_text(encoding="utf-8") if scheduler_config else ""
     if snapshot is None:
         return take(client_of(kubeconfig, name), config)
@@ -63,7 +35,7 @@ def read_dump(
 
 
 def take(client: Client, scheduler_config: str = "") -> ClusterDump:
-    """Read the cluster: lists only."""
+    """The picture of a running cluster, from one list of each kind; it is not of one single moment."""
     dump = ClusterDump(time.time(), scheduler_config)
     for fed in FEED:
         with known(client, fed.resource):
@@ -91,7 +63,7 @@ def client_of(kubeconfig: Path | None, name: str | None) -> Client:
 
 
 class _Warnings:
-    """Shows each warning once."""
+    """Shows what the API server warns of, each sentence once however many calls it comes with."""
 
     def __init__(self) -> None:
         self._shown: set[str] = set()

@@ -33,7 +33,7 @@ API_PAGE = Path("docs/api.md")
     help="A kubeconfig, or a JSON file with the OpenAPI v3 document of batch/v1.",
 )
 def main(source: Path | None, *, check: bool) -> None:
-    """Runs the command."""
+    """Works out every generated file, and writes those that differ, or names them with --check."""
     core = reduced(read_openapi(source)) if source else committed_core()
     wanted = {CORE_FILE.relative_to(ROOT): core_text(core)} if source else {}
     wanted |= generated_files(core)

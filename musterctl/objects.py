@@ -1,4 +1,4 @@
-"""Objects of a cluster as commands name, read and create them, with kubectl's habits."""
+"""Objects of a cluster as commands name, read, create and act on them, with kubectl's habits."""
 
 import re
 import sys
@@ -140,3 +140,29 @@ def kind_of(client: Client, content: JSON) -> Resource[Any]:
         f"the cluster at {client.server} does not know the kind {kind} of {api_version}: "
         "is what serves it installed there?"
     )
+
+
+def send(
+    action: str,
+    resource: Resource[Any],
+    names: Iterable[str],
+    namespace: str | None,
+    kubeconfig: Path | None,
+    plane: str | None,
+) -> None:
+    """Asks for an action on objects, which must exist. A Command goes away with an object of its namespace."""
+    wanted = [name_of(resource, name) for name in names]
+    client, space = connect_in(namespace, kubeconfig, plane)
+
+    def ask(name: str) -> None:
+        uid = get(client, resource, name, space if resource.namespaced else None)["metadata"]["uid"]
+        target = {"apiVersion": resource.api_version, "kind": resource.kind, "name": name, "uid": uid}
+        metadata: dict[str, Any] = {"generateName": f"{name}-{action.lower()}-"}
+        if resource.namespaced:
+            metadata["ownerReferences"] = [target]
+        command = {"metadata": metadata, "action": action, "target": target}
+        with failing_as(f"ask for {action} of", client, resource, name), known(client, COMMANDS):
+            client.create(COMMANDS, command, space, strict=True)
+        click.echo(f"{reference(resource, name)}: {action} asked for")
+
+    for_each(wanted, ask)

@@ -1,13 +1,19 @@
-"""Options that several commands share."""
+"""Options that several commands share: which plane, which cluster, what to print, and how the webhook is configured."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
+from extender.framework.session import RECOVERY_S
 from musterctl.plane import state
 from musterctl.plane.errors import LocalError
 from musterctl.plane.plane import Plane
 from webhook.config import load
+
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 name_option = click.option(
     "--name",
@@ -37,6 +43,30 @@ admission_config_option = click.option(
     metavar="FILE",
     help="Resource groups for the webhook, in the YAML of Volcano's admission.",
 )
+
+
+def cluster_options(command: F) -> F:
+    """Adds --kubeconfig, --name and --scheduler-config: where a command that thinks like the planner looks."""
+    for option in (
+        click.option("--scheduler-config", type=_FILE, help="The planner's configuration, if it has one."),
+        click.option("--name", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`."),
+        click.option("--kubeconfig", type=_FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"),
+    ):
+        command = option(command)
+    return command
+
+
+snapshot_option = click.option("--snapshot", type=_FILE, help="A file of `muster snapshot` in place of a cluster.")
+recovery_option = click.option(
+    "--recovery-timeout",
+    "recovery_s",
+    type=float,
+    default=RECOVERY_S,
+    show_default=True,
+    help="Seconds a gang may stay partial, as the extender has it.",
+)
+namespace_option = click.option("-n", "--namespace", default="default", show_default=True)
+output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
 def existing(name: str) -> Plane:

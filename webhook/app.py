@@ -1,7 +1,7 @@
 """The list of routes, and the app that serves them.
 
-Flask's dispatch costs as much CPU as a whole review. So what the API server sends takes the straight way (`FastPath`);
-everything that is odd in any way takes Flask's, and gets its answers: 404, 405, 413, 415.
+Flask's dispatch costs as much CPU as a whole review. So what the API server sends is answered without it (`FastPath`);
+everything that is odd in any way goes through Flask, and gets its answers: 404, 405, 413, 415.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ _TRAINER = "-trainer-kubeflow-org-v1alpha1"  # the paths of Kubeflow's own webho
 def routes(
     lookups: Lookups, framework: Framework, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()
 ) -> dict[str, Handler]:
-    """Path → handler: everything that the webhook does.
+    """What answers on each path: everything that the webhook does. To follow one kind of object, start here.
 
     `marks`: pods that Muster places get marker resources; `groups` are the resource groups that pods are taken to.
     """
@@ -99,7 +99,7 @@ class FastPath:
         self._routes = routes
 
     def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
-        """See PEP 3333."""
+        """Answers one call as WSGI asks for it (PEP 3333); what is not plainly a review goes to Flask."""
         route = self._routes.get(environ["PATH_INFO"])
         length = environ.get("CONTENT_LENGTH") or ""
         usual = environ["REQUEST_METHOD"] == "POST" and environ.get("CONTENT_TYPE") == review.CONTENT_TYPE

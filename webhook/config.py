@@ -51,7 +51,7 @@ class _Object(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Group(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """A group as it is written."""
+    """A group as its author writes it; `ResourceGroup` is what becomes of it."""
 
     resource_group: str
     object: _Object | None = None
@@ -83,7 +83,7 @@ def load(path: Path) -> AdmissionConfig:
 
 
 def parse(text: str) -> AdmissionConfig:
-    """Read the YAML; empty means no groups. Raises one ValueError with everything that is wrong, and where."""
+    """Reads the YAML; empty means no groups. Raises one ValueError with everything that is wrong, and where."""
     try:
         document = _read(text)
     except ValueError as error:

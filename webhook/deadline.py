@@ -22,7 +22,7 @@ _end: ContextVar[float] = ContextVar("end of the review")
 
 @contextmanager
 def of(query: str) -> Iterator[None]:
-    """For the time of a review; the query of its URL says how long is waited for it (`timeout=10s`)."""
+    """Sets the end of a review while it lasts: the query of its URL says how long is waited for it (`timeout=10s`)."""
     match = _TIMEOUT.search(query)
     given = float(match[1]) * _UNITS_S[match[2]] if match else DEFAULT_S
     token = _end.set(time.monotonic() + min(given, DEFAULT_S))

@@ -25,7 +25,7 @@ SECONDS = Histogram(
 
 
 class Answer(NamedTuple):
-    """What is sent back."""
+    """What is sent back over HTTP: a review with its verdict, or a sentence about what was no review."""
 
     body: bytes
     status: HTTPStatus = HTTPStatus.OK
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
 
 class Route:
-    """One route: its path and what decides there."""
+    """One route: its path, the handler that decides there, and its metrics."""
 
     def __init__(self, path: str, handler: Handler) -> None:
         self._path = path
@@ -41,7 +41,7 @@ class Route:
         self._seconds = SECONDS.labels(path)
 
     def answer(self, body: bytes, query: str) -> Answer:
-        """The answer to a review; `query` is that of the URL."""
+        """The answer to a review; `query` is that of the URL, where the API server says how long it waits."""
         started = time.perf_counter()
         try:
             request = review.read(body)

@@ -23,7 +23,7 @@ _MAX_REMEMBERED = 1024
 
 
 class DryRuns(Protocol):
-    """Tries pods."""
+    """Whoever can try pods out; tests have one that answers as they like."""
 
     def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
         """The API server's refusal of this pod, or None; raises APIError if it could not be asked."""
@@ -39,7 +39,7 @@ class ServerDryRuns:
         self._fine: OrderedDict[bytes, float] = OrderedDict()
 
     def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
-        """See `DryRuns`."""
+        """The refusal, by a call unless the very same pod was fine a moment ago; refusals are not remembered."""
         key = hashlib.sha256(msgspec.json.encode([namespace, pod])).digest()
         with self._lock:
             if self._fine.get(key, 0.0) > self._monotonic_s():

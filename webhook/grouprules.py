@@ -11,7 +11,7 @@ from typing import Final
 from muster.api.constraints import Affinity, NodeSelectorTerm, PodAffinity, Toleration
 from muster.api.fields import FieldError
 from muster.api.meta import LabelSelector, LabelSelectorRequirement
-from webhook.validate.volcano_job.names import MAX_LABEL, is_subdomain
+from webhook.objects.names import MAX_LABEL, is_subdomain
 
 _TOLERATED: Final = ("Equal", "Exists")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -29,7 +29,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def label_errors(labels: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Labels of nodes, or of pods."""
+    """Labels of nodes, or of pods: each needs a key and a value as the API server takes them."""
     for key, value in labels.items():
         yield from _key_errors(key, f"{path}[{key}]")
         yield from _value_errors(value, f"{path}[{key}]")
@@ -55,7 +55,7 @@ def toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError]
 
 
 def scheduler_errors(name: str, path: str) -> Iterator[FieldError]:
-    """The name of a scheduler; one that is left out is none."""
+    """The name of a scheduler, which is that of a profile; "" means that the group leaves it to the pods."""
     if name and not is_subdomain(name):
         message = (
             "should be the name of a scheduler: a-z, 0-9, '-' and '.', beginning and ending with a letter or digit"
@@ -64,7 +64,7 @@ def scheduler_errors(name: str, path: str) -> Iterator[FieldError]:
 
 
 def affinity_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:
-    """All three kinds of affinity."""
+    """Affinity to nodes, affinity to pods and anti-affinity to pods: required terms and preferred ones."""
     nodes = affinity.node_affinity
     if nodes:
         below = f"{path}.nodeAffinity"

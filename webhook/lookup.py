@@ -1,4 +1,11 @@
-"""What handlers look up, from caches, with one live read where a cache does not know."""
+"""What handlers look up, from caches, with one live read where a cache does not know.
+
+The protocols say what a handler may ask; `ClusterLookups` at the end has the ones that serve. A cache may be behind: an
+object that its user created a moment ago must not be refused as missing, so a miss costs one read of the API server,
+and what the API server has just seen itself (the label of a namespace by which it selects) is believed over the cache.
+A look-up that fails raises APIError, and the object is refused unless its handler has a reason to let it pass: nobody
+decides on a guess.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +41,7 @@ _LIVE_TIMEOUT_S = 4.0  # the API server waits 10 s for the whole review
 
 
 class Queues(Protocol):
-    """The queues of the cluster."""
+    """The queues of the cluster, as a tree: whether a workload may enter one, and what hangs below it."""
 
     def get(self, name: str) -> Queue | None:
         """A queue, or None if there is none; APIError if that could not be found out."""
@@ -47,14 +54,14 @@ class Queues(Protocol):
 
 
 class Owners(Protocol):
-    """The owners of pods."""
+    """The objects that own pods: they say how many ranks there are."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """The owner that is meant (same UID), or None if it is gone; APIError if that could not be found out."""
 
 
 class Namespaces(Protocol):
-    """The namespaces of the cluster."""
+    """What the namespaces of the cluster say for the objects in them."""
 
     def labels(self, name: str, *, with_queue: bool) -> Mapping[str, str]:
         """The labels of a namespace, none if it is gone; APIError if that could not be found out.
@@ -67,7 +74,7 @@ class Namespaces(Protocol):
 
 
 class Runtimes(Protocol):
-    """What TrainJobs run on."""
+    """The runtimes of Kubeflow Trainer that TrainJobs refer to."""
 
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
         """The runtime that is meant, or None if there is none; APIError if that could not be found out."""
@@ -86,7 +93,7 @@ class Lookups:
 
 
 class Cached(Generic[T]):
-    """One kind: its reflector's store, and a live read on a miss."""
+    """One kind: its reflector's store, and a live read where the store does not have the object."""
 
     def __init__(
         self, client: Client, resource: Resource[T], *, store: Store[T] | None = None, label_selector: str = ""
@@ -98,7 +105,7 @@ class Cached(Generic[T]):
 
     @property
     def kind(self) -> str:
-        """What is cached, e.g. `jobs.batch`."""
+        """The name of what is cached, e.g. `jobs.batch`, as the page of the health checks shows it."""
         return f"{self._resource.plural}.{self._resource.group}".rstrip(".")
 
     def get(self, name: str, namespace: str = "", *, uid: str = "") -> T | None:
@@ -118,22 +125,22 @@ class Cached(Generic[T]):
 
 
 class QueueLookup:
-    """`Queues` from the API server."""
+    """`Queues` from a cache of all of them, indexed by their parents."""
 
     def __init__(self, client: Client) -> None:
         store = Store[Queue]({"parent": _parent})
         self.cached = Cached(client, QUEUES, store=store)
 
     def get(self, name: str) -> Queue | None:
-        """See `Queues`."""
+        """The queue; one that the cache does not have yet is read from the API server."""
         return self.cached.get(name)
 
     def children(self, name: str) -> list[str]:
-        """See `Queues`."""
+        """As the cache has it: a queue that is made at this moment is in nobody's way yet."""
         return sorted(queue.metadata.name for queue in self.cached.store.by_index("parent", name))
 
     def names(self) -> list[str]:
-        """See `Queues`."""
+        """Those that are open and have no queues below them, without the root."""
         known = (queue.metadata.name for queue in self.cached.store.list() if queue.open)
         return sorted(name for name in known if name != names.ROOT_QUEUE and not self.children(name))
 
@@ -152,7 +159,7 @@ class OwnerLookup:
         self._recent: dict[str, tuple[float, Object]] = {}
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
-        """See `Owners`."""
+        """The owner, read from the API server where the cache has it not, or under another UID."""
         end, recent = self._recent.get(owner.uid, (0.0, None))
         if recent and self._monotonic_s() < end:
             return recent
@@ -165,33 +172,33 @@ class OwnerLookup:
 
 
 class NamespaceLookup:
-    """`Namespaces` from the API server."""
+    """`Namespaces` from a cache of all of them."""
 
     def __init__(self, client: Client) -> None:
         self.cached = Cached(client, NAMESPACES)
 
     def labels(self, name: str, *, with_queue: bool) -> Mapping[str, str]:
-        """See `Namespaces`."""
+        """The labels; read from the API server where the cache lacks a queue that must be there."""
         found = self.cached.get(name)
         if found and with_queue and names.QUEUE not in found.metadata.labels:
             found = self.cached.live(name)
         return found.metadata.labels if found else {}
 
     def annotations(self, name: str) -> Mapping[str, str]:
-        """See `Namespaces`."""
+        """The annotations as the cache has them: nobody tells us that they have changed."""
         found = self.cached.get(name)
         return found.metadata.annotations if found else {}
 
 
 class RuntimeLookup:
-    """`Runtimes` from the API server."""
+    """`Runtimes` from caches of both kinds: those of a namespace, and those of the cluster."""
 
     def __init__(self, client: Client) -> None:
         self.namespaced = Cached(client, TRAINING_RUNTIMES)
         self.cluster = Cached(client, CLUSTER_TRAINING_RUNTIMES)
 
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
-        """See `Runtimes`."""
+        """The runtime of the kind that is referred to; one of the cluster's has no namespace."""
         if reference.kind == TRAINING_RUNTIMES.kind:
             return self.namespaced.get(reference.name, namespace)
         return self.cluster.get(reference.name)

@@ -1,8 +1,10 @@
 """JSON patches (RFC 6902) built operation by operation, which is hundreds of times cheaper than comparing documents."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from webhook.objects.documents import find
 
 Operation = dict[str, Any]
 Part = str | int
@@ -26,19 +28,6 @@ def pointer(*path: Part) -> str:
 @lru_cache(maxsize=4096)
 def _step(part: Part) -> str:
     return "/" + str(part).replace("~", "~0").replace("/", "~1")
-
-
-def find(document: Any, path: Collection[Part]) -> Any:
-    """The value at a path; None where there is none."""
-    value = document
-    for part in path:
-        if isinstance(value, dict):
-            value = value.get(str(part))
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        else:
-            return None
-    return value
 
 
 class Patch:

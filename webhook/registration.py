@@ -1,4 +1,11 @@
-"""What the API server is told: which objects it sends to which route. Only what asks for Muster is sent."""
+"""What the API server is told: which objects it sends to which route. Only what opts in to Muster is sent.
+
+The webhook fails closed: while it does not answer, the API server refuses what it would have sent. So the tables below
+decide how far an outage reaches, and each entry asks for as little as it can: labels by selectors where a label is the
+reason, conditions in CEL (`conditions`) where it is something else, and never the namespaces that a cluster needs to
+start. An object that two entries match is sent twice, which would cost every pod a round trip: no two entries that
+change pods overlap.
+"""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -7,11 +14,9 @@ from typing import Any, NamedTuple
 from muster.api import names
 from muster.api.trainer import WEBHOOK_VALIDATION
 from muster.workloads.batch_job import BATCH_JOB
-from webhook.cel import OF_A_JOB, annotated, in_a_group
+from webhook import conditions
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
-from webhook.mutate.optin import TIED_OWNERS
 from webhook.mutate.workload import LABELLED
-from webhook.validate.disruption import MAX_UNAVAILABLE, MIN_AVAILABLE
 
 NAME = "muster"
 TIMEOUT_S = 10
@@ -60,62 +65,30 @@ def _trainer(verb: str, kind: str, *expressions: Expression) -> _Entry:
     )
 
 
-def _labelled(metadata: str) -> str:
-    """CEL: this metadata has one of our labels."""
-    labels = (names.QUEUE, names.FRAMEWORK, names.MANAGED)
-    either = " || ".join(f"'{label}' in {metadata}.labels" for label in labels)
-    return f"(has({metadata}.labels) && ({either}))"
-
-
-# A workload may carry the labels itself or, as far as Jobs are concerned, on its template only.
-_ASKS = (("asks-for-muster", _labelled("object.metadata")),)
-_JOB_ASKS = f"{_ASKS[0][1]} || (has(object.spec.template.metadata) && {_labelled('object.spec.template.metadata')})"
-# Pods that need no place must not wait for us, whatever their namespace says. Where it says nothing, none is sent.
-_TIED = f"owner, owner.kind in {list(TIED_OWNERS)}"
-_SCHEDULERS = ["", names.CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
-_NEEDS_A_PLACE = (
-    ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
-    (
-        "is-for-any-node",
-        f"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists({_TIED})",
-    ),
-    (
-        "scheduler-is-open",
-        f"!has(object.spec.schedulerName) || object.spec.schedulerName in {_SCHEDULERS}",
-    ),
-)
-_BUDGETS = " || ".join(f"'{key}' in object.metadata.annotations" for key in (MIN_AVAILABLE, MAX_UNAVAILABLE))
-_HAS_A_BUDGET = (
-    ("asks-for-muster", f"has(object.spec.schedulerName) && object.spec.schedulerName in {sorted(names.SCHEDULERS)}"),
-    ("has-a-budget", f"has(object.metadata.annotations) && ({_BUDGETS})"),
-)
-_IS_IN_NO_QUEUE_YET = (("is-no-volcano-jobs", f"!({OF_A_JOB})"),)
 _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
 _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)
-
-_ASKS_FOR_A_GATE = annotated(names.QUEUE_ALLOCATION_GATE, "true")
 
 # Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here.
 _MUTATING = (
     _Entry("jobs.batch-volcano-sh", "/mutate/job", _VOLCANO_BATCH, "jobs", _CHANGES),
-    _Entry("podgroups", "/mutate/podgroup", _VOLCANO_SCHEDULING, "podgroups", conditions=_IS_IN_NO_QUEUE_YET),
+    _Entry("podgroups", "/mutate/podgroup", _VOLCANO_SCHEDULING, "podgroups", conditions=conditions.OF_NO_JOB),
     _Entry("queues", "/mutate/queue", _VOLCANO_SCHEDULING, "queues"),
     _trainer("mutate", "trainjob"),
-    _Entry("jobs.batch", "/mutate/workload", _BATCH_JOBS, "jobs", conditions=(("asks-for-muster", _JOB_ASKS),)),
+    _Entry("jobs.batch", "/mutate/workload", _BATCH_JOBS, "jobs", conditions=conditions.JOB_OPTS_IN),
     _Entry(
         "namespaced-jobs.batch", "/mutate/workload", _BATCH_JOBS, "jobs", namespace=_IN_A_QUEUE,
-        conditions=(("says-nothing-itself", f"!({_JOB_ASKS})"),),
+        conditions=conditions.JOB_SAYS_NOTHING,
     ),
     *(
         _Entry(f"{each.plural}.{each.group.partition('.')[0]}", "/mutate/workload", (each.group, each.version),
-               each.plural, conditions=_ASKS)
+               each.plural, conditions=conditions.OPTS_IN)
         for each in (kind.resource for kind in LABELLED if kind is not BATCH_JOB)
     ),
     _Entry("pods", "/mutate/pod", _PODS, "pods", object=(_has(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)),
     _Entry("shaped-pods", "/mutate/pod", _PODS, "pods", object=(_has(names.FRAMEWORK), _MANAGED)),
     _Entry(
         "held-pods", "/mutate/pod", _PODS, "pods", object=_UNLABELLED,
-        conditions=(("asks-for-muster", _ASKS_FOR_A_GATE),),
+        conditions=conditions.REQUESTS_A_GATE,
     ),
 )  # fmt: skip
 _VALIDATING = (
@@ -123,8 +96,8 @@ _VALIDATING = (
     _trainer("validate", "trainjob"),
     _trainer("validate", "trainingruntime", _VALIDATED),
     _trainer("validate", "clustertrainingruntime", _VALIDATED),
-    _Entry("jobs.batch", "/validate/batch-job", _BATCH_JOBS, "jobs", conditions=(("asks-for-muster", _JOB_ASKS),)),
-    _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED,), conditions=_HAS_A_BUDGET),
+    _Entry("jobs.batch", "/validate/batch-job", _BATCH_JOBS, "jobs", conditions=conditions.JOB_OPTS_IN),
+    _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED,), conditions=conditions.HAS_A_BUDGET),
     _Entry("podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups"),
     _Entry("queues", "/validate/queue", _VOLCANO_SCHEDULING, "queues", ("CREATE", "UPDATE", "DELETE")),
 )  # fmt: skip
@@ -135,19 +108,14 @@ def _mutating(groups: Sequence[ResourceGroup]) -> list[_Entry]:
 
     The one by namespace comes last: its patch adds the label that the first one of pods selects.
     """
-    elsewhere = [("asks-for-no-gate", f"!({_ASKS_FOR_A_GATE})")]
-    entries = [*_MUTATING]
-    if groups:
-        taken = in_a_group(groups)
-        conditions = (("is-in-a-resource-group", taken), *elsewhere)
-        entries.append(_Entry("grouped-pods", "/mutate/pod", _PODS, "pods", object=_UNLABELLED, conditions=conditions))
-        elsewhere.append(("is-in-no-resource-group", f"!({taken})"))
-    conditions = (*_NEEDS_A_PLACE, *elsewhere)
-    last = _Entry(
+    by_group = _Entry(
+        "grouped-pods", "/mutate/pod", _PODS, "pods", object=_UNLABELLED, conditions=conditions.of_grouped(groups)
+    )
+    by_namespace = _Entry(
         "namespaced-pods", "/mutate/pod", _PODS, "pods", object=_UNLABELLED, namespace=_IN_A_QUEUE,
-        conditions=conditions,
+        conditions=conditions.of_namespaced(groups),
     )  # fmt: skip
-    return [*entries, last]
+    return [*_MUTATING, *([by_group] if groups else []), by_namespace]
 
 
 def routes_of(group: str, plural: str) -> list[str]:

@@ -14,7 +14,8 @@ from controller.job.commands import Commands
 from controller.job.context import Context, JobSnapshot
 from controller.job.expectations import KEPT_S
 from controller.job.pending_events import PendingEvents
-from controller.job.provision import Provisioner
+from controller.job.provision import Prepared, Provisioner
+from controller.job.rules import backoff
 from controller.job.rules import status as statuses
 from controller.job.rules.kill import UNFINISHED, WHOLE, half_deleted, last_retry, outdated, pods_to_delete, targeted
 from controller.job.rules.machine import STOPPED_PHASES, Effect
@@ -108,18 +109,34 @@ class Reconciler:
 
     def _sync(self, job: Job, pods: Sequence[Pod]) -> Work:
         """Creates what is missing and deletes what is too much. What fails does not hold up the phase."""
-        found = self._provisioner.prepare(job, pods)
-        decision = decide(job, pods, may_create=found.may_create)
+        delay_s = self._back_off_s(job)
+        found = self._prepared(job, pods, delay_s)
+        decision = decide(job, pods, may_create=found.may_create and not delay_s)
         failures = [*found.failures, *self._delete(job, decision.delete, "Surplus", mark=True)]
         if found.group:
             failures += self._provisioner.create(job, found.group, decision.create, found.plugins)
         after = self._context.pods(job) if decision.create or decision.delete else pods
         status, waiting = job.status, None
-        if not found.failures:
+        if not found.failures and found.group:
             status = statuses.with_resources(status, job.spec.plugins, claim_names(job))
-        if found.group and job.status.state.phase == "Pending":
+        if delay_s and (told := backoff.back_off(status)):
+            waiting = told.words
+        elif found.group and job.status.state.phase == "Pending":
             waiting = statuses.waiting(found.group, after)
         return Work(status, after, failures, waiting, decision.delete)
+
+    def _back_off_s(self, job: Job) -> float:
+        """Seconds for which no pods are made, as kubelet has refused some; there is a pass when they are over."""
+        delay_s = backoff.left_s(job.status, self._context.wall_s())
+        if delay_s:
+            self._context.requeue_after(job.metadata.key, delay_s)
+        return delay_s
+
+    def _prepared(self, job: Job, pods: Sequence[Pod], delay_s: float) -> Prepared:
+        """What pods need. While none may be made no new gang is asked for: it would be planned, and hold its nodes."""
+        if delay_s and self._context.groups.find(job) is None:
+            return Prepared((), None, [])
+        return self._provisioner.prepare(job, pods)
 
     def _restart(self, job: Job, pods: Sequence[Pod]) -> Work:
         """Deletes the pods that are to be made anew; those of the whole Job go with their PodGroup.

@@ -20,6 +20,8 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
     done = sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
     pods = pod_set.waiting.values()
     held = [rank for rank, _ in _held(gang, pod_set)]
+    failed, leaving = _gone_soon(gang, pod_set)
+    seats = len(pod_set.taken) + len(pod_set.waiting) + failed + leaving
     return PodSetReport(
         name=pod_set.name,
         replicas=pod_set.replicas,
@@ -31,7 +33,9 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
         held=len(held),
         gated=sum(pod.gated for pod in pods),
         pinned=sum(bool(pod.pin) and not pod.gated for pod in pods),
-        missing=max(0, _wanted(gang, pod_set) - len(pod_set.taken) - len(pod_set.waiting)),
+        failed=failed,
+        leaving=leaving,
+        missing=max(0, _wanted(gang, pod_set) - seats),
     )
 
 
@@ -100,6 +104,17 @@ def _held(gang: GangView, pod_set: PodSetView) -> Iterator[tuple[int, str]]:
     for seat, node in seats_of(gang.placement):
         if seat.pod_set == pod_set.name and seat.rank not in pod_set.taken:
             yield seat.rank, node
+
+
+def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
+    """Seats of pods that have failed, and of pods that are being deleted, as far as nobody else has them by now."""
+    seats: dict[int, bool] = {}
+    for pod in gang.pods:
+        over = pod.terminating or pod.phase == "Failed"
+        if over and pod.seat and _in(pod, pod_set) and pod.seat.rank not in {*pod_set.taken, *pod_set.waiting}:
+            seats[pod.seat.rank] = seats.get(pod.seat.rank, False) or pod.terminating
+    leaving = sum(seats.values())
+    return len(seats) - leaving, leaving
 
 
 def _minimum(gang: GangView, pod_set: PodSetView) -> int:

@@ -1,6 +1,6 @@
 """Jobs of batch/v1, whose pods have ranks where they have indexes; and CronJobs, which make Jobs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from muster.api import names
@@ -96,14 +96,21 @@ def _service(job: IndexedJob) -> JSON:
     return headless_service(INDEXED_JOBS, job.metadata, {names.BATCH_JOB_NAME: job.metadata.name})
 
 
-def samples(job: JSON) -> Iterator[SamplePod]:
-    """As the Job controller makes it; the label that older clusters lack is there."""
+def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
+    """The pods with these indexes, as the Job controller makes them; the label that older clusters lack is there."""
     name, spec = name_of(job), mapping(job.get("spec"))
     indexed = spec.get("completionMode") == "Indexed"
-    labels = {names.BATCH_JOB_NAME: name, **({names.COMPLETION_INDEX: "0"} if indexed else {})}
-    place = {"hostname": f"{name}-0"} if indexed else {}
-    pod = pod_of(job, mapping(spec.get("template")), f"{name}-0", labels, place)
-    yield SamplePod(pod, f"the first pod of Job {name}")
+    for index in indexes:
+        pod_name = f"{name}-{index}"
+        labels = {names.BATCH_JOB_NAME: name, **({names.COMPLETION_INDEX: str(index)} if indexed else {})}
+        place = {"hostname": pod_name} if indexed else {}
+        yield pod_of(job, mapping(spec.get("template")), pod_name, labels, place)
+
+
+def samples(job: JSON) -> Iterator[SamplePod]:
+    """The pod with index 0."""
+    for pod in job_pods(job, [0]):
+        yield SamplePod(pod, f"the first pod of Job {name_of(job)}")
 
 
 def _cron_samples(cron_job: JSON) -> Iterator[SamplePod]:

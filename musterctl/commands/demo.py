@@ -44,7 +44,7 @@ class Story:
         self.broken = ""
 
     def watch(self, rows: dict[str, Row]) -> None:
-        """Look at one moment."""
+        """Ticks off what can be seen at this moment, and notes if the second gang was let in too early."""
         for sentence, check in self._wanted.items():
             if sentence not in self.seen and (proof := check(rows)):
                 self.seen[sentence] = proof
@@ -54,7 +54,7 @@ class Story:
 
     @property
     def missing(self) -> list[str]:
-        """What has not happened yet."""
+        """The sentences of the story that have not come true yet."""
         return [sentence for sentence in self._wanted if sentence not in self.seen]
 
     def _second_follows(self, rows: dict[str, Row]) -> str:
@@ -82,7 +82,7 @@ def _second_waits(rows: dict[str, Row]) -> str:
 @click.option("--name", default="demo", show_default=True, help="Name of the plane.")
 @click.option("--keep", is_flag=True, help="Leave the plane running and say what to try next.")
 def demo(*, name: str, keep: bool) -> None:
-    """Show a gang from submission to completion on a real control plane."""
+    """Shows a gang from submission to completion on a real control plane."""
     from musterctl.commands.up import plane_of, start  # noqa: PLC0415 - the plane's modules load only when a plane is wanted
 
     console = Console()
@@ -104,7 +104,7 @@ def demo(*, name: str, keep: bool) -> None:
 
 
 def _clear(client: Client) -> None:
-    """Remove what an earlier demo left in this plane, and wait until it is gone."""
+    """Removes what an earlier demo left in this plane, and waits until it is gone."""
     jobs: list[tuple[Resource[Any], str]] = [(JOBS, FIRST), (JOBS, SECOND), (INDEXED_JOBS, INDEXED)]
     for resource, name in jobs:
         if any(job.metadata.name == name for job in client.list(resource, NAMESPACE)):

@@ -1,21 +1,19 @@
-"""`muster explain`: why a job, gang or pod is where it is."""
+"""`muster explain`: why a job, gang or pod is where it is; `muster snapshot` keeps what it reads for another day."""
 
+import sys
 from pathlib import Path
 
 import click
 
+from extender.explain.clusterdump import ClusterDump
 from extender.explain.find import explain as explain_in
 from extender.explain.report import UnknownNameError
+from extender.explain.snapshotfile import save
 from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
-from musterctl.cluster import (
-    cluster_options,
-    namespace_option,
-    output_option,
-    read_dump,
-    recovery_option,
-    snapshot_option,
-)
+from muster.api.meta import format_time
+from musterctl.cluster import read_dump
+from musterctl.options import cluster_options, namespace_option, output_option, recovery_option, snapshot_option
 from musterctl.output.report import print_json, print_lines
 
 
@@ -49,3 +47,25 @@ def explain(
         print_json(report)
     else:
         print_lines(lines_of(report, dump.taken_at))
+
+
+@click.command()
+@click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="- is standard output.")
+@cluster_options
+def snapshot(*, file: Path | None, kubeconfig: Path | None, name: str | None, scheduler_config: Path | None) -> None:
+    """Writes what the planner reads into a file for --snapshot of other commands: no secrets, no environment."""
+    dump = read_dump(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config)
+    content = save(dump)
+    if file == Path("-"):
+        sys.stdout.buffer.write(content)
+        return
+    file = file or Path(f"muster-snapshot-{format_time(dump.taken_at).replace(':', '')}.json.gz")
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {file}: {error.strerror}") from error
+    click.echo(f"{file}: {len(content)} bytes, {_contents(dump)}")
+
+
+def _contents(dump: ClusterDump) -> str:
+    return ", ".join(f"{len(items)} {kind}" for kind, items in dump.objects.items() if items)

@@ -10,8 +10,7 @@ from muster.api.batch import JOBS
 from muster.kube.client import Client
 from musterctl.commands.jobrun import WithCommand, from_files, from_options, refuse_with_files
 from musterctl.commands.jobview import view_lines
-from musterctl.commands.send import send
-from musterctl.objects import JSON, connect_in, create, failing_as, for_each, get, kind_of, name_of, reference
+from musterctl.objects import JSON, connect_in, create, failing_as, for_each, get, kind_of, name_of, reference, send
 from musterctl.output.listing import (
     Column,
     Listing,
@@ -58,7 +57,7 @@ def list_jobs(
     kubeconfig: Path | None,
     plane: str | None,
 ) -> None:
-    """Lists Jobs."""
+    """Lists Jobs, their phases and how their pods are."""
     listing = Listing(JOBS, COLUMNS, output, spaces=all_namespaces)
     client, space = connect_in(namespace, kubeconfig, plane)
     listing.show(client, None if all_namespaces else space, selector, watch=watch)

@@ -48,7 +48,7 @@ def from_files(files: Iterable[str], job_name: str | None, namespace: str | None
 
 
 def refuse_with_files(ctx: click.Context, names: Collection[str]) -> None:
-    """UsageError if options were given that have no effect on manifests."""
+    """Refuses options that have no effect on manifests: whoever gave them expects one."""
     given = [
         option.opts[-1]
         for option in ctx.command.params
@@ -71,7 +71,7 @@ def from_options(
     requests: tuple[str, ...],
     limits: tuple[str, ...],
 ) -> JSON:
-    """A Job with one task."""
+    """A Job with one task `worker` of pods that are all alike, and whose containers are not restarted."""
     if not job_name or not image:
         raise click.UsageError("give a NAME and --image, or a manifest with -f")
     resources = {"requests": amounts(requests, "--requests"), "limits": amounts(limits, "--limits")}

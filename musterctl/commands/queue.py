@@ -9,8 +9,7 @@ from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.cluster import known
 from musterctl.commands.jobview import event_lines
-from musterctl.commands.send import send
-from musterctl.objects import JSON, connect, create, get, name_of
+from musterctl.objects import JSON, connect, create, get, name_of, send
 from musterctl.output.listing import (
     Column,
     Listing,
@@ -51,7 +50,7 @@ def queue() -> None:
 @listing_options
 @where_options
 def list_queues(*, selector: str, output: str, watch: bool, kubeconfig: Path | None, plane: str | None) -> None:
-    """Lists queues."""
+    """Lists queues, their parents and their gangs."""
     Listing(QUEUES, COLUMNS, output).show(connect(kubeconfig, plane), None, selector, watch=watch)
 
 
@@ -130,7 +129,7 @@ def close_queue(
 @click.option("--reclaimable/--not-reclaimable", default=True, help="Whether others may reclaim what it borrowed.")
 @where_options
 def create_queue(*, queue_name: str, kubeconfig: Path | None, plane: str | None, **options: Any) -> None:
-    """Creates a queue."""
+    """Creates a queue below a parent."""
     spec: JSON = {name: options[name] for name in ("parent", "weight", "reclaimable")}
     for name in ("capability", "deserved"):
         given = amounts(options[name], f"--{name}")

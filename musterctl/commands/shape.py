@@ -13,12 +13,14 @@ from rich.text import Text
 from muster.runtime import registry
 from musterctl.cluster import client_of
 from musterctl.manifests import yamllines
-from musterctl.manifests.admission import Admission, Admitted
 from musterctl.manifests.documents import documents
 from musterctl.manifests.yamllines import YAMLLine
 from musterctl.options import admission_config_option
 from webhook.config import parse
 from webhook.lookup import ClusterLookups, Lookups
+from webhook.offline.admission import Admitted, OfflineAdmission
+from webhook.offline.consequences import admit_all
+from webhook.offline.lookups import Documents
 from webhook.patch import Why
 
 _SYNC_TIMEOUT_S = 10.0
@@ -61,9 +63,8 @@ def shape(
     groups = parse(admission_config or "").resource_groups
     refused = False
     with _cluster(kubeconfig, name) if online or kubeconfig else _nothing() as cluster:
-        for number, admitted in enumerate(
-            Admission(found, namespace, registry.framework(), cluster, groups=groups).run()
-        ):
+        admission = OfflineAdmission(Documents(found, namespace), registry.framework(), cluster, groups=groups)
+        for number, admitted in enumerate(admit_all(admission, found)):
             if number:
                 click.echo("---")
             _show(admitted, diff=diff, explain=explain)

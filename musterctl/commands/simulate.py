@@ -1,6 +1,6 @@
 """`muster simulate`: what would happen, changing nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -8,23 +8,21 @@ import click
 from extender.explain.changes import Change, changed
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.report import UnknownNameError
-from extender.explain.simulation import SimulatedGang
 from extender.explain.simulation import simulate as run
-from extender.explain.text import Line
 from extender.explain.whatif import WhatIf
 from muster.api.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
 from muster.api.scheduling import POD_GROUPS
-from musterctl.cluster import (
+from musterctl.cluster import read_dump
+from musterctl.manifests.submission import Submission
+from musterctl.options import (
+    admission_config_option,
     cluster_options,
     namespace_option,
     output_option,
-    read_dump,
     recovery_option,
     snapshot_option,
 )
-from musterctl.manifests.resolve import Manifests
-from musterctl.options import admission_config_option
-from musterctl.output.report import print_json, print_lines
+from musterctl.output.report import print_json, print_lines, simulated_lines
 from webhook.config import ResourceGroup, parse
 
 
@@ -62,48 +60,29 @@ def simulate(
     if (add_nodes is None) != (like is None):
         raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
     dump = read_dump(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
-    manifests = _read(files, dump, namespace, parse(admission_config or "").resource_groups)
+    submission = _read(files, dump, namespace, parse(admission_config or "").resource_groups)
     change = Change(
         namespace,
         without=list(without),
         cordoned=list(cordon),
         added={like: add_nodes} if like and add_nodes else {},
-        new=[(resource, item) for resource, item in manifests.items if resource is not INDEXED_JOBS],
+        new=[(resource, item) for resource, item in submission.items if resource is not INDEXED_JOBS],
     )
     try:
         what_if = WhatIf(changed(dump, change), recovery_s=recovery_s)
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    gangs_after = run(what_if, [item.metadata.key for resource, item in manifests.items if resource is POD_GROUPS])
+    gangs_after = run(what_if, [item.metadata.key for resource, item in submission.items if resource is POD_GROUPS])
     if output == "json":
-        print_json({"ignored": manifests.ignored, "gangs": gangs_after})
+        print_json({"ignored": submission.ignored, "gangs": gangs_after})
     else:
-        print_lines(_lines(gangs_after, manifests.ignored))
+        print_lines(simulated_lines(gangs_after, submission.ignored))
 
 
-def _read(files: tuple[str, ...], dump: ClusterDump, namespace: str, groups: Sequence[ResourceGroup]) -> Manifests:
+def _read(files: tuple[str, ...], dump: ClusterDump, namespace: str, groups: Sequence[ResourceGroup]) -> Submission:
     priorities = {item.metadata.name: item.value for item in dump.of(PRIORITY_CLASSES)}
-    manifests = Manifests(namespace, dump.taken_at, priorities, dump.of(NAMESPACES), groups=groups)
+    submission = Submission(namespace, dump.taken_at, priorities, dump.of(NAMESPACES), groups=groups)
     for file in files:
-        manifests.read(file)
-    manifests.finish()
-    return manifests
-
-
-def _lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Iterator[Line]:
-    if not gangs_after:
-        yield Line("", "no gang waits")
-    for outcome in gangs_after:
-        who = outcome.workload + (" (submitted)" if outcome.submitted else "")
-        if outcome.placed:
-            pods = "1 pod" if outcome.seats == 1 else f"{outcome.seats} pods"
-            yield Line("", f"{who} would start: {pods}", "good")
-            for nodes in outcome.nodes:
-                yield Line("on", nodes)
-        elif outcome.why:
-            yield Line("", f"{who} would wait", "bad")
-            yield Line("why", outcome.why.summary.removeprefix("it waits: "))
-            queue = outcome.why.queue
-            yield Line("queue", f"{queue.name}, place {queue.place} of {queue.waiting} in it")
-    for what in ignored:
-        yield Line("left out", f"{what}: there is nothing to place")
+        submission.read(file)
+    submission.finish()
+    return submission

@@ -54,11 +54,11 @@ class _Loader(yaml.SafeLoader):
         return str(key).lower() if isinstance(key, bool) else str(key)
 
     def is_true(self, node: yaml.ScalarNode) -> bool:
-        """What a truth value says."""
+        """Whether a truth value, of which YAML 1.1 has many spellings, means true."""
         return str(self.construct_scalar(node)).lower() in _TRUE
 
     def number(self, node: yaml.ScalarNode) -> float | str:
-        """The number."""
+        """The number that a text without quotes stands for."""
         return _number(str(self.construct_scalar(node)))
 
 

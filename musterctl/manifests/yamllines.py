@@ -33,7 +33,7 @@ def lines(value: Any, path: Path = (), indent: int = 0) -> Iterator[YAMLLine]:
 
 
 def text(value: Any) -> str:
-    """The whole value."""
+    """The whole value as one text, each line with its line break."""
     return "".join(f"{line.text}\n" for line in lines(value))
 
 

@@ -36,7 +36,7 @@ class Column(NamedTuple):
 
 
 def where_options(command: F) -> F:
-    """Adds --kubeconfig and --name."""
+    """Adds --kubeconfig and --name: where a command on objects looks."""
     for option in (
         click.option("--name", "plane", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`."),
         click.option("--kubeconfig", type=_FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"),
@@ -46,7 +46,7 @@ def where_options(command: F) -> F:
 
 
 def listing_options(command: F) -> F:
-    """Adds -l, -o and -w."""
+    """Adds -l, -o and -w, as `kubectl get` has them."""
     for option in (
         click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted."),
         click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table"),
@@ -61,7 +61,7 @@ all_namespaces_option = click.option("-A", "--all-namespaces", is_flag=True, hel
 
 
 class Listing:
-    """Prints objects of one kind."""
+    """Prints objects of one kind: the list that is there, and with `watch` each change after it."""
 
     def __init__(
         self, resource: Resource[Any], columns: Sequence[Column], output: str, *, spaces: bool = False
@@ -154,7 +154,7 @@ def age(obj: JSON) -> str:
 
 
 def since(timestamp: str | None) -> str:
-    """How long ago something was."""
+    """How long ago a timestamp was, in one unit as kubectl says it."""
     moment = parse_time(timestamp)
     return "<unknown>" if moment is None else short(time.time() - moment)
 

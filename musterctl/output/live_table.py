@@ -18,7 +18,7 @@ GPU = "nvidia.com/gpu"
 
 @dataclass(slots=True)
 class Row:
-    """One gang."""
+    """One gang as the table shows it: how many of its pods there are, are bound, and why it waits."""
 
     name: str
     gang: str
@@ -33,7 +33,7 @@ class Row:
 
 
 class LiveTable:
-    """Reads the cluster and draws it."""
+    """Reads nodes, pods and gangs of a namespace, and draws them for `muster demo`."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
@@ -71,7 +71,7 @@ class LiveTable:
         return self._rows
 
     def table(self, rows: dict[str, Row]) -> Group:
-        """Nodes above, gangs below."""
+        """Two tables: the nodes with what runs on them, and below them the gangs."""
         return Group(self._nodes(), _gangs(rows))
 
     @staticmethod

@@ -1,6 +1,6 @@
 """Prints what `explain` and `simulate` found: lines for people, in colour on a terminal, or JSON."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from textwrap import wrap
 from typing import Any
 
@@ -9,6 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from extender.explain.simulation import SimulatedGang
 from extender.explain.text import Line
 
 STYLES = {"title": "bold", "good": "green", "bad": "yellow", "plain": "", "hint": "cyan"}
@@ -16,7 +17,7 @@ LABEL_WIDTH = 15
 
 
 def print_lines(lines: Iterable[Line]) -> None:
-    """Label and text in two columns; without colour and without broken lines where nobody looks at a terminal."""
+    """Prints label and text in two columns; without colour and broken lines where nobody looks at a terminal."""
     console = Console(highlight=False)
     for line in lines:
         inner = bool(line.label) or line.tone in {"plain", "hint"}
@@ -31,5 +32,25 @@ def print_lines(lines: Iterable[Line]) -> None:
 
 
 def print_json(report: Any) -> None:
-    """The report as JSON, indented."""
+    """The report as indented JSON, for programs: the same facts as the lines, under stable names."""
     click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+
+
+def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Iterator[Line]:
+    """What `simulate` found: gang by gang where it would start or why it would wait, and what it left out."""
+    if not gangs_after:
+        yield Line("", "no gang waits")
+    for outcome in gangs_after:
+        who = outcome.workload + (" (submitted)" if outcome.submitted else "")
+        if outcome.placed:
+            pods = "1 pod" if outcome.seats == 1 else f"{outcome.seats} pods"
+            yield Line("", f"{who} would start: {pods}", "good")
+            for nodes in outcome.nodes:
+                yield Line("on", nodes)
+        elif outcome.why:
+            yield Line("", f"{who} would wait", "bad")
+            yield Line("why", outcome.why.summary.removeprefix("it waits: "))
+            queue = outcome.why.queue
+            yield Line("queue", f"{queue.name}, place {queue.place} of {queue.waiting} in it")
+    for what in ignored:
+        yield Line("left out", f"{what}: there is nothing to place")

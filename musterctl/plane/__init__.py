@@ -2,6 +2,10 @@
 
 What lives here starts, watches and stops etcd, the API server, the controller manager, two kube-schedulers, kwok and
 Muster's own three processes as ordinary processes of this machine, each with a pid file, a log and ports of its own.
-It promises to signal only processes that it started, to leave none behind after `stop`, and to be started twice
-without harm. It may import the kernel and certs; nothing but musterctl.commands (and the tests) may import it.
+Start reading at `plane`, which puts it together; `components` names the parts, `commandlines` says how each is started,
+`process` is one of them, and `install` what the cluster must hold.
+
+Promises to signal only processes that it started, to leave none behind after `stop`, and to be started twice without
+harm. It may import the kernel, certs, and of the webhook its configuration and registration; only the rest of
+musterctl and the tests may import it.
 """

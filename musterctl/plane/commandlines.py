@@ -20,12 +20,13 @@ from musterctl.plane.components import (
     KWOK,
     MUSTER_SCHEDULER,
     OWN_PROCESSES,
+    READY,
     SCHEDULER,
     WEBHOOK,
     program_of,
 )
+from musterctl.plane.machine import LOOPBACK
 from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
-from musterctl.plane.ports import LOOPBACK
 
 _BARRIER_S: Final = "10"
 _CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
@@ -56,7 +57,7 @@ class CommandLines:
 
     def ready_url(self, part: str) -> str:
         """What answers 200 when the part is ready; empty where being alive must do."""
-        scheme, port, path = _READY.get(part, ("", "", ""))
+        scheme, port, path = READY.get(part, ("", "", ""))
         return f"{scheme}://{LOOPBACK}:{self.ports[port]}{path}" if scheme else ""
 
     def listens(self, part: str) -> str:
@@ -78,19 +79,6 @@ class CommandLines:
         path = self.folder / name
         path.write_text(content, encoding="utf-8")
         return path
-
-
-_READY: Final = {
-    ETCD: ("http", "etcd", "/readyz"),
-    API_SERVER: ("https", "kube-apiserver", "/readyz"),
-    CONTROLLER_MANAGER: ("https", "kube-controller-manager", "/healthz"),
-    SCHEDULER: ("https", "kube-scheduler", "/readyz"),
-    MUSTER_SCHEDULER: ("https", "muster-scheduler", "/healthz"),
-    KWOK: ("http", "kwok", "/healthz"),
-    WEBHOOK: ("http", "webhook-status", "/readyz"),
-    EXTENDER: ("http", "extender-status", "/healthz"),  # ready only once its kube-scheduler leads
-    CONTROLLER: ("http", "controller-status", "/readyz"),
-}
 
 
 def _etcd(commandlines: CommandLines) -> list[str]:

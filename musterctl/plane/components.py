@@ -31,6 +31,18 @@ CLUSTER: Final = frozenset({ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWO
 OWN_PROCESSES: Final = frozenset({WEBHOOK, EXTENDER, CONTROLLER})
 """Muster's three processes; the other parts are other people's programs."""
 
+READY: Final = {
+    ETCD: ("http", "etcd", "/readyz"),
+    API_SERVER: ("https", "kube-apiserver", "/readyz"),
+    CONTROLLER_MANAGER: ("https", "kube-controller-manager", "/healthz"),
+    SCHEDULER: ("https", "kube-scheduler", "/readyz"),
+    MUSTER_SCHEDULER: ("https", "muster-scheduler", "/healthz"),
+    KWOK: ("http", "kwok", "/healthz"),
+    WEBHOOK: ("http", "webhook-status", "/readyz"),
+    EXTENDER: ("http", "extender-status", "/healthz"),  # ready only once its kube-scheduler leads
+    CONTROLLER: ("http", "controller-status", "/readyz"),
+}
+"""Where a part says that it is ready: scheme, name of the port, path."""
 _PROGRAM: Final = {MUSTER_SCHEDULER: "kube-scheduler"}
 
 

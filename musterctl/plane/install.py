@@ -32,7 +32,7 @@ _CREATORS: Final = 16
 
 
 class _Condition(Wire):
-    """A condition of a CRD."""
+    """A condition of a CRD: `Established` means that the kind is served."""
 
     type: str
     status: str
@@ -40,7 +40,7 @@ class _Condition(Wire):
 
 
 class _DefinitionStatus(Wire):
-    """status of a CRD."""
+    """`status` of a CRD, which is empty for a moment after its creation."""
 
     conditions: list[_Condition] | None = None
 
@@ -67,12 +67,12 @@ _WEBHOOKS: Final = {
 
 
 def namespace(client: Client) -> None:
-    """The namespace of Muster's leases."""
+    """Applies the namespace where Muster's Leases live; the leader elections need it first of all."""
     client.apply(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
 
 
 def crds(client: Client) -> None:
-    """Muster's CRDs; returns when the API server serves all of them."""
+    """Applies Muster's CRDs; returns when the API server serves all of them."""
     documents = [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
     if not documents:
         raise LocalError(f"there are no CRDs in {CRDS}; `make generate` writes them")
@@ -117,13 +117,13 @@ def nodes(client: Client, objects: Sequence[dict[str, Any]]) -> None:
 
 
 def webhooks(client: Client, configurations: Sequence[dict[str, Any]]) -> None:
-    """The webhook configurations."""
+    """Applies the webhook configurations; from then on the API server asks the webhook, which must answer already."""
     for configuration in configurations:
         client.apply(_WEBHOOKS[configuration["kind"]], configuration)
 
 
 def runtimes(client: Client) -> None:
-    """The runtimes that Muster ships, for TrainJobs; one that somebody else has made or changed stays as it is.
+    """Applies the runtimes that Muster ships for TrainJobs; one that somebody else has made or changed stays as it is.
 
     They pass the webhook, which must be there.
     """

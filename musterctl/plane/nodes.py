@@ -19,7 +19,7 @@ def nodes(options: Options) -> list[dict[str, Any]]:
 
 
 def name_of(index: int) -> str:
-    """The name of a node."""
+    """The name of a node by its number: `node-0007`, so that they sort as they count."""
     return f"node-{index:04}"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from certs.authority import Authority, KeyPair
-from musterctl.plane.ports import LOOPBACK
+from musterctl.plane.machine import LOOPBACK
 
 ADMIN = "admin"
 SERVICE_ACCOUNTS = "service-accounts"
@@ -16,22 +16,22 @@ _SERVICE_IP = "10.0.0.1"  # the first address of the service range: the API serv
 
 
 class Pki:
-    """The authority of one plane and what it issued."""
+    """The authority of one plane, and the certificates and kubeconfigs that it has issued to its parts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "pki"
 
     @property
     def ca_file(self) -> Path:
-        """The authority's certificate."""
+        """The certificate of the plane's authority: what every client trusts."""
         return self.folder / "ca.crt"
 
     def cert_file(self, name: str) -> Path:
-        """The certificate of that name."""
+        """Where the certificate of a part, or of the service accounts, is or will be."""
         return self.folder / f"{name}.crt"
 
     def key_file(self, name: str) -> Path:
-        """The private key of that name."""
+        """Where its private key is or will be."""
         return self.folder / f"{name}.key"
 
     def ensure(self) -> None:
@@ -73,7 +73,7 @@ def _write_private(path: Path, content: bytes) -> None:
 
 
 def _kubeconfig(user: str, server: str, ca: bytes, pair: KeyPair) -> dict[str, object]:
-    """A kubeconfig with everything inside."""
+    """A kubeconfig with certificates and key inside, so that it can be copied anywhere."""
     encoded = {
         "certificate-authority-data": ca,
         "client-certificate-data": pair.cert_pem,

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -14,13 +13,13 @@ from typing import Any, Self
 
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from musterctl.plane import binaries, components, guard, install, nodes, state
+from musterctl.plane import binaries, components, guard, install, nodes, rights, state
 from musterctl.plane.commandlines import CommandLines
 from musterctl.plane.errors import LocalError, PartError
-from musterctl.plane.locks import locked
+from musterctl.plane.health import PartStatus, wait_ready
+from musterctl.plane.machine import locked
 from musterctl.plane.pki import ADMIN, Pki
 from musterctl.plane.process import Part, kill_leftovers
-from musterctl.plane.ready import wait_ready
 from musterctl.plane.state import Options
 from webhook import config, registration
 from webhook.config import ResourceGroup
@@ -31,28 +30,13 @@ _POLL_S = 0.1
 Report = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class PartStatus:
-    """How a part is."""
-
-    name: str
-    pid: int | None
-    started: bool
-    url: str
-    log_file: Path
-
-    @property
-    def word(self) -> str:
-        """running, dead (it was started and is gone) or stopped."""
-        return "running" if self.pid else "dead" if self.started else "stopped"
-
-
 class Plane:
     """One control plane in a folder; what an earlier process started in that folder is found again.
 
     `wanted` names the parts; a process of Muster's that cannot be run is left out. Options and parts count when the
     plane is made: a plane that exists keeps its own. A `bound` plane ends with this process, however that ends; one
-    that is used in a `with` statement is bound. `arguments` are more of them for the command lines of parts.
+    that is used in a `with` statement is bound. `is_new` says that the folder held none before. `arguments` are more of
+    them for the command lines of parts.
     """
 
     def __init__(
@@ -67,7 +51,9 @@ class Plane:
         self.root = root.absolute()
         self._arguments = arguments or {}
         names = tuple(name for name in components.COMPONENTS if name in wanted and components.runnable(name))
-        self.state = state.load(self.root) or state.create(self.root, options or Options(), names)
+        found = state.load(self.root)
+        self.is_new = found is None
+        self.state = found or state.create(self.root, options or Options(), names)
         self._pki = Pki(self.root)
         self.commandlines = CommandLines(
             folder=self.root,
@@ -108,7 +94,7 @@ class Plane:
 
     @property
     def etcd_endpoint(self) -> str:
-        """The URL of etcd."""
+        """The URL of etcd, for measurements that go past the API server."""
         return self.commandlines.url("etcd")
 
     def client(self) -> Client:
@@ -130,7 +116,7 @@ class Plane:
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
     def part(self, name: str) -> Part:
-        """One part."""
+        """The part of that name; LocalError names the parts that there are."""
         if name not in self.parts:
             raise LocalError(f"this plane has no part {name!r}; it has {', '.join(self.parts)}")
         return self.parts[name]
@@ -144,6 +130,7 @@ class Plane:
             if self._bound and self._guard is None:
                 self._guard = guard.start(self.root)
             self._pki.ensure()
+            self._prepare(report)
             self._start((components.ETCD, components.API_SERVER), report)
             self._launch(components.CLUSTER)  # ready later: meanwhile the CRDs are installed
             if self.attached or components.API_SERVER in self.parts:
@@ -191,6 +178,16 @@ class Plane:
             PartStatus(name, part.pid, part.started, self.commandlines.listens(name), part.log_file)
             for name, part in self.parts.items()
         ]
+
+    def _prepare(self, report: Report) -> None:
+        """What takes long or may fail before anything runs: the rights in somebody else's cluster, and programs."""
+        if self.attached:
+            report("an answer on what this kubeconfig's user may do")
+            with contextlib.closing(self.client()) as client:
+                rights.check(client)
+        if self._programs():
+            report("the programs of Kubernetes (built once, in some minutes, if they are not there)")
+            self.commandlines.binaries()
 
     def _start(self, names: Collection[str], report: Report) -> None:
         """Starts those of the parts and waits for all of them."""

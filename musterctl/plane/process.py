@@ -28,7 +28,7 @@ _KILL_PATIENCE_S: Final = 10.0
 
 
 class PidFile(msgspec.Struct, frozen=True):
-    """Which process a part is."""
+    """The process that a part is, so that no other can be taken for it; what stands in the pid file."""
 
     pid: int
     start_ticks: int
@@ -70,12 +70,12 @@ class Part:
 
     @property
     def alive(self) -> bool:
-        """Whether its process lives."""
+        """Whether the very process lives that was started, not one that got its pid."""
         return self._identity() is not None
 
     @property
     def pid(self) -> int | None:
-        """Its pid while it lives."""
+        """The pid while its process lives, else None."""
         identity = self._identity()
         return identity.pid if identity else None
 
@@ -124,7 +124,7 @@ class Part:
         kill_leftovers(self._folder, self.name)
 
     def restart(self) -> None:
-        """Stops and starts it."""
+        """Stops it, if it runs, and starts it with a command line that is worked out anew."""
         self.stop()
         self.start()
 
@@ -161,7 +161,7 @@ class Part:
         return identity if identity.alive else None
 
     def _wait_end(self, timeout_s: float) -> bool:
-        """Waits until its process ended."""
+        """Waits until its process has ended, and reaps it if it was our child; False if the time is up first."""
         with _verified(self._identity()) as descriptor:
             if descriptor is not None and not _readable(descriptor, timeout_s):
                 return False
@@ -227,7 +227,7 @@ def _start_ticks(pid: int) -> int | None:
 
 
 def _boot_id() -> str:
-    """Differs from boot to boot."""
+    """The kernel's id of this boot: pids and start times of an earlier boot mean nothing."""
     return _BOOT_ID.read_text().strip()
 
 

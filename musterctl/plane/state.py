@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from musterctl.plane.errors import LocalError
-from musterctl.plane.ports import free_ports
+from musterctl.plane.machine import free_ports
 
 DEFAULT_NAME = "default"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
@@ -29,7 +29,7 @@ PORTS = (
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plane is like."""
+    """What a plane was made with, and keeps for its life."""
 
     nodes: int = 8
     cpu: str = "32"
@@ -51,7 +51,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `plane.json`."""
+    """The content of `plane.json`: options, and the parts and ports that were chosen when the plane was made."""
 
     options: Options
     parts: tuple[str, ...]

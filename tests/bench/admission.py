@@ -1,7 +1,7 @@
 """Pods created on a real API server, with and without Muster's webhook matching: what a matching pod costs.
 
-Three kinds of the same pod take turns: *plain* ones are not sent to the webhook, *steered* ones ask for a queue, and
-*shaped* ones for a queue and a framework. Nobody looks at the pods, so nothing but admission and storage is measured.
+Three kinds of the same pod take turns: *plain* ones are not sent to the webhook, *queued* ones have a queue, and
+*shaped* ones a queue and a framework. Nobody looks at the pods, so nothing but admission and storage is measured.
 """
 
 import statistics
@@ -20,7 +20,7 @@ from tests.bench.timing import Result
 
 PARTS = ("etcd", "kube-apiserver", "webhook")
 QUEUED = {"muster.dev/queue": "default"}
-KINDS = {"plain": {}, "steered": QUEUED, "shaped": {**QUEUED, "muster.dev/framework": "torch"}}
+KINDS = {"plain": {}, "queued": QUEUED, "shaped": {**QUEUED, "muster.dev/framework": "torch"}}
 ROUNDS = 5
 EACH = 60
 CLIENTS = 8
@@ -42,7 +42,7 @@ def run() -> Iterator[Result | str]:
                 rates[name].append(together(client, name, f"many-{number}-{name}"))
     plain = statistics.median(durations_ms["plain"])
     yield Result("create a plain pod, 1 client: p50", plain)
-    for name in ("steered", "shaped"):
+    for name in ("queued", "shaped"):
         more = statistics.median(durations_ms[name]) - plain
         yield Result(f"what a {name} pod costs more, 1 client: p50", more, BUDGET_MS)
     for name, each in rates.items():

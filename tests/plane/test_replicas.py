@@ -21,8 +21,8 @@ from muster.api.core import LEASES, PODS
 from muster.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
 from muster.api.placement import PLACEMENTS
 from muster.kube.client import Client
+from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
-from musterctl.plane.ports import free_ports
 
 pytestmark = pytest.mark.plane
 OTHER_HOST = "other"

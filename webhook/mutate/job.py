@@ -14,14 +14,14 @@ from muster.volcano.plugins.registry import required
 from muster.volcano.tasks import minimum, total_minimum
 from webhook.config import ResourceGroup
 from webhook.lookup import Namespaces
-from webhook.mutate.jobgroups import assign_groups, group_of_template
-from webhook.mutate.mark import mark
-from webhook.mutate.namespacequeue import take_queue
-from webhook.mutate.reapply import Reapply
-from webhook.mutate.template_digest import keep_record, remember, restore
-from webhook.patch import Patch, Why, find
+from webhook.mutate.optin import set_queue
+from webhook.mutate.reapply import Reapply, keep_record, remember, restore
+from webhook.mutate.resourcegroup import assign_groups, group_of_template
+from webhook.mutate.scheduling import mark
+from webhook.objects.canonical import same
+from webhook.objects.documents import find
+from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, Verdict, generic
-from webhook.validate.volcano_job.canonical import same
 
 _DEFAULT = Why("left out", "default")
 _IMPLIED = Why("another plugin cannot do without", "spec.plugins")
@@ -51,7 +51,7 @@ def reviewer(
                 return Verdict()
             patch = _completed(job, document, old, request.namespace, groups, marks=marks)
             if namespaces:
-                take_queue(job, old, request.namespace, namespaces, patch)
+                set_queue(job, old, request.namespace, namespaces, patch)
         except (MalformedError, msgspec.ValidationError):
             return Verdict()
         return Verdict(patch=patch.operations, reasons=patch.reasons)

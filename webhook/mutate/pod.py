@@ -1,6 +1,8 @@
-"""A pod that asks for Muster: steered when it has a queue, shaped when it has a framework, in one patch.
+"""A pod that is sent to Muster: scheduled by it if it has a queue, shaped if it has a framework, in one patch.
 
-Before that it is taken to the nodes of its resource group, which may also choose its scheduler.
+The steps stand in `mutate`, in their order. First the pod is taken to the nodes of its resource group, which may also
+choose its scheduler; then it is known whether the pod opts in, and to which queue; then which scheduler it ends up
+with, which the gate and the markers depend on. Shaping is independent of all that: a pod may want it without a queue.
 """
 
 from collections.abc import Sequence
@@ -10,20 +12,18 @@ import msgspec
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
-from muster.api.core import PodSpec
-from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
 from muster.runtime.framework import Framework
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, Namespaces
 from webhook.mutate import optin
-from webhook.mutate.mark import mark
+from webhook.mutate.optin import OptIn
+from webhook.mutate.podreview import PodReview
 from webhook.mutate.resourcegroup import assign, group_of_pod
-from webhook.mutate.scheduling import gate, scheduler_of, steer
+from webhook.mutate.scheduling import add_requested_gate, mark, set_scheduler
 from webhook.mutate.shape import shape
-from webhook.patch import Patch
+from webhook.objects.names import unknown_queue
 from webhook.review import Handler, Verdict, generic
-from webhook.validate.queues.name import unknown_queue
 
 
 def reviewer(
@@ -53,43 +53,36 @@ def mutate(
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if optin.opted_out(meta.labels):
         return Verdict()
-    spec = msgspec.convert(pod.get("spec") or {}, PodSpec)  # always, so that nobody below stumbles over its shape
-    patch = Patch(pod)
-    errors: list[FieldError] = []
-    warnings: list[str] = []
-    group = group_of_pod(groups, namespace, meta)
-    if group:
-        assign(pod.get("spec") or {}, group, patch, "spec")
-    asked = _asked(pod, meta, namespace, lookups.namespaces, group)
-    scheduler = scheduler_of(pod.get("spec") or {}, asked, group)
-    if asked:
+    review = PodReview.of(pod, meta, namespace)
+    review.group = group_of_pod(groups, namespace, meta)
+    if review.group:
+        assign(review.spec, review.group, review.patch, "spec")
+    review.opt_in = _opt_in(review, lookups.namespaces)
+    if review.opt_in:
         # The queue may have been closed since the workload was admitted; its pods still come.
-        errors += unknown_queue(asked.path, asked.queue, lookups.queues)
-        warnings += steer(pod, meta, asked, patch, group=group)
-    warnings += gate(pod, meta, scheduler, patch, group=group)
-    if marks and scheduler in names.SCHEDULERS:
-        mark(pod.get("spec") or {}, patch, "spec")
+        review.errors += unknown_queue(review.opt_in.path, review.opt_in.queue, lookups.queues)
+        set_scheduler(review, review.opt_in)
+    add_requested_gate(review)
+    if marks and review.scheduler in names.SCHEDULERS:
+        mark(review.spec, review.patch, "spec")
     if names.FRAMEWORK in meta.labels:
-        owners = lookups.owners
-        errors += shape(pod, meta, spec, namespace=namespace, owners=owners, framework=framework, patch=patch)
-    if errors:
-        return Verdict(errors=errors, warnings=warnings)
-    return Verdict(patch=patch.operations, reasons=patch.reasons, warnings=warnings)
+        shape(review, lookups.owners, framework)
+    return review.verdict
 
 
-def _asked(
-    pod: dict[str, Any], meta: ObjectMeta, namespace: str, namespaces: Namespaces, group: ResourceGroup | None
-) -> optin.Asked | None:
-    """Who asks for a queue: the pod, else its namespace, unless the pod's group has a scheduler of somebody else's."""
-    if optin.decided(meta.labels):
-        return optin.by_itself(meta.labels)
-    spec = pod.get("spec") or {}
-    if group and group.scheduler_name:
-        if group.scheduler_name not in names.SCHEDULERS:
+def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
+    """Who opts in: the pod, else its namespace for it, unless its resource group has a scheduler of somebody else's."""
+    labels = review.meta.labels
+    if optin.is_explicit(labels):
+        return optin.from_labels(labels)
+    spec = review.spec
+    if review.assigned_scheduler:
+        if review.assigned_scheduler not in names.SCHEDULERS:
             return None
-        spec = {**spec, "schedulerName": group.scheduler_name}
-    if not optin.takes_defaults(spec, meta):
+        spec = {**spec, "schedulerName": review.assigned_scheduler}
+    if not optin.may_inherit(spec, review.meta):
         return None
     # Unless the pod itself is a reason to send it to us, its namespace is, and its labels are known to hold a queue.
-    for_itself = group is not None or names.FRAMEWORK in meta.labels or names.QUEUE_ALLOCATION_GATE in meta.annotations
-    return optin.by_namespace(namespace, namespaces.labels(namespace, with_queue=not for_itself))
+    requested_gate = names.QUEUE_ALLOCATION_GATE in review.meta.annotations
+    for_itself = review.group is not None or names.FRAMEWORK in labels or requested_gate
+    return optin.from_namespace(review.namespace, namespaces.labels(review.namespace, with_queue=not for_itself))

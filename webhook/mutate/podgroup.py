@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import JOBS
 from muster.kube.errors import APIError
 from webhook.lookup import Namespaces
-from webhook.mutate.namespacequeue import WHY, named_by
-from webhook.mutate.queue import mapping
+from webhook.mutate.optin import ANNOTATED, annotated_queue, in_default_queue
+from webhook.objects.documents import mapping
 from webhook.patch import Patch
 from webhook.review import Handler, MalformedError, Verdict, generic
 
@@ -25,15 +24,15 @@ def reviewer(namespaces: Namespaces) -> Handler:
         try:
             group = generic(request.object)
             spec, metadata = mapping(group.get("spec")), mapping(group.get("metadata"))
-            if _of_a_job(metadata) or (spec.get("queue") or names.DEFAULT_QUEUE) != names.DEFAULT_QUEUE:
+            if _of_a_job(metadata) or not in_default_queue(spec.get("queue")):
                 return Verdict()
-            queue = named_by(request.namespace, namespaces)
+            queue = annotated_queue(request.namespace, namespaces)
         except (MalformedError, APIError):
             return Verdict()  # the API server says what is wrong with a malformed one
         if not queue:
             return Verdict()
         patch = Patch(group)
-        patch.set("spec", "queue", value=queue, why=WHY)
+        patch.set("spec", "queue", value=queue, why=ANNOTATED)
         return Verdict(patch=patch.operations, reasons=patch.reasons)
 
     return review

@@ -4,11 +4,10 @@ from typing import Any
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
+from webhook.objects.documents import mapping
 from webhook.patch import Patch, Why
 from webhook.review import MalformedError, Verdict, generic
 
-HIERARCHY = "volcano.sh/hierarchy"
-WEIGHTS = "volcano.sh/hierarchy-weights"
 _DEFAULT = Why("left out", "default")
 _ROOTED = Why("every path begins at the root", "default")
 
@@ -31,13 +30,14 @@ def defaulted(queue: dict[str, Any]) -> Patch:
         patch.set("spec", "weight", value=1, why=_DEFAULT)
     if spec.get("reclaimable") is None:
         patch.set("spec", "reclaimable", value=True, why=_DEFAULT)
-    path = annotations.get(HIERARCHY)
+    path = annotations.get(names.HIERARCHY)
     if isinstance(path, str) and path and path.split("/")[0] != names.ROOT_QUEUE:
-        patch.set("metadata", "annotations", HIERARCHY, value=f"{names.ROOT_QUEUE}/{path}", why=_ROOTED)
-        patch.set("metadata", "annotations", WEIGHTS, value=f"1/{annotations.get(WEIGHTS, '')}", why=_ROOTED)
+        patch.set("metadata", "annotations", names.HIERARCHY, value=f"{names.ROOT_QUEUE}/{path}", why=_ROOTED)
+        patch.set(
+            "metadata",
+            "annotations",
+            names.HIERARCHY_WEIGHTS,
+            value=f"1/{annotations.get(names.HIERARCHY_WEIGHTS, '')}",
+            why=_ROOTED,
+        )
     return patch
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """A JSON object as it is; anything else, which the API server will refuse, as an empty one."""
-    return value if isinstance(value, dict) else {}

@@ -9,19 +9,25 @@ from typing import Any
 
 import msgspec
 
-from muster.api.batch import is_job
+from muster.api.batch import Job, is_job
 from muster.api.constraints import Toleration
-from muster.api.meta import ObjectMeta
+from muster.api.core import PodSpec
+from muster.api.meta import ObjectMeta, TemplateMeta
+from muster.volcano.defaults import task_name
 from webhook.config import ResourceGroup, explicit
+from webhook.mutate.optin import opted_out
+from webhook.mutate.reapply import recorded
 from webhook.patch import Part, Patch, Why
 
+Groups = Sequence[ResourceGroup]
 
-def group_of(groups: Sequence[ResourceGroup], namespace: str, annotations: Mapping[str, str]) -> ResourceGroup | None:
+
+def group_of(groups: Groups, namespace: str, annotations: Mapping[str, str]) -> ResourceGroup | None:
     """The group of pods with these annotations in that namespace: the first that takes them."""
     return next((group for group in groups if group.takes(namespace, annotations)), None)
 
 
-def group_of_pod(groups: Sequence[ResourceGroup], namespace: str, meta: ObjectMeta) -> ResourceGroup | None:
+def group_of_pod(groups: Groups, namespace: str, meta: ObjectMeta) -> ResourceGroup | None:
     """The group of a pod; None if its template was given one already."""
     return None if is_job(meta.controller) else group_of(groups, namespace, meta.annotations)
 
@@ -43,6 +49,34 @@ def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch, *place: 
     if group.scheduler_name and spec.get("schedulerName") != group.scheduler_name:
         why = _why(group, "schedulerName", "the scheduler of its nodes")
         patch.set(*place, "schedulerName", value=group.scheduler_name, why=why)
+
+
+def group_of_template(template: Mapping[str, Any], groups: Groups, namespace: str) -> ResourceGroup | None:
+    """The group that a task's pods belong to, by the namespace or the annotations of their template."""
+    meta = msgspec.convert(_without_nulls(template.get("metadata")), TemplateMeta)
+    return None if opted_out(meta.labels) else group_of(groups, namespace, meta.annotations)
+
+
+def assign_groups(job: Job, groups: Groups, namespace: str, patch: Patch, old: Mapping[str, Any] | None) -> None:
+    """Writes the groups into the templates of a new Job, or of those tasks that creation has changed in the `old` one.
+
+    A Job keeps what it was created with: one that was there before its group was configured does not get it later.
+    """
+    known = None if old is None else recorded(old)
+    for index, task in enumerate(job.spec.tasks):
+        if known is not None and task_name(index, task) not in known:
+            continue
+        group = group_of_template(task.template, groups, namespace)
+        if group:
+            spec = _without_nulls(task.template.get("spec"))
+            msgspec.convert(spec, PodSpec)  # so that nobody below stumbles over its shape
+            assign(spec, group, patch, "spec", "tasks", index, "template", "spec")
+
+
+def _without_nulls(part: Any) -> dict[str, Any]:
+    """The members of a part of a template; ValidationError if it can have none."""
+    members = msgspec.convert(part or {}, dict[str, Any])
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _why(group: ResourceGroup, field: str, reason: str) -> Why:

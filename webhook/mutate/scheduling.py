@@ -1,80 +1,86 @@
-"""Steering: a pod with a queue goes to Muster's scheduler, and waits behind a gate when it belongs to a gang.
+"""Who places a pod, and when: its scheduler, its gang, its gates, and the markers by which a shared scheduler knows it.
 
-A pod may also ask for a gate itself, by Volcano's annotation. Muster takes its gates away when it pins the pod.
+A pod with a queue goes to Muster's scheduler, and waits behind a gate when it belongs to a gang. A pod may also request
+a gate itself, by Volcano's annotation. Muster takes its gates away when it pins the pod.
+
+*Markers* are resources: where a cluster's own scheduler asks Muster too, it does so about the pods that request them.
+Only a container's resources can carry them, so one container gets a limit of 1 for each; the API server makes a request
+of it. kube-scheduler is told to ignore them when it looks for room.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muster.api import names
 from muster.api.gang import gang_of, group_name_for_owner
-from muster.api.meta import ObjectMeta
-from webhook.config import ResourceGroup
-from webhook.mutate.optin import Asked
-from webhook.patch import Patch, Why
+from webhook.mutate.optin import OptIn
+from webhook.mutate.podreview import PodReview
+from webhook.patch import Part, Patch, Why
+
+_MARKED = Why("the cluster's own scheduler asks Muster about it", "--mark-pods")
 
 
-def scheduler_of(spec: Mapping[str, Any], asked: Asked | None, group: ResourceGroup | None) -> str:
-    """The scheduler that a pod ends up with: that of its resource group, else its own, else Muster's if it asks."""
-    own = spec.get("schedulerName") or names.CLUSTER_SCHEDULER
-    if group and group.scheduler_name:
-        return group.scheduler_name
-    return names.SCHEDULER if asked and own == names.CLUSTER_SCHEDULER else own
+def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
+    """Adds queue, scheduler, gang and gate where they are missing.
 
-
-def steer(
-    pod: dict[str, Any], meta: ObjectMeta, asked: Asked, patch: Patch, *, group: ResourceGroup | None = None
-) -> list[str]:
-    """Adds queue, scheduler, gang and gate to `patch` where they are missing; returns warnings.
-
-    A pod that has a scheduler of somebody else's is left alone. Pods without a controller have no gang: they are
-    placed one by one.
+    A pod that has a scheduler of somebody else's keeps it, with a warning. Pods without a controller have no gang: they
+    are placed one by one.
     """
-    spec = pod.get("spec") or {}
-    source = asked.path if asked.inherited else f"label {names.QUEUE}"
-    scheduler = scheduler_of(spec, asked, group)
+    scheduler, meta, patch = review.scheduler, review.meta, review.patch
+    source = opt_in.path if opt_in.inherited else f"label {names.QUEUE}"
     if scheduler not in names.SCHEDULERS:
         advice = f"leave schedulerName out, or use {names.SCHEDULER!r}"
-        return [_no_effect(f"spec.schedulerName: label {names.QUEUE}", scheduler, group, advice)]
-    if scheduler != spec.get("schedulerName") and not (group and group.scheduler_name):
+        _warn_no_effect(review, f"spec.schedulerName: label {names.QUEUE}", advice)
+        return
+    if scheduler != review.spec.get("schedulerName") and not review.assigned_scheduler:
         patch.set("spec", "schedulerName", value=scheduler, why=Why("Muster finds its node", source))
-    if asked.inherited:
-        patch.set("metadata", "labels", names.QUEUE, value=asked.queue, why=Why("the queue of its namespace", source))
+    if opt_in.inherited:
+        patch.set("metadata", "labels", names.QUEUE, value=opt_in.queue, why=Why("the queue of its namespace", source))
     gang = gang_of(meta)
     if gang is None and meta.controller:
         gang = group_name_for_owner(meta.controller.uid)
         patch.set("metadata", "labels", names.GANG, value=gang, why=Why("it starts together with its siblings", source))
     if gang:
-        _gate(spec, meta, names.GATE, patch, Why("it waits until its gang has places", source))
-    return []
+        _add_gate(review, names.GATE, Why("it waits until its gang has places", source))
 
 
-def gate(
-    pod: dict[str, Any], meta: ObjectMeta, scheduler: str, patch: Patch, *, group: ResourceGroup | None = None
-) -> list[str]:
-    """Adds the gate that the pod asks for by its annotation, if `scheduler` is one of Muster's; returns warnings."""
+def add_requested_gate(review: PodReview) -> None:
+    """Adds the gate that the pod requests by its annotation; a warning if its scheduler is none of Muster's."""
     gate = names.QUEUE_ALLOCATION_GATE
-    if meta.annotations.get(gate) != "true":
-        return []
-    if scheduler not in names.SCHEDULERS:
-        advice = f"set schedulerName to {names.SCHEDULER} or {names.VOLCANO_SCHEDULER}"
-        if scheduler == names.CLUSTER_SCHEDULER:  # a pod with another one stays with that, whatever its labels say
-            advice += f", or label the pod or its namespace {names.QUEUE}"
-        return [_no_effect(f"metadata.annotations[{gate}]: it", scheduler, group, advice)]
-    _gate(
-        pod.get("spec") or {}, meta, gate, patch, Why("it waits until Muster has a node for it", f"annotation {gate}")
-    )
-    return []
+    if review.meta.annotations.get(gate) != "true":
+        return
+    if review.scheduler in names.SCHEDULERS:
+        _add_gate(review, gate, Why("it waits until Muster has a node for it", f"annotation {gate}"))
+        return
+    advice = f"set schedulerName to {names.SCHEDULER} or {names.VOLCANO_SCHEDULER}"
+    if review.scheduler == names.CLUSTER_SCHEDULER:  # a pod with another one stays with that, whatever its labels say
+        advice += f", or label the pod or its namespace {names.QUEUE}"
+    _warn_no_effect(review, f"metadata.annotations[{gate}]: it", advice)
 
 
-def _no_effect(what: str, scheduler: str, group: ResourceGroup | None, advice: str) -> str:
-    if group and group.scheduler_name:
-        return f"{what} has no effect, because the resource group {group.name!r} gives the pod to {scheduler!r}"
-    return f"{what} has no effect, because {scheduler!r} is not a scheduler of Muster's; {advice}"
+def mark(spec: Mapping[str, Any], patch: Patch, *place: Part) -> None:
+    """Adds the markers that no container of the pod spec at `place` has yet.
+
+    A container that has limits gets them: one without any would no longer be a container without limits.
+    """
+    containers: Sequence[Mapping[str, Any]] = spec.get("containers") or []
+    limits = [(container.get("resources") or {}).get("limits") or {} for container in containers]
+    index = next((index for index, each in enumerate(limits) if each), 0)
+    for marker in sorted(names.MARKERS):
+        if containers and not any(marker in each for each in limits):
+            patch.set(*place, "containers", index, "resources", "limits", marker, value="1", why=_MARKED)
 
 
-def _gate(spec: dict[str, Any], meta: ObjectMeta, gate: str, patch: Patch, why: Why) -> None:
-    """Not when the pod has a node or a pin already, nor when it has the gate."""
-    gates = [each.get("name") for each in spec.get("schedulingGates") or []]
-    if not spec.get("nodeName") and names.NODE not in meta.annotations and gate not in gates:
-        patch.append("spec", "schedulingGates", value={"name": gate}, why=why)
+def _add_gate(review: PodReview, gate: str, why: Why) -> None:
+    """Adds a gate; not when the pod has a node or a pin already, nor when it has the gate."""
+    gates = [each.get("name") for each in review.spec.get("schedulingGates") or []]
+    if not review.spec.get("nodeName") and names.NODE not in review.meta.annotations and gate not in gates:
+        review.patch.append("spec", "schedulingGates", value={"name": gate}, why=why)
+
+
+def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
+    """Tells the user why what they wrote does nothing; where a resource group is the reason, no advice helps."""
+    why = f"{review.scheduler!r} is not a scheduler of Muster's; {advice}"
+    if review.group and review.assigned_scheduler:
+        why = f"the resource group {review.group.name!r} gives the pod to {review.scheduler!r}"
+    review.warnings.append(f"{what} has no effect, because {why}")

@@ -1,4 +1,10 @@
-"""Shaping: the plan of a pod's workload, written into the pod."""
+"""Shaping: the plan of a pod's workload, written into the pod.
+
+The plan comes from the same formulas that validated the workload and size its gang: `muster.runtime` computes it from
+the owner (how many ranks, which is mine, where is rank 0) and the pod's own resources. Everything that the pod has
+already stays. Where it contradicts the plan, that is an error and not a correction: a user who sets MASTER_ADDR means
+something by it, and would search for the reason in vain.
+"""
 
 from typing import Any
 
@@ -18,6 +24,8 @@ from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError
 from muster.workloads.choose import adapter_for, source_of
 from muster.workloads.kind import AskedPod
 from webhook.lookup import Owners
+from webhook.mutate.podreview import PodReview
+from webhook.objects.names import unknown_framework
 from webhook.patch import Patch, Why
 
 FRAMEWORK_PATH = f"metadata.labels[{names.FRAMEWORK}]"
@@ -29,49 +37,27 @@ class _DNSConfig(Wire):
     searches: list[str] | None = None
 
 
-def unknown_framework(path: str, name: str, framework: Framework) -> list[FieldError]:
-    """An error unless the framework is one of ours."""
-    if name in framework.frameworks:
-        return []
-    return [FieldError(path, f"must be one of: {', '.join(framework.frameworks)}", name, "NotSupported")]
-
-
-def shape(
-    pod: dict[str, Any],
-    meta: ObjectMeta,
-    spec: PodSpec,
-    *,
-    namespace: str,
-    owners: Owners,
-    framework: Framework,
-    patch: Patch,
-) -> list[FieldError]:
-    """Adds to `patch` what the pod's framework needs; returns why that is impossible, if it is.
-
-    `meta` and `spec` are those of `pod`, which is the document itself.
-    """
-    errors = unknown_framework(FRAMEWORK_PATH, meta.labels[names.FRAMEWORK], framework)
+def shape(review: PodReview, owners: Owners, framework: Framework) -> None:
+    """Adds what the pod's framework needs, or the errors that say why that is impossible."""
+    errors = unknown_framework(FRAMEWORK_PATH, review.meta.labels[names.FRAMEWORK], framework)
     try:
-        adapter = _adapter(pod, meta, spec, namespace, owners)
-    except OwnerError as error:
-        return [*errors, error.error]
-    errors += _reachable(adapter)
-    if errors:
-        return errors
-    try:
-        plan = plan_for(adapter, spec, meta, framework)
-    except InvalidFieldError as error:
-        return [error.error]
-    return write(plan, pod, patch)
+        adapter = _adapter(review, owners)
+        errors += _reachable(adapter)
+        if not errors:
+            write(plan_for(adapter, review.typed_spec, review.meta, framework), review)
+    except (OwnerError, InvalidFieldError) as error:
+        errors.append(error.error)
+    review.errors += errors
 
 
-def _adapter(pod: dict[str, Any], meta: ObjectMeta, spec: PodSpec, namespace: str, owners: Owners) -> Adapter:
-    source, reference = source_of(meta), meta.controller
-    owner = owners.find(source, namespace, reference) if source and reference else None
+def _adapter(review: PodReview, owners: Owners) -> Adapter:
+    """What answers for the pod's owner: its rank, their number, and where rank 0 is. OwnerError if nothing can."""
+    source, reference = source_of(review.meta), review.meta.controller
+    owner = owners.find(source, review.namespace, reference) if source and reference else None
     if reference and owner is None:
         message = f"the {reference.kind} that owns this pod is gone, so the size of its group is unknown"
         raise OwnerError(message, reference.name)
-    return adapter_for(owner, AskedPod(meta, spec, pod))
+    return adapter_for(owner, AskedPod(review.meta, review.typed_spec, review.document))
 
 
 def _reachable(adapter: Adapter) -> list[FieldError]:
@@ -92,33 +78,37 @@ def plan_for(adapter: Adapter, spec: PodSpec, meta: ObjectMeta, framework: Frame
     return framework.plan(info)
 
 
-def write(plan: Plan, pod: dict[str, Any], patch: Patch) -> list[FieldError]:
+def write(plan: Plan, review: PodReview) -> None:
     """Adds the plan's metadata, volumes, subdomain and containers; what stands there is kept, and must say the same."""
     pod_set = plan.pod_set(DEFAULT_POD_SET)
     if pod_set is None:
-        return []
-    spec = pod["spec"]
-    errors = _write_pod(pod_set, pod, plan.framework, patch)
+        return
+    _write_metadata(pod_set, plan.framework, review)
+    _write_pod(pod_set, plan.framework, review)
     for kind in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(kind) or []):
+        for index, container in enumerate(review.spec.get(kind) or []):
             wanted = pod_set.container(container.get("name", ""))
             if wanted and wanted.init == (kind == "initContainers"):
-                errors += _write_env(wanted, container, (kind, index), plan.framework, patch)
-                _write_rest(wanted, container, (kind, index), plan.framework, patch)
-    return errors
+                _write_env(wanted, container, (kind, index), plan.framework, review)
+                _write_rest(wanted, container, (kind, index), plan.framework, review.patch)
 
 
-def _write_pod(pod_set: PodSetPlan, pod: dict[str, Any], framework: str, patch: Patch) -> list[FieldError]:
-    """Labels, annotations, volumes and subdomain."""
-    spec, errors = pod["spec"], []
+def _write_metadata(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
+    """Adds the labels and annotations by which the framework's own tools find the pod."""
     for place, values in (("labels", pod_set.labels), ("annotations", pod_set.annotations)):
-        given = (pod.get("metadata") or {}).get(place) or {}
+        given = (review.document.get("metadata") or {}).get(place) or {}
         for key, value in values.items():
             if key not in given:
-                patch.set("metadata", place, key, value=value, why=Why("the framework needs it", framework))
+                why = Why("the framework needs it", framework)
+                review.patch.set("metadata", place, key, value=value, why=why)
             elif given[key] != value:
                 message = f"is set by Muster for framework {framework}; remove it"
-                errors.append(FieldError(f"metadata.{place}[{key}]", message, given[key]))
+                review.errors.append(FieldError(f"metadata.{place}[{key}]", message, given[key]))
+
+
+def _write_pod(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
+    """Adds volumes, DNS search domains and the subdomain."""
+    spec, patch = review.spec, review.patch
     there = {volume.get("name") for volume in spec.get("volumes") or []}
     for volume in pod_set.volumes:
         if volume.name not in there:
@@ -129,34 +119,34 @@ def _write_pod(pod_set: PodSetPlan, pod: dict[str, Any], framework: str, patch: 
             why = Why("the launcher's host name", framework)
             patch.append("spec", "dnsConfig", "searches", value=domain, why=why)
     if pod_set.subdomain and not spec.get("subdomain"):
-        patch.set("spec", "subdomain", value=pod_set.subdomain, why=Why("the pods find each other under it", framework))
-    return errors
+        why = Why("the pods find each other under it", framework)
+        patch.set("spec", "subdomain", value=pod_set.subdomain, why=why)
 
 
 def _write_env(
-    wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], framework: str, patch: Patch
-) -> list[FieldError]:
-    given = container.get("env") or []
+    wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], framework: str, review: PodReview
+) -> None:
+    """Adds variables; one that the user has set must have the same value, however often it stands there."""
     places: dict[str, list[int]] = {}
+    given = container.get("env") or []
     for index, other in enumerate(given):
         places.setdefault(other.get("name", ""), []).append(index)
-    errors = []
     for variable in wanted.env:
         there = places.get(variable.name, [])
         for index in there:
             if not variable.same(given[index]):
                 path = f"spec.{place[0]}[{place[1]}].env[{index}].name"
                 message = f"is set by Muster for framework {framework} ({variable.source}); remove it"
-                errors.append(FieldError(path, message, variable.name))
+                review.errors.append(FieldError(path, message, variable.name))
         if not there:
-            patch.append("spec", *place, "env", value=variable.as_json(), why=Why(variable.source, variable.plugin))
-    return errors
+            why = Why(variable.source, variable.plugin)
+            review.patch.append("spec", *place, "env", value=variable.as_json(), why=why)
 
 
 def _write_rest(
     wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], framework: str, patch: Patch
 ) -> None:
-    """Ports that are not there, mounts where nothing is mounted, a readiness probe or command where there is none."""
+    """Adds ports, mounts where nothing is mounted, and a readiness probe or command where there is none."""
     given = {port.get("containerPort") for port in container.get("ports") or [] if port.get("protocol", "TCP") == "TCP"}
     for port in wanted.ports:
         if port not in given:

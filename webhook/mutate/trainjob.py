@@ -55,14 +55,14 @@ def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
 
 
 def _inherit(job: JSON, namespace: str, namespaces: Namespaces, patch: Patch) -> None:
-    """A TrainJob that says nothing itself takes the queue of its namespace."""
+    """Gives a TrainJob that is not explicit the queue of its namespace."""
     meta = msgspec.convert(job.get("metadata") or {}, ObjectMeta)
-    if not optin.decided(meta.labels):
-        asked = optin.by_namespace(namespace, namespaces.labels(namespace, with_queue=False))
-        if asked:
-            patch.set(
-                "metadata", "labels", names.QUEUE, value=asked.queue, why=Why("the queue of its namespace", asked.path)
-            )
+    if optin.is_explicit(meta.labels):
+        return
+    opt_in = optin.from_namespace(namespace, namespaces.labels(namespace, with_queue=False))
+    if opt_in:
+        why = Why("the queue of its namespace", opt_in.path)
+        patch.set("metadata", "labels", names.QUEUE, value=opt_in.queue, why=why)
 
 
 def _patches(job: JSON) -> list[JSON]:

@@ -1,4 +1,4 @@
-"""A workload that asks for Muster, or whose namespace does: its labels go to its pods, where Muster sees them."""
+"""A workload that opts in to Muster, or whose namespace does: its labels go to its pods, where Muster sees them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -51,12 +51,12 @@ def labelled(
     patch = Patch(workload)
     labels = _labels(workload)
     said = {key: labels[key] for key in (names.QUEUE, names.MANAGED) if key in labels}
-    asked = None if optin.decided(labels) else optin.by_namespace("", inherited or {})
+    opt_in = None if optin.is_explicit(labels) else optin.from_namespace("", inherited or {})
     for place, template in pod_templates(workload, paths):
         there = _labels(template)
-        wanted = {} if optin.decided(there) else dict(said)
-        if asked and not optin.decided(there) and _takes_defaults(template):
-            wanted[names.QUEUE] = asked.queue
+        wanted = {} if optin.is_explicit(there) else dict(said)
+        if opt_in and not optin.is_explicit(there) and _may_inherit(template):
+            wanted[names.QUEUE] = opt_in.queue
         if names.FRAMEWORK in labels:
             wanted[names.FRAMEWORK] = labels[names.FRAMEWORK]
         for key, value in wanted.items():
@@ -72,14 +72,14 @@ def _says_something(workload: JSON) -> bool:
     return any(key in labels for labels in spoken for key in (names.QUEUE, names.FRAMEWORK, names.MANAGED))
 
 
-def _takes_defaults(template: JSON) -> bool:
+def _may_inherit(template: JSON) -> bool:
     """As for a pod of this template, as far as the template tells."""
     try:
         meta = msgspec.convert(template.get("metadata") or {}, ObjectMeta)
         spec = msgspec.convert(template.get("spec") or {}, dict[str, Any])
     except msgspec.ValidationError:
         return False
-    return optin.takes_defaults(spec, meta)
+    return optin.may_inherit(spec, meta)
 
 
 def _labels(node: JSON) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A batch/v1 Job that asks for Muster: what its pods would be refused for is refused here, where the user reads it."""
+"""A batch/v1 Job that opts in to Muster: what its pods would be refused for is refused here, where users read it."""
 
 import msgspec
 from msgspec.json import Decoder
@@ -11,10 +11,9 @@ from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.workloads.choose import adapter_for
 from webhook.lookup import Queues
-from webhook.mutate.shape import unknown_framework
+from webhook.objects.names import unknown_framework, unusable_queue
 from webhook.review import Handler, MalformedError, Verdict, decode
 from webhook.validate.frameworks import check_template
-from webhook.validate.queues.name import unusable_queue
 
 _JOB = Decoder(IndexedJob)
 _TEMPLATE = "spec.template"

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from msgspec.json import Decoder
 
 from muster.api.admission import AdmissionRequest
+from muster.api.batch import Job
 from muster.api.core import Pod
 from muster.api.fields import FieldError
+from muster.runtime.workload import template_of
 from webhook.review import Verdict, decode
 
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"
@@ -36,3 +38,13 @@ def check_one_of_two(annotations: Mapping[str, str], path: str) -> Iterator[Fiel
     if MIN_AVAILABLE in annotations and MAX_UNAVAILABLE in annotations:
         message = f"must not be set together with {MIN_AVAILABLE}; keep one of them"
         yield FieldError(f"{path}[{MAX_UNAVAILABLE}]", message, annotations[MAX_UNAVAILABLE])
+
+
+def check_budgets(job: Job) -> Iterator[FieldError]:
+    """The budgets of a Job and its templates, which its pods would be refused for."""
+    yield from check_amounts(job.metadata.annotations, "metadata.annotations")
+    for index, task in enumerate(job.spec.tasks):
+        _, _, annotations = template_of(task.template)
+        path = f"spec.tasks[{index}].template.metadata.annotations"
+        yield from check_amounts(annotations, path)
+        yield from check_one_of_two(annotations, path)

@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.api import names
+from muster.api.batch import Job, TaskSpec
 from muster.api.fields import Findings, InvalidFieldError
 from muster.runtime.framework import Framework
 from muster.runtime.settings import from_annotations
 from muster.runtime.workload import describe, template_of
 from muster.workloads.adapter import Adapter
+from muster.workloads.volcano_job import VolcanoJobAdapter
+from webhook.objects.names import unknown_framework
 
 
 def check_template(
@@ -25,3 +28,21 @@ def check_template(
     else:
         findings.add(framework.validate(info))
     return findings
+
+
+def check_frameworks(job: Job, framework: Framework) -> Findings:
+    """What the pods of these tasks would be refused for, and whether they can find each other."""
+    findings = Findings()
+    asking = [(index, task, _label(task)) for index, task in enumerate(job.spec.tasks) if _label(task)]
+    if asking:
+        findings.errors += VolcanoJobAdapter(job, asking[0][1].name).errors()
+    for index, task, name in asking:
+        adapter, path = VolcanoJobAdapter(job, task.name), f"spec.tasks[{index}].template"
+        findings.errors += unknown_framework(f"{path}.metadata.labels[{names.FRAMEWORK}]", name, framework)
+        findings.add(check_template(task.template, path, adapter, job.metadata.annotations, framework))
+    return findings
+
+
+def _label(task: TaskSpec) -> str:
+    _, labels, _ = template_of(task.template)
+    return labels.get(names.FRAMEWORK, "")

@@ -14,13 +14,12 @@ from muster.api.admission import AdmissionRequest
 from muster.api.batch import is_job
 from muster.api.fields import FieldError
 from muster.api.meta import OwnerReference
-from muster.api.scheduling import PodGroup
+from muster.api.scheduling import NetworkTopology, PodGroup
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU
 from webhook.lookup import Queues
+from webhook.objects.names import unknown_queue, unusable_queue
 from webhook.review import Handler, Verdict, decode
-from webhook.validate.queues.name import unknown_queue, unusable_queue
-from webhook.validate.topology import check_topology
 
 _POD_GROUP = Decoder(PodGroup)
 
@@ -50,6 +49,13 @@ def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
             parse(quantity, milli=name.rpartition(".")[2] == CPU)
         except ValueError as error:
             yield FieldError(f"spec.minResources[{name}]", str(error), quantity)
+
+
+def check_topology(topology: NetworkTopology | None, path: str) -> Iterator[FieldError]:
+    """The highest tier is given by number or by name, not both; an empty name is none. For Jobs and tasks too."""
+    if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name:
+        message = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
+        yield FieldError(f"{path}.highestTierName", message, topology.highest_tier_name)
 
 
 def _queue_errors(name: str, owner: OwnerReference | None, queues: Queues) -> list[FieldError]:

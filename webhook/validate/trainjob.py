@@ -23,8 +23,8 @@ from muster.runtime.plan import Plan
 from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import compile_train_job
 from webhook.lookup import Lookups, Runtime
+from webhook.objects.names import unusable_queue
 from webhook.review import Handler, Verdict, decode
-from webhook.validate.queues.name import unusable_queue
 
 REFERENCE = "spec.runtimeRef"
 MAX_HOST_NAME = 63

@@ -15,8 +15,10 @@ from controller.job.rules.request import Request
 from muster.api import names
 from muster.api.batch import Job, TaskState, is_job
 from muster.api.bus import Command
-from muster.api.core import ContainerStatus, Pod
+from muster.api.container_status import ContainerStatus
+from muster.api.core import Pod
 from muster.api.meta import parse_time
+from muster.api.pod_trouble import refused
 from muster.api.scheduling import PodGroup
 from muster.volcano.defaults import task_max_retry
 from muster.volcano.slots import PodSlot, slot
@@ -39,6 +41,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
         pod_uid=pod.metadata.uid,
         partition=pod.metadata.labels.get(names.PARTITION_ID, ""),
         exit_codes=exit_codes(pod) if what == event.POD_FAILED else (),
+        refused=pod.status.reason if what == event.POD_FAILED and refused(pod) else "",
         since_s=_created_s(pod) if what == event.POD_PENDING else None,
     )
 

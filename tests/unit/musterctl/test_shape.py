@@ -48,7 +48,7 @@ def printed(result: Result) -> list[JSON]:
 
 
 def test_a_job_and_its_first_pod(shape: Any) -> None:
-    """The Job has its labels on the template; the pod is steered and shaped, found by its owner in the same file."""
+    """The template has the Job's labels; the pod has scheduler and env, by its owner in the same file."""
     result = shape(job())
     assert result.exit_code == 0
     after, first = printed(result)

@@ -91,9 +91,9 @@ def test_a_deployment_has_no_ranks(shape: Any) -> None:
     result = shape(workload("apps/v1", "Deployment", deployment))
     assert result.exit_code == 1
     assert "pods of a ReplicaSet (or Deployment) have no index" in result.stderr
-    steered = shape(workload("apps/v1", "Deployment", deployment, {"muster.dev/queue": "default"}), "--explain")
-    assert steered.exit_code == 0
-    assert "schedulerName: muster" in steered.stdout
+    queued = shape(workload("apps/v1", "Deployment", deployment, {"muster.dev/queue": "default"}), "--explain")
+    assert queued.exit_code == 0
+    assert "schedulerName: muster" in queued.stdout
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webhook_world import JSON, vcjob
 
-from webhook.validate.volcano_job.canonical import canonical, same
-from webhook.validate.volcano_job.update import check_update
+from webhook.objects.canonical import canonical, same
+from webhook.validate.volcano_job.job import check_update
 
 CONTAINER = {
     "name": "main",

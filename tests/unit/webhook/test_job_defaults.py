@@ -10,7 +10,7 @@ from webhook_world import JSON, DownWorld, NamespaceWorld, apply, request, task,
 
 from muster.kube.errors import Unreachable
 from webhook.mutate.job import reviewer
-from webhook.validate.volcano_job.canonical import same
+from webhook.objects.canonical import same
 
 
 def defaulted(job: JSON) -> JSON:

@@ -9,7 +9,7 @@ from webhook_world import JSON, apply, request, task, vcjob
 
 from webhook.config import ResourceGroup, parse
 from webhook.mutate.job import reviewer
-from webhook.validate.volcano_job.update import check_update
+from webhook.validate.volcano_job.job import check_update
 
 NOTE = "muster.dev/grouped-templates"
 GROUPS = parse(

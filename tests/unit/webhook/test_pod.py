@@ -1,4 +1,4 @@
-"""A pod that asks for Muster is steered and shaped in one patch, which keeps everything that was there."""
+"""A pod that opts in is given to Muster's scheduler and shaped in one patch, which keeps everything that was there."""
 
 import copy
 from typing import Any
@@ -64,7 +64,7 @@ def test_two_labels_give_a_gang_and_an_environment() -> None:
 
 
 def test_queue_alone_does_not_shape() -> None:
-    """Only the queue label: steered, but no env; and the other way round."""
+    """Only the queue label: Muster's scheduler, but no env; and the other way round."""
     job = indexed_job(labels=QUEUED)
     assert env_of(admitted(pod_of(job), job)) == {}
     job = indexed_job()
@@ -74,7 +74,7 @@ def test_queue_alone_does_not_shape() -> None:
     assert "muster.dev/gang" not in pod["metadata"]["labels"]
 
 
-def test_pod_without_owner_is_steered_without_a_gang() -> None:
+def test_pod_without_owner_is_scheduled_without_a_gang() -> None:
     """A bare pod with a queue goes to Muster's scheduler at once: it has nobody to wait for."""
     pod = {"metadata": {"name": "a", "labels": QUEUED}, "spec": {"containers": []}}
     assert admitted(pod)["spec"] == {"containers": [], "schedulerName": "muster"}
@@ -112,7 +112,7 @@ def test_no_gate_for_a_pod_that_has_its_node(change: JSON) -> None:
 
 
 def test_foreign_scheduler_is_left_alone() -> None:
-    """A pod that names somebody else's scheduler is not steered, and the user is told."""
+    """A pod that names somebody else's scheduler keeps it, and the user is told."""
     pod = pod_of(indexed_job(labels=QUEUED))
     pod["spec"]["schedulerName"] = "other"
     verdict = reviewed(pod)

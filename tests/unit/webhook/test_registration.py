@@ -8,7 +8,7 @@ from webhook_world import JSON, lookups
 
 from muster.runtime import registry
 from webhook.app import routes
-from webhook.cel import annotated, in_a_group, quoted
+from webhook.conditions import annotated, in_a_group, quoted
 from webhook.config import ResourceGroup
 from webhook.registration import configurations
 

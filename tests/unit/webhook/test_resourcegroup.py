@@ -123,8 +123,8 @@ def test_pods_that_are_left_alone() -> None:
     assert reviewed(member).patch
 
 
-def test_the_groups_scheduler_decides_about_steering() -> None:
-    """A scheduler of Muster's is kept, with queue and gate; one of somebody else's means that nothing is steered."""
+def test_the_groups_scheduler_decides_about_the_queue() -> None:
+    """With a scheduler of Muster's come queue and gate; with somebody else's the queue has no effect."""
     member = pod_of(indexed_job(labels=QUEUED))
     member["spec"]["schedulerName"] = "somebody-elses"
     spec = admitted(member)
@@ -191,7 +191,7 @@ def test_a_pod_that_asks_for_the_gate(scheduler: str) -> None:
 
 
 def test_a_member_of_a_gang_has_both_gates() -> None:
-    """It is steered and held in one patch."""
+    """It gets its scheduler and its gate in one patch."""
     member = pod_of(indexed_job(labels=QUEUED))
     member["metadata"]["annotations"] = HELD
     assert admitted(member, "x")["schedulingGates"] == [{"name": "muster.dev/gang"}, {"name": GATE}]

@@ -81,7 +81,7 @@ def test_muster_without_the_permission_says_so() -> None:
 
 
 def test_a_sample_asks_nobody_at_muster() -> None:
-    """Labels that steer and shape are left out, and it is marked as none of ours."""
+    """Labels that opt in are left out, and it is marked as none of ours."""
     metadata = {
         "labels": {"muster.dev/queue": "q", "muster.dev/framework": "torch", "a": "b"},
         "annotations": {"c": "d"},

@@ -9,7 +9,6 @@ import jsonpatch
 import msgspec
 
 from muster.api.base import Resource
-from muster.api.core import PodSpec
 from muster.api.fields import FieldError
 from muster.api.meta import Object, ObjectMeta, OwnerReference
 from muster.api.trainer import TrainJob
@@ -17,8 +16,8 @@ from muster.api.trainingruntime import ClusterTrainingRuntime
 from muster.runtime import registry
 from muster.runtime.component import Compiled
 from muster.runtime.train_job import Target, compile_train_job
+from webhook.mutate.podreview import PodReview
 from webhook.mutate.shape import shape
-from webhook.patch import Patch
 
 JSON = dict[str, Any]
 FRAMEWORK = registry.framework()
@@ -71,11 +70,9 @@ def env_of(container: JSON) -> dict[str, str]:
 
 def shaped(group: Group) -> Shaped:
     """The pod as admission leaves it, applied by an independent library."""
-    patch = Patch(group.pod)
-    meta = msgspec.convert(group.pod["metadata"], ObjectMeta)
-    spec = msgspec.convert(group.pod["spec"], PodSpec)
-    errors = shape(group.pod, meta, spec, namespace="team", owners=group, framework=FRAMEWORK, patch=patch)
-    return Shaped(jsonpatch.apply_patch(copy.deepcopy(group.pod), patch.operations), errors)
+    review = PodReview.of(group.pod, msgspec.convert(group.pod["metadata"], ObjectMeta), "team")
+    shape(review, group, FRAMEWORK)
+    return Shaped(jsonpatch.apply_patch(copy.deepcopy(group.pod), review.patch.operations), review.errors)
 
 
 def template(framework: str, annotations: Mapping[str, str], resources: JSON, **spec: Any) -> JSON:

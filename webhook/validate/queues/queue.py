@@ -9,11 +9,9 @@ from muster.api.admission import AdmissionRequest
 from muster.api.fields import FieldError
 from muster.api.scheduling import Queue
 from webhook.lookup import Queues
-from webhook.mutate.queue import HIERARCHY, WEIGHTS
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.queues.amounts import CAPABILITY, DESERVED, GUARANTEE, check_within, read_amounts, within
-from webhook.validate.queues.hierarchy import check_hierarchy
-from webhook.validate.queues.tree import check_neighbours, check_parent
+from webhook.validate.queues.tree import check_hierarchy, check_neighbours, check_parent
 
 _QUEUE = Decoder(Queue)
 
@@ -44,7 +42,7 @@ def check_delete(name: str, queues: Queues) -> Iterator[FieldError]:
 
 def check_update(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]:
     """A queue may be edited in every state. Where nothing changes that is looked at here, nothing is refused."""
-    said = (HIERARCHY, WEIGHTS)
+    said = (names.HIERARCHY, names.HIERARCHY_WEIGHTS)
     kept = all(old.metadata.annotations.get(key) == new.metadata.annotations.get(key) for key in said)
     if new.metadata.deletion_timestamp or (old.spec == new.spec and kept):
         return

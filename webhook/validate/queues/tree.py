@@ -9,6 +9,8 @@ from webhook.lookup import Queues
 from webhook.validate.queues.amounts import CAPABILITY, DESERVED, GUARANTEE, Amounts, read_amounts, shown, too_much
 
 LARGEST_DEPTH = 5
+_PATH = f"metadata.annotations[{names.HIERARCHY}]"
+_WEIGHTS = f"metadata.annotations[{names.HIERARCHY_WEIGHTS}]"
 
 
 def check_parent(queue: Queue, queues: Queues, *, moved: bool) -> Iterator[FieldError]:
@@ -119,3 +121,47 @@ def _ancestors(queue: Queue, queues: Queues) -> Iterator[Queue]:
 
 def _of(queue: str, path: str, resource: str, amount: int) -> str:
     return f"{path}[{resource}] of queue {queue} ({shown(resource, amount)})"
+
+
+def check_hierarchy(queue: Queue, queues: Queues) -> Iterator[FieldError]:
+    """As many weights as names, all greater than 0, and no queue on the way to another one."""
+    path = queue.metadata.annotations.get(names.HIERARCHY, "")
+    weights = queue.metadata.annotations.get(names.HIERARCHY_WEIGHTS, "")
+    if not path and not weights:
+        return
+    steps, numbers = path.split("/"), weights.split("/")
+    if len(steps) != len(numbers):
+        message = f"must have the same length as {_PATH}, which has {len(steps)}: one weight for each name"
+        yield FieldError(_WEIGHTS, message, weights)
+    for number in numbers:
+        if not _positive(number):
+            yield FieldError(_WEIGHTS, f"must be numbers greater than 0 and separated by `/`, not {number!r}", weights)
+            break
+    for other in _all(queues):
+        taken = other.metadata.annotations.get(names.HIERARCHY, "")
+        if other.metadata.name == queue.metadata.name or not taken:
+            continue
+        if f"{taken}/".startswith(f"{path}/") or f"{path}/".startswith(f"{taken}/"):
+            message = f"can not be a sub path of that of another queue: {other.metadata.name} has {taken}"
+            yield FieldError(_PATH, message, path)
+
+
+def _positive(text: str) -> bool:
+    try:
+        return 0 < float(text) < float("inf")
+    except ValueError:
+        return False
+
+
+def _all(queues: Queues) -> Iterator[Queue]:
+    """Every queue that the root leads to."""
+    waiting, met = [names.ROOT_QUEUE], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in met:
+            continue
+        met.add(name)
+        found = queues.get(name)
+        if found:
+            yield found
+        waiting += queues.children(name)

@@ -1,6 +1,7 @@
 """A Volcano Job as a whole: what must hold on CREATE, and what may change on UPDATE."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec.json import Decoder
 
@@ -15,20 +16,25 @@ from muster.volcano.plugins import registry as plugins
 from muster.volcano.tasks import total_replicas
 from webhook.dryrun import DryRuns
 from webhook.lookup import Queues
+from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
+from webhook.objects.names import unusable_queue
 from webhook.review import Handler, Verdict, decode, generic
-from webhook.validate.disruption import check_amounts, check_one_of_two
-from webhook.validate.queues.name import unusable_queue
-from webhook.validate.topology import check_topology
-from webhook.validate.volcano_job.canonical import same
-from webhook.validate.volcano_job.frameworks import check_frameworks
-from webhook.validate.volcano_job.names import check_names
+from webhook.validate.disruption import check_budgets
+from webhook.validate.frameworks import check_frameworks
+from webhook.validate.podgroup import check_topology
 from webhook.validate.volcano_job.policies import check_policies
+from webhook.validate.volcano_job.spec import check_names, check_volumes
 from webhook.validate.volcano_job.tasks import check_dependencies, check_task
 from webhook.validate.volcano_job.templates import check_priority, check_templates
-from webhook.validate.volcano_job.update import check_update
-from webhook.validate.volcano_job.volumes import check_volumes
 
 _JOB = Decoder(Job)
+MUTABLE = ("minAvailable", "priorityClassName")
+MUTABLE_IN_TASK = ("replicas", "minAvailable")
+_FIXED = (
+    "job updates may not change fields other than `minAvailable`, `priorityClassName`, "
+    "`tasks[*].replicas` and `tasks[*].minAvailable` under spec; create a new job instead"
+)
+_KEYED = TEXTS | AMOUNTS | {PLUGINS}
 
 
 def reviewer(queues: Queues, framework: Framework, dry_runs: DryRuns | None = None) -> Handler:
@@ -75,7 +81,7 @@ def check(job: Job) -> list[FieldError]:
         *check_dependencies(job.spec.tasks),
         *check_volumes(job.spec.volumes),
         *plugins.check(job),
-        *_check_budgets(job),
+        *check_budgets(job),
     ]
 
 
@@ -112,16 +118,6 @@ def _check_counts(job: Job) -> Iterator[FieldError]:
         yield FieldError("spec.minAvailable", message, job.spec.min_available)
 
 
-def _check_budgets(job: Job) -> Iterator[FieldError]:
-    """Disruption budgets that the pods would be refused for."""
-    yield from check_amounts(job.metadata.annotations, "metadata.annotations")
-    for index, task in enumerate(job.spec.tasks):
-        _, _, annotations = template_of(task.template)
-        path = f"spec.tasks[{index}].template.metadata.annotations"
-        yield from check_amounts(annotations, path)
-        yield from check_one_of_two(annotations, path)
-
-
 def _check_shape(job: Job) -> Iterator[FieldError]:
     yield from check_topology(job.spec.network_topology, "spec.networkTopology")
     first: dict[str, int] = {}
@@ -134,3 +130,39 @@ def _check_shape(job: Job) -> Iterator[FieldError]:
         yield from check_policies(task.policies, f"{path}.policies")
         if task.partition_policy:
             yield from check_topology(task.partition_policy.network_topology, f"{path}.partitionPolicy.networkTopology")
+
+
+def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Each field that differs and must not."""
+    before, after = _without_mutable(old), _without_mutable(new)
+    tasks_before, tasks_after = before.get("tasks", []), after.get("tasks", [])
+    if len(tasks_before) != len(tasks_after):
+        message = f"job updates may not add or remove tasks: there were {len(tasks_before)}"
+        yield FieldError("spec.tasks", message, len(tasks_after))
+        before["tasks"] = after["tasks"] = []
+    for path in _differences(before, after, "spec"):
+        yield FieldError(path, _FIXED, reason="Forbidden")
+
+
+def _without_mutable(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec, in its one form, without what may change."""
+    spec = canonical(job.get("spec"))
+    for name in MUTABLE:
+        spec.pop(name, None)
+    for task in spec.get("tasks", []):
+        for name in MUTABLE_IN_TASK:
+            task.pop(name, None)
+    return spec
+
+
+def _differences(old: Any, new: Any, path: str, name: str = "spec") -> Iterator[str]:
+    """The paths where the two differ: as deep as they have the same structure."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            where = f"{path}[{key}]" if name in _KEYED else f"{path}.{key}"
+            yield from _differences(old.get(key), new.get(key), where, key)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (was, is_) in enumerate(zip(old, new, strict=True)):
+            yield from _differences(was, is_, f"{path}[{index}]", "")
+    elif old != new:
+        yield path

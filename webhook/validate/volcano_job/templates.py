@@ -15,7 +15,7 @@ from muster.api.batch import Job, TaskSpec
 from muster.api.fields import FieldError, Findings, Reason
 from muster.kube.errors import APIError, Forbidden
 from webhook.dryrun import DryRuns
-from webhook.mutate.queue import mapping
+from webhook.objects.documents import mapping
 
 log = structlog.get_logger()
 
@@ -32,7 +32,7 @@ class ToldError(FieldError):
 
     @property
     def cause(self) -> str:
-        """The words as they came."""
+        """The API server's words as they came: they say already what is wrong with which value."""
         return self.message
 
 
@@ -72,11 +72,11 @@ def check_priority(job: Job, namespace: str, dry_runs: DryRuns) -> Iterator[Fiel
 
 
 def sample(job: Job, task: TaskSpec) -> dict[str, Any]:
-    """A pod of this task as far as the template says. It is marked as none of Muster's: trying it asks nobody here."""
+    """A pod of this task as far as the template says; it opts out of Muster, so that trying it asks nobody here."""
     template = task.template
     metadata, spec = mapping(template.get("metadata")), dict(mapping(template.get("spec")))
-    steering = {names.QUEUE, names.FRAMEWORK, names.GANG}
-    labels = {key: value for key, value in mapping(metadata.get("labels")).items() if key not in steering}
+    ours = {names.QUEUE, names.FRAMEWORK, names.GANG}
+    labels = {key: value for key, value in mapping(metadata.get("labels")).items() if key not in ours}
     if job.spec.priority_class_name and not spec.get("priorityClassName"):
         spec["priorityClassName"] = job.spec.priority_class_name
     return {

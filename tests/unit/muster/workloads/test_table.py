@@ -23,7 +23,7 @@ from muster.workloads.sample import JSON
 from muster.workloads.table import KINDS, kind_of
 from muster.workloads.templates import Path as TemplatePath
 from muster.workloads.templates import pod_templates
-from musterctl.manifests.sample_pods import sample_pods
+from webhook.offline.consequences import sample_pods
 from webhook.registration import configurations
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from musterctl.app import main
 from musterctl.commands.up import plane_of
-from musterctl.plane import components, nodes, ports, scheduler_config, state
+from musterctl.plane import components, machine, nodes, scheduler_config, state
 from musterctl.plane.errors import LocalError
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import Options
@@ -39,7 +39,7 @@ def test_unreadable_state_says_what_to_do(tmp_path: Path) -> None:
 def test_ports_are_outside_of_the_ephemeral_range() -> None:
     """No outgoing connection can take a part's port while the part restarts."""
     first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
-    chosen = ports.free_ports(20)
+    chosen = machine.free_ports(20)
     assert len(set(chosen)) == 20
     assert not [port for port in chosen if first <= port <= last]
 

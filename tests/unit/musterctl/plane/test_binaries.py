@@ -1,0 +1,95 @@
+"""Finding and building the control plane's programs, with a stand-in for the go command."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from musterctl.plane import binaries
+from musterctl.plane.errors import BinariesError
+
+FAKE_GO = """#!/bin/sh
+if [ "$1" = version ]; then echo go version go{version} linux/amd64; exit; fi
+echo "$@" >> {calls}
+{extra}
+while [ "$1" != -o ]; do shift; done
+echo built > "$2"
+"""
+
+
+@pytest.fixture
+def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of our own and a go command that writes what it is asked to build; answers the log of its calls."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    write_go(tmp_path, "1.99.0")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    return tmp_path / "calls"
+
+
+def write_go(folder: Path, version: str, extra: str = "") -> None:
+    """Writes the stand-in."""
+    go = folder / "bin" / "go"
+    go.parent.mkdir(exist_ok=True)
+    go.write_text(FAKE_GO.format(version=version, calls=folder / "calls", extra=extra))
+    go.chmod(0o755)
+
+
+def test_builds_once(fake_go: Path) -> None:
+    """The first use builds every program, later ones find them."""
+    found = binaries.find()
+    assert set(found) == set(binaries.NEEDED)
+    assert all(path.read_text() == "built\n" for path in found.values())
+    calls = fake_go.read_text().splitlines()
+    assert len(calls) == len(binaries.NEEDED)
+    assert all("gitVersion=v1.36.3" in call for call in calls if "k8s.io/kubernetes/cmd" in call)
+    assert binaries.find() == found
+    assert fake_go.read_text().splitlines() == calls
+    leftovers = [path.name for path in binaries.cache().iterdir() if path.suffix == ".partial"]
+    assert not leftovers
+
+
+def test_two_builders_do_not_race(fake_go: Path, tmp_path: Path) -> None:
+    """Of two processes that need the programs at the same time, one builds and the other waits for it."""
+    write_go(tmp_path, "1.99.0", extra="sleep 0.05")
+    command = [sys.executable, "-c", "from musterctl.plane import binaries; print(binaries.cached())"]
+    builders = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    folders = {builder.communicate()[0] for builder in builders}
+    assert len(folders) == 1
+    assert len(fake_go.read_text().splitlines()) == len(binaries.NEEDED)
+
+
+def test_failed_build_is_one_readable_error(fake_go: Path, tmp_path: Path) -> None:
+    """The error names the program, the command, the log and its end; nothing half-built is ever found."""
+    write_go(tmp_path, "1.99.0", extra="echo no module proxy for you >&2; exit 1")
+    with pytest.raises(BinariesError, match=r"kube-apiserver cannot be built") as caught:
+        binaries.find()
+    assert "no module proxy for you" in str(caught.value)
+    assert "GOPROXY" in str(caught.value)
+    write_go(tmp_path, "1.99.0")
+    assert set(binaries.find()) == set(binaries.NEEDED)
+    assert fake_go.exists()
+
+
+def test_place_counts_only_with_all_programs(fake_go: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KUBEBUILDER_ASSETS without kwok is not used; with everything that is needed it is."""
+    assets = tmp_path / "assets"
+    assets.mkdir()
+    for name in ("etcd", "kube-apiserver", "kubectl"):
+        (assets / name).write_text("#!/bin/sh\n")
+        (assets / name).chmod(0o755)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(assets))
+    assert binaries.find(("etcd", "kubectl"))["etcd"] == assets / "etcd"
+    assert not fake_go.exists()
+    assert binaries.find(("etcd", "kwok"))["etcd"].parent.parent == binaries.cache()
+
+
+def test_old_go_does_not_serve(fake_go: Path, tmp_path: Path) -> None:
+    """A go command older than go.mod asks for counts as missing."""
+    minimum = binaries.go_version_of((binaries.RECIPE / "go.mod").read_text())
+    assert minimum >= (1, 26)
+    assert binaries.installed_go(minimum) == tmp_path / "bin" / "go"
+    write_go(tmp_path, "1.25.9")
+    assert binaries.installed_go(minimum) is None
+    assert not fake_go.exists()

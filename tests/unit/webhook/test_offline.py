@@ -1,0 +1,120 @@
+"""Admission without a server: what the routes say, where each reason stands, and what follows from an object."""
+
+import copy
+from collections.abc import Iterator
+
+import pytest
+from webhook_world import JSON, indexed_job, pod_of, task, vcjob
+
+from muster.runtime import registry
+from muster.workloads.batch_job import job_pods
+from muster.workloads.sample import SamplePod
+from webhook.config import ResourceGroup
+from webhook.offline.admission import OfflineAdmission
+from webhook.offline.consequences import admit_all
+from webhook.offline.lookups import Documents
+
+FRAMEWORK = registry.framework()
+QUEUED = {"muster.dev/queue": "default"}
+BOTH = {**QUEUED, "muster.dev/framework": "torch"}
+
+
+def admission(*documents: JSON, groups: tuple[ResourceGroup, ...] = ()) -> OfflineAdmission:
+    """The admission of objects into namespace `team`, where these are known."""
+    return OfflineAdmission(Documents(documents, "team"), FRAMEWORK, groups=groups)
+
+
+def pod(**spec: object) -> JSON:
+    """A pod in a queue."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a", "labels": dict(QUEUED)},
+        "spec": {"containers": [{"name": "main"}], **spec},
+    }
+
+
+def test_before_and_after() -> None:
+    """The object stays as it came; each value that was added has a reason under its own path."""
+    before = pod()
+    kept = copy.deepcopy(before)
+    admitted = admission().admit(before)
+    assert before == admitted.before == kept
+    assert admitted.after["spec"]["schedulerName"] == "muster"
+    assert admitted.reasons["spec", "schedulerName"].reason == "Muster finds its node"
+    assert not admitted.errors
+
+
+def test_each_element_of_a_list_has_its_reason() -> None:
+    """The first one makes the list, the others are appended: their paths count on."""
+    job = indexed_job(labels=BOTH)
+    admitted = admission(job).admit({"apiVersion": "v1", "kind": "Pod", **pod_of(job)})
+    env = admitted.after["spec"]["containers"][0]["env"]
+    places = [path[-1] for path in admitted.reasons if path[:-1] == ("spec", "containers", 0, "env")]
+    assert places == list(range(len(env)))
+
+
+def test_the_configuration_stays_as_it_is() -> None:
+    """What is written into an object is a copy: another route may write into it again."""
+    group = ResourceGroup(
+        name="gpu", namespaces=("team",), affinity={"nodeAffinity": {}}, scheduler_name="muster", labels={"a": "b"}
+    )
+    after = admission(groups=(group,)).admit(pod()).after
+    after["spec"]["affinity"]["nodeAffinity"]["x"] = 1
+    after["spec"]["nodeSelector"]["x"] = "y"
+    assert (group.affinity, group.labels) == ({"nodeAffinity": {}}, {"a": "b"})
+
+
+@pytest.mark.parametrize(
+    ("obj", "words"),
+    [
+        ({**pod(), "metadata": {"name": "a", "labels": [1]}}, "the object can not be read"),
+        (vcjob(task(topologyPolicy="best-effort", policies=7)), "the object can not be read"),
+        ({**vcjob(task(minAvailable=9)), "metadata": {"name": "train"}}, "'minAvailable' is greater than 'replicas'"),
+    ],
+)
+def test_what_would_be_refused(obj: JSON, words: str) -> None:
+    """It is an error of the object and never an exception."""
+    assert words in " ".join(map(str, admission().admit(obj).errors))
+
+
+def test_namespaces_that_are_never_sent() -> None:
+    """Their objects pass as they are, as in the API server."""
+    system = {**pod(), "metadata": {"name": "a", "namespace": "kube-system", "labels": BOTH}}
+    assert admission().admit(system).after == system
+
+
+def test_pods_of_a_job() -> None:
+    """Those of an indexed Job are told apart, by label and host name; the Job is their controller."""
+    first, second = job_pods(indexed_job(), range(2))
+    assert [each["metadata"]["name"] for each in (first, second)] == ["train-0", "train-1"]
+    assert second["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "1"
+    assert second["spec"]["hostname"] == "train-1"
+    assert second["metadata"]["ownerReferences"][0]["uid"] == "job-uid"
+    [plain] = job_pods(indexed_job(completionMode="NonIndexed"), [0])
+    assert "hostname" not in plain["spec"]
+    assert "batch.kubernetes.io/job-completion-index" not in plain["metadata"]["labels"]
+
+
+def test_what_follows() -> None:
+    """An admitted workload is followed by its first pod; a refused one by nothing."""
+    job = indexed_job(labels=BOTH)
+    after, first = admit_all(admission(job), [job])
+    assert (after.about, first.about) == ("", "the first pod of Job train")
+    assert first.after["spec"]["schedulerName"] == "muster"
+    wrong = indexed_job(labels=BOTH, completionMode="NonIndexed")
+    [refused] = admit_all(admission(wrong), [wrong])
+    assert refused.errors
+
+
+def test_pods_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error stands behind the workload, which itself is fine."""
+
+    def broken(_: JSON) -> Iterator[SamplePod]:
+        raise ValueError("no such plugin")
+
+    monkeypatch.setattr("webhook.offline.consequences.sample_pods", broken)
+    job = indexed_job(labels=BOTH)
+    fine, refused = admit_all(admission(job), [job])
+    assert not fine.errors
+    assert "its pods cannot be made: no such plugin" in str(refused.errors[0])

@@ -1,0 +1,106 @@
+"""Which objects the API server sends, as far as that takes more than a selector: conditions in CEL. Pure.
+
+They are put together from names. Each has a name of its own, which the API server shows in its errors, and an
+expression over the object.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from muster.api import names
+from muster.api.batch import JOBS
+from webhook.config import ResourceGroup
+from webhook.mutate.optin import TIED_OWNERS
+from webhook.validate.disruption import MAX_UNAVAILABLE, MIN_AVAILABLE
+
+Conditions = tuple[tuple[str, str], ...]
+"""All of them must hold."""
+_ANNOTATIONS: Final = "object.metadata.annotations"
+_OWNERS: Final = "object.metadata.ownerReferences"
+_OF_A_JOB: Final = (
+    f"has({_OWNERS}) && {_OWNERS}.exists(owner, has(owner.controller) && owner.controller && "
+    f"owner.kind == '{JOBS.kind}' && owner.apiVersion.startsWith('{JOBS.group}/'))"
+)
+"""A Volcano Job is the object's controller; other owners say nothing about it."""
+
+
+def quoted(text: str) -> str:
+    """A string literal. JSON's escapes are CEL's too, but for those beyond Unicode's first plane, which need none."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def annotated(key: str, value: str) -> str:
+    """An expression that holds where the object has this annotation with this very value."""
+    name = quoted(key)
+    return f"(has({_ANNOTATIONS}) && {name} in {_ANNOTATIONS} && {_ANNOTATIONS}[{name}] == {quoted(value)})"
+
+
+def in_a_group(groups: Sequence[ResourceGroup]) -> str:
+    """An expression: one of the groups takes the pod, and it has no template that was given its group already."""
+    namespaces = sorted({namespace for group in groups for namespace in group.namespaces})
+    taken = [f"request.namespace in [{', '.join(map(quoted, namespaces))}]"] if namespaces else []
+    pairs = dict.fromkeys(pair for group in groups for pair in group.annotations)
+    taken += [annotated(key, value) for key, value in pairs]
+    return f"({' || '.join(taken)}) && !({_OF_A_JOB})"
+
+
+def of_grouped(groups: Sequence[ResourceGroup]) -> Conditions:
+    """Pods that are sent because a resource group takes them; those with a gate are sent anyway."""
+    return (("is-in-a-resource-group", in_a_group(groups)), _NO_GATE)
+
+
+def of_namespaced(groups: Sequence[ResourceGroup]) -> Conditions:
+    """Pods that are sent because of their namespace, and for no other reason.
+
+    Those that need no place must not wait for us, whatever their namespace says.
+    """
+    elsewhere = (("is-in-no-resource-group", f"!({in_a_group(groups)})"),) if groups else ()
+    return (*_NEEDS_A_PLACE, _NO_GATE, *elsewhere)
+
+
+def _labelled(metadata: str) -> str:
+    """This metadata has one of our labels."""
+    labels = (names.QUEUE, names.FRAMEWORK, names.MANAGED)
+    either = " || ".join(f"'{label}' in {metadata}.labels" for label in labels)
+    return f"(has({metadata}.labels) && ({either}))"
+
+
+_LABELLED: Final = _labelled("object.metadata")
+# A workload may carry the labels itself or, as far as Jobs are concerned, on its template only.
+_JOB_LABELLED: Final = (
+    f"{_LABELLED} || (has(object.spec.template.metadata) && {_labelled('object.spec.template.metadata')})"
+)
+_GATED: Final = annotated(names.QUEUE_ALLOCATION_GATE, "true")
+_NO_GATE: Final = ("asks-for-no-gate", f"!({_GATED})")
+_TIED: Final = f"owner, owner.kind in {list(TIED_OWNERS)}"
+_SCHEDULERS: Final = ["", names.CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
+# Where the namespace says nothing, no pod is sent at all: that is a selector.
+_NEEDS_A_PLACE: Final = (
+    ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
+    (
+        "is-for-any-node",
+        f"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists({_TIED})",
+    ),
+    (
+        "scheduler-is-open",
+        f"!has(object.spec.schedulerName) || object.spec.schedulerName in {_SCHEDULERS}",
+    ),
+)
+_BUDGETS: Final = " || ".join(f"'{key}' in {_ANNOTATIONS}" for key in (MIN_AVAILABLE, MAX_UNAVAILABLE))
+
+OPTS_IN: Final = (("asks-for-muster", _LABELLED),)
+"""A workload that opts in itself."""
+JOB_OPTS_IN: Final = (("asks-for-muster", _JOB_LABELLED),)
+"""A batch/v1 Job that opts in itself, or its template."""
+JOB_SAYS_NOTHING: Final = (("says-nothing-itself", f"!({_JOB_LABELLED})"),)
+"""A batch/v1 Job for which its namespace may opt in."""
+REQUESTS_A_GATE: Final = (("asks-for-muster", _GATED),)
+"""A pod with the annotation for a gate."""
+HAS_A_BUDGET: Final = (
+    ("asks-for-muster", f"has(object.spec.schedulerName) && object.spec.schedulerName in {sorted(names.SCHEDULERS)}"),
+    ("has-a-budget", f"has({_ANNOTATIONS}) && ({_BUDGETS})"),
+)
+"""A pod of our schedulers with a disruption budget to check."""
+OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)
+"""A PodGroup that is in no queue yet: a Volcano Job's is created in the queue where the Job was admitted."""

@@ -1,0 +1,73 @@
+"""What travels together through the mutations of a pod: the pod, what was found out about it, and what is to be added.
+
+Each step of `webhook.mutate.pod` takes a `PodReview`, reads what the steps before it have found out, and adds to its
+patch, errors or warnings. The document itself stays as it came, so that every step sees what the user wrote.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import msgspec
+
+from muster.api import names
+from muster.api.core import PodSpec
+from muster.api.fields import FieldError
+from muster.api.meta import ObjectMeta
+from webhook.config import ResourceGroup
+from webhook.mutate.optin import OptIn
+from webhook.patch import Patch
+from webhook.review import Verdict
+
+JSON = dict[str, Any]
+
+
+@dataclass(slots=True)
+class PodReview:
+    """One pod under review; `namespace` is the review's, as the pod's own may be empty."""
+
+    document: JSON
+    namespace: str
+    meta: ObjectMeta
+    typed_spec: PodSpec
+    """The spec as far as Muster has types for it; `spec` is the same as it came."""
+    patch: Patch
+    group: ResourceGroup | None = None
+    """The resource group that the pod belongs to."""
+    opt_in: OptIn | None = None
+    """The queue that the pod, or its namespace for it, opts in to."""
+    errors: list[FieldError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, document: JSON, meta: ObjectMeta, namespace: str) -> Self:
+        """Reads the spec too, always, so that no step stumbles over its shape; ValidationError says where it does."""
+        return cls(document, namespace, meta, msgspec.convert(document.get("spec") or {}, PodSpec), Patch(document))
+
+    @property
+    def spec(self) -> JSON:
+        """The spec as it came; empty where there is none."""
+        return self.document.get("spec") or {}
+
+    @property
+    def assigned_scheduler(self) -> str:
+        """The scheduler that the resource group gives to its pods, whatever they say; "" if it leaves that to them."""
+        return self.group.scheduler_name if self.group else ""
+
+    @property
+    def scheduler(self) -> str:
+        """The scheduler that the pod ends up with: that of its resource group, else its own, else Muster's.
+
+        Muster's only if it opts in: the API server has written the cluster's scheduler where the user wrote none, so
+        the two look the same.
+        """
+        own = self.spec.get("schedulerName") or names.CLUSTER_SCHEDULER
+        if self.assigned_scheduler:
+            return self.assigned_scheduler
+        return names.SCHEDULER if self.opt_in and own == names.CLUSTER_SCHEDULER else own
+
+    @property
+    def verdict(self) -> Verdict:
+        """The patch with its reasons, or all errors; warnings either way."""
+        if self.errors:
+            return Verdict(errors=self.errors, warnings=self.warnings)
+        return Verdict(patch=self.patch.operations, reasons=self.patch.reasons, warnings=self.warnings)

@@ -1,0 +1,39 @@
+"""The command line of the webhook process: its table, and what it says as one frozen value."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster.process.logs import LEVELS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line says, a field for each flag; their help is in the table below."""
+
+    kubeconfig: str
+    host: str
+    port: int
+    cert_file: str
+    key_file: str
+    status_port: int
+    mark_pods: bool
+    config: Path | None
+    log_level: str
+
+
+def parse(argv: Sequence[str] | None = None) -> Options:
+    """Reads the arguments, by default those of this process; what is wrong with them ends it with code 2."""
+    parser = argparse.ArgumentParser(prog="webhook", description="Muster's admission webhook.")
+    add = parser.add_argument
+    add("--kubeconfig", default="", help="how to reach the API server; empty means in-cluster")
+    add("--host", default="127.0.0.1", help="address to listen on [default: %(default)s]")
+    add("--port", type=int, required=True, help="HTTPS port of the webhook")
+    add("--cert-file", required=True, help="serving certificate (PEM); a new file is taken up at once")
+    add("--key-file", required=True, help="its private key (PEM)")
+    add("--status-port", type=int, required=True, help="HTTP port of /metrics, /healthz and /readyz")
+    add("--mark-pods", action="store_true", help="mark the pods that Muster places, for a scheduler shared with others")
+    add("--config", type=Path, metavar="FILE", help="resource groups (YAML); it is read once, at the start")
+    add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
+    return Options(**vars(parser.parse_args(argv)))
