@@ -35,7 +35,7 @@ def test_every_flag() -> None:
     """Each flag sets the field of its name; a negative grace is a number, not a flag."""
     flags = ["--kubeconfig=k", "--host=::", "--port=1", "--status-port=2", "--lease-namespace=ns", "--lease-name=l"]
     flags += ["--identity-prefix=a_", "--barrier-timeout=1.5", "--recovery-timeout=2", "--staleness-grace", "-1"]
-    flags += ["--config=actions.yaml", "--log-level=debug"]
+    flags += ["--growth-delay=3", "--config=actions.yaml", "--log-level=debug"]
     assert parse(flags) == Options(
         kubeconfig="k",
         host="::",
@@ -47,6 +47,7 @@ def test_every_flag() -> None:
         barrier_timeout_s=1.5,
         recovery_timeout_s=2.0,
         staleness_grace_s=-1.0,
+        growth_delay_s=3.0,
         config=Path("actions.yaml"),
         log_level="debug",
     )
