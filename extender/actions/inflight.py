@@ -13,6 +13,8 @@ from extender.state.gangs import GangView
 
 LIMIT = 256
 """Seats that may be on their way at once; the gang that reaches it may exceed it, as it starts whole."""
+MOST_SEATS = 3 * LIMIT
+"""Seats on their way, counted as they are and not by shares, with which no gang is added but small ones."""
 QUEUE_SHARE = 192
 """What a queue counts for at most when others ask."""
 GANG_SHARE = 128
@@ -30,6 +32,7 @@ class SeatsOnTheirWay:
         self._gangs: Counter[str] = Counter()
         self._queues: Counter[str] = Counter()
         self._total = 0
+        self._seats = 0
         for gang in snapshot.gangs:
             if seats := snapshot.on_their_way.get(gang.key, 0):
                 self.add(gang, seats)
@@ -38,6 +41,7 @@ class SeatsOnTheirWay:
         """So many more seats of a gang are on their way."""
         before = min(self._gangs[gang.key], GANG_SHARE)
         self._gangs[gang.key] += seats
+        self._seats += seats
         more = min(self._gangs[gang.key], GANG_SHARE) - before
         used = min(self._queues[gang.queue], QUEUE_SHARE)
         self._queues[gang.queue] += more
@@ -45,5 +49,6 @@ class SeatsOnTheirWay:
 
     def admit(self, gang: GangView) -> bool:
         """Whether seats of this gang may be added."""
-        limit = LIMIT + (RESERVE if gang.min_member - gang.taken <= SMALL else 0)
-        return self._total < limit and self._queues[gang.queue] < limit
+        reserve = RESERVE if gang.min_member - gang.taken <= SMALL else 0
+        shares = max(self._total, self._queues[gang.queue])
+        return shares < LIMIT + reserve and self._seats < MOST_SEATS + reserve

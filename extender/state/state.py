@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from extender.state.answers import Answers
 from extender.state.gangs import ACTIVE, GangView
 from extender.state.gangtable import GangTable, version
 from extender.state.holds import Holds
@@ -41,6 +42,8 @@ class State:
         self._gangs = GangTable(self._templates)
         self.holds = Holds(self.nodes)
         """The seats of active placements whose pods are not bound yet."""
+        self.answers = Answers()
+        """What filter answered about pods without a gang that are not bound yet."""
 
     # -- what there is ----------------------------------------------------------------------------------------------
 
@@ -75,6 +78,9 @@ class State:
         if new is not None:
             return self.nodes.put(new)
         if old is not None:
+            column = self.nodes.index.get(old.metadata.name)
+            if column is not None:
+                self.answers.forget_node(column)
             self.nodes.remove(old.metadata.name)
         return True
 
@@ -229,6 +235,8 @@ class State:
         known = self.pod_table.put(record)
         if known is not None and known.gang and known.gang != record.gang:
             self._gangs.touch(known.gang)
+        if record.node:
+            self.answers.forget(record.uid)
         if record.uses_node:
             self.nodes.charge(record.uid, record.node, record.cls, leaving=record.terminating)
         else:
@@ -242,6 +250,7 @@ class State:
 
     def _forget_pod(self, uid: str) -> None:
         self.nodes.discharge(uid)
+        self.answers.forget(uid)
         record = self.pod_table.remove(uid)
         if record is None or not record.gang:
             return

@@ -12,12 +12,12 @@ from prometheus_client import Counter
 
 from extender.cluster import Cluster
 from extender.state.gangs import ACTIVE
+from extender.state.podclass import requests_of
 from extender.verbs.reasons import Reason, Verdict, labels, unavailable
 from muster.api.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.gang import epoch_of, gang_of, seat_of
 from muster.api.names import NODE
 from muster.api.placement import node_of
-from muster.resources.pods import pod_requests
 
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
 FILTERS = Counter("muster_filter_total", "Filter calls", ["pod", "verdict", "reason"])
@@ -69,16 +69,17 @@ class Filter:
         return [node] if node in nodes else Reason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Leaves out the nodes whose remaining room is held by gangs that are starting."""
+        """Leaves out the nodes whose remaining room is held by gangs that are starting. Bind may use the others."""
         with self._cluster.lock:
             state = self._cluster.state
             table = state.nodes
-            row = table.row_of(pod_requests(args.pod.spec))
+            row = table.row_of(requests_of(args.pod.spec))
             index = table.index
             columns = np.fromiter((index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
             wanted = np.flatnonzero(row)
             free = table.allocatable[wanted][:, columns] - table.used[wanted][:, columns]
-        fits = (free >= row[wanted, None]).all(axis=0) & (columns >= 0)
+            fits = (free >= row[wanted, None]).all(axis=0) & (columns >= 0)
+            state.answers.keep(args.pod.metadata.uid, columns[fits])
         return [name for name, fit in zip(nodes, fits, strict=True) if fit] or Reason.HELD_BY_GANG
 
 

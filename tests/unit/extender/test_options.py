@@ -33,12 +33,19 @@ def test_every_default() -> None:
 
 def test_every_flag() -> None:
     """Each flag sets the field of its name; a negative grace is a number, not a flag."""
-    flags = ["--kubeconfig=k", "--host=::", "--port=1", "--status-port=2", "--lease-namespace=ns", "--lease-name=l"]
+    flags = [
+        "--kubeconfig=k",
+        "--host=127.0.0.2",
+        "--port=1",
+        "--status-port=2",
+        "--lease-namespace=ns",
+        "--lease-name=l",
+    ]
     flags += ["--identity-prefix=a_", "--barrier-timeout=1.5", "--recovery-timeout=2", "--staleness-grace", "-1"]
     flags += ["--growth-delay=3", "--config=actions.yaml", "--log-level=debug"]
     assert parse(flags) == Options(
         kubeconfig="k",
-        host="::",
+        host="127.0.0.2",
         port=1,
         status_port=2,
         lease_namespace="ns",

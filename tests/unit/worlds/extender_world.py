@@ -1,7 +1,9 @@
 """Builders: a small cluster in memory, for tests of the planner that read as scenarios."""
 
+import threading
 from collections.abc import Mapping
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -167,7 +169,7 @@ class World:
             "volcano.sh/task-spec": task,
             "volcano.sh/task-index": str(index),
         }
-        spec = self.pod_spec(requests)
+        spec = self.pod_spec(requests, schedulerName="muster")
         if pin:
             annotations |= {"muster.dev/node": pin, "muster.dev/epoch": str(epoch)}
             spec["affinity"] = pinned_affinity(None, pin)
@@ -251,6 +253,11 @@ class World:
         )
         self.state.on_placement(None, placement)
         return placement
+
+
+def cluster_of(world: World, *, synced: bool = True) -> Any:
+    """The cluster as the verbs see it."""
+    return SimpleNamespace(state=world.state, lock=threading.RLock(), synced=synced, changed=lambda: None)
 
 
 def of(session: Session, kind: type[Any]) -> list[Any]:
