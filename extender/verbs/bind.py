@@ -39,7 +39,8 @@ MOST_CALLS = 2800
 """Bind calls that are worked on at once, each in a thread; more are told to come again.
 
 That is more than the planner brings about: while 1,000 members of a large gang are held, the 1,000 before them may
-still be posted, and 800 members of other gangs may be on their way (`extender.actions.inflight.MOST_SEATS`). The server has more threads than that, so that whatever calls come, some are left for filter, which never waits.
+still be posted, and 800 members of other gangs may be on their way (`extender.actions.inflight.MOST_SEATS`). The
+server has more threads than that, so that whatever calls come, some are left for filter, which never waits.
 """
 
 _LASTING = {None, Reason.NOT_OURS, Reason.NOT_ASKED}
