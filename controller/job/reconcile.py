@@ -27,6 +27,7 @@ from muster.api.core import Pod
 from muster.api.meta import parse_time
 from muster.volcano.claims import claim_names
 from muster.volcano.defaults import queue_of
+from muster.volcano.owner import reference
 from muster.volcano.podgroup import group_key
 
 _HALF_DELETED_S = 5.0
@@ -95,7 +96,7 @@ class Reconciler:
         else:
             work = self._stop
         self._conclude(job, work(job, pods))
-        if not self._context.expectations.satisfied(job.metadata.uid, group_key(job)):
+        if not self._context.expectations.satisfied(reference(job), group_key(job)):
             self._context.requeue_after(job.metadata.key, KEPT_S + 1)
 
     def _complete_deletions(self, job: Job, pods: Sequence[Pod]) -> None:
@@ -183,7 +184,7 @@ class Reconciler:
         self._tell_obstacle(job, unschedulable)
         left = [failure.message for failure in work.failures if failure.transient]
         if left:
-            raise Retry("; ".join(left))
+            raise Retry(f"{left[0]} (and {len(left) - 1} more)" if len(left) > 1 else left[0])
 
     def _tell_obstacle(self, job: Job, obstacle: str | None) -> None:
         """Tells what keeps the gang from being placed: once, however many passes find it."""

@@ -42,6 +42,7 @@ def serve(
     name: str,
     cert_file: str | Path | None = None,
     key_file: str | Path | None = None,
+    client_ca_file: str | Path | None = None,
     on_worker_start: Callable[[], None] | None = None,
     on_worker_stop: Callable[[], None] | None = None,
     graceful_timeout_s: int = GRACEFUL_TIMEOUT_S,
@@ -49,7 +50,8 @@ def serve(
 ) -> None:
     """Serves until SIGTERM, then ends the process with SystemExit (0 after an orderly stop).
 
-    With certificate files it speaks TLS and takes up new files with the next connection. `on_worker_start` runs in the
+    With certificate files it speaks TLS and takes up new files with the next connection; with `client_ca_file` too, it
+    answers only clients that have a certificate of that authority. `on_worker_start` runs in the
     worker before the first request and must not block; if it raises, the process ends with an error. `on_worker_stop`
     runs in the worker after its last request. `limits` are what one client, and all together, may take.
     """
@@ -75,7 +77,7 @@ def serve(
     if os.access(memory, os.W_OK):
         settings["worker_tmp_dir"] = str(memory)
     if cert_file and key_file:
-        context = TLSContext(Path(cert_file), Path(key_file))
+        context = TLSContext(Path(cert_file), Path(key_file), Path(client_ca_file) if client_ca_file else None)
         context.get()  # a bad pair fails here, before anything runs
         settings |= {
             "certfile": str(cert_file),
@@ -86,13 +88,17 @@ def serve(
 
 
 class TLSContext:
-    """A server's TLS context, made anew when one of the two files changes.
+    """A server's TLS context, made anew when one of its files changes.
+
+    With an authority for clients, those must have a certificate of it.
 
     While the pair does not fit (a writer between its two files) the previous context stays in use.
     """
 
-    def __init__(self, cert_file: Path, key_file: Path) -> None:
-        self._files = (cert_file, key_file)
+    def __init__(self, cert_file: Path, key_file: Path, client_ca_file: Path | None = None) -> None:
+        self._pair = (cert_file, key_file)
+        self._client_ca_file = client_ca_file
+        self._files = (*self._pair, client_ca_file) if client_ca_file else self._pair
         self._lock = threading.Lock()
         self._stamp: tuple[tuple[int, int, int], ...] = ()
         self._context: ssl.SSLContext | None = None
@@ -115,7 +121,10 @@ class TLSContext:
 
     def _load(self) -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(*map(str, self._files))
+        context.load_cert_chain(*map(str, self._pair))
+        if self._client_ca_file:
+            context.load_verify_locations(cafile=str(self._client_ca_file))
+            context.verify_mode = ssl.CERT_REQUIRED
         return context
 
 

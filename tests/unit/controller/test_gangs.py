@@ -97,6 +97,15 @@ def test_a_job_in_no_queue_gets_its_service(world: World, subdomain: str, made: 
     assert not world.api.all(SECRETS)
 
 
+def test_a_pod_that_only_claims_an_owner(world: World) -> None:
+    """It has a workload's UID under another name, and does not end what is done for that workload."""
+    owner = world.owner(INDEXED_JOBS)
+    world.meet(msgspec.structs.replace(owner, name="other"), subdomain="other")
+    world.api.remove(PODS, world.api.find(PODS, "x", "n"), at_once=True)
+    world.meet(owner, subdomain="train")
+    assert world.made(SERVICES) == [("train", "Job")]
+
+
 def test_others_have_their_services(world: World) -> None:
     """A Job of a JobSet has that of the JobSet's controller, a StatefulSet that of its user."""
     world.meet(world.owner(INDEXED_JOBS, world.owner(JOB_SET.resource)), subdomain="train")

@@ -7,8 +7,10 @@ from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
+from muster.api.authorization import ResourceAttributes
 from muster.api.batch import Job
 from muster.api.compat import KNOWN, compat
+from muster.api.core import PODS
 from muster.api.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
@@ -19,6 +21,7 @@ from webhook.lookup import Queues
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.names import unusable_queue
 from webhook.review import Handler, Verdict, decode, generic
+from webhook.rights import Rights
 from webhook.validate.disruption import check_budgets
 from webhook.validate.frameworks import check_frameworks
 from webhook.validate.podgroup import check_topology
@@ -37,7 +40,9 @@ _FIXED = (
 _KEYED = TEXTS | AMOUNTS | {PLUGINS}
 
 
-def reviewer(queues: Queues, framework: Framework, dry_runs: DryRuns | None = None) -> Handler:
+def reviewer(
+    queues: Queues, framework: Framework, dry_runs: DryRuns | None = None, rights: Rights | None = None
+) -> Handler:
     """The handler for Jobs, on CREATE and UPDATE; templates, which cannot change, are tried on CREATE.
 
     A priority can change, so a new one is tried on UPDATE.
@@ -52,10 +57,15 @@ def reviewer(queues: Queues, framework: Framework, dry_runs: DryRuns | None = No
         found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, queues)], warn(job))
         found.add(check_frameworks(job, framework))
         if dry_runs:
-            found.add(check_templates(job, request.namespace, dry_runs))
+            found.add(check_templates(job, request.namespace, dry_runs, lambda: _may_create_pods(request, rights)))
         return Verdict(errors=found.errors, warnings=found.warnings)
 
     return review
+
+
+def _may_create_pods(request: AdmissionRequest, rights: Rights | None) -> bool:
+    action = ResourceAttributes(verb="create", resource=PODS.plural, namespace=request.namespace)
+    return rights is None or rights.allows(request.user_info, action)
 
 
 def _review_update(request: AdmissionRequest, job: Job, dry_runs: DryRuns | None) -> Verdict:
