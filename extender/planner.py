@@ -28,6 +28,7 @@ CYCLE = Histogram(
     "muster_cycle_seconds", "Duration of a planning cycle", ["part"], buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3)
 )
 WAITING = Gauge("muster_gangs_waiting", "Gangs that wait for a placement, with a reason")
+SET_ASIDE = Gauge("muster_set_aside", "Objects that cannot be evaluated and are left out, by kind", ["kind"])
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
@@ -73,6 +74,8 @@ class Planner:
         self._causes = Causes()
         self._avoided: dict[tuple[str, str], float] = {}
         """Gang key and node that refused a member → until when the node is left out."""
+        self._told_aside: set[tuple[str, str, str]] = set()
+        """Kind, name and reason of what is set aside, as it was logged."""
         self._was_active = False
         self._woken = threading.Event()
         self._stopped = threading.Event()
@@ -125,6 +128,8 @@ class Planner:
         #    verb of kube-scheduler waits for it.
         with self._cluster.lock:
             snapshot = take(self._cluster.state)
+            aside = self._cluster.state.aside
+            unreadable = {"node": dict(aside.nodes), "pod": dict(aside.pods)}
 
         # 2. Gather the rest of what the cycle decides by, once: what is asked twice could differ.
         now = self._wall_s()
@@ -146,6 +151,7 @@ class Planner:
 
         # 5. Show it: pages of plugins, scores for the prioritize verb, metrics.
         self.pages, self.session = session.ask("http_handler"), session
+        self._tell_set_aside(session, unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
 
@@ -154,6 +160,17 @@ class Planner:
         if self._active():
             self._committer.carry_out(session)
             CYCLE.labels("whole").observe(self._monotonic_s() - started)
+
+    def _tell_set_aside(self, session: Session, unreadable: dict[str, dict[str, str]]) -> None:
+        """Counts what is set aside, and logs each once with its reason."""
+        gangs = {gang.key: gang.set_aside for gang in session.snapshot.set_aside}
+        seen = set()
+        for kind, reasons in {**unreadable, "gang": gangs}.items():
+            SET_ASIDE.labels(kind).set(len(reasons))
+            seen |= {(kind, name, reason) for name, reason in reasons.items()}
+        for kind, name, reason in seen - self._told_aside:
+            log.warning("set aside, it cannot be evaluated", kind=kind, name=name, why=reason)
+        self._told_aside = seen
 
     def _remembered(self, now: float) -> dict[str, set[str]]:
         """Gang key → nodes that this process knows to have refused a member of it lately."""

@@ -46,7 +46,8 @@ class StatusWriter:
         """Writes what this cycle made of every gang; returns when all writes have been answered."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
         due = []
-        for gang in session.snapshot.gangs:
+        gangs = [*session.snapshot.gangs, *session.snapshot.set_aside]
+        for gang in gangs:
             why = waits.get(gang.key)
             enqueued = gang.key in session.enqueued
             text = f"{enqueued} {why.message if why else ''}"
@@ -59,8 +60,8 @@ class StatusWriter:
             elif self._due(gang, status, session.now):
                 due.append((gang, status, text, why))
         list(self._pool.map(lambda item: self._write(*item), due))
-        if len(self._said) > 2 * len(session.snapshot.gangs) + 100:
-            keys = {gang.key for gang in session.snapshot.gangs}
+        if len(self._said) > 2 * len(gangs) + 100:
+            keys = {gang.key for gang in gangs}
             self._said = {key: said for key, said in self._said.items() if key in keys}
             self._status_at = {key: moment for key, moment in self._status_at.items() if key in keys}
 

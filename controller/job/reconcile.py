@@ -20,7 +20,7 @@ from controller.job.rules import status as statuses
 from controller.job.rules.kill import UNFINISHED, WHOLE, half_deleted, last_retry, outdated, pods_to_delete, targeted
 from controller.job.rules.machine import STOPPED_PHASES, Effect
 from controller.job.rules.outcome import SYNCED, Failure, Work, concluded
-from controller.job.rules.sync import decide
+from controller.job.rules.sync import decide, over_limits
 from controller.worker import Retry
 from muster.api.batch import Job
 from muster.api.core import Pod
@@ -107,6 +107,10 @@ class Reconciler:
 
     def _sync(self, job: Job, pods: Sequence[Pod]) -> Work:
         """Creates what is missing and deletes what is too much. What fails does not hold up the phase."""
+        over = over_limits(job)
+        if over is not None:
+            self._context.recorder.event(job, "Warning", over.reason, over.message)
+            return Work(job.status, pods, [over])
         delay_s = self._back_off_s(job)
         found = self._prepared(job, pods, delay_s)
         decision = decide(job, pods, may_create=found.may_create and not delay_s)

@@ -10,7 +10,7 @@ behind it more. What makes a cycle cheap is not to try at all: while nothing is 
 gangs with the same shape only the first is tried, in this cycle and in those after it.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import cmp_to_key
 
 import numpy as np
@@ -48,27 +48,34 @@ class Allocate:
         for gang in self._ordered(session):
             if in_flight >= IN_FLIGHT_LIMIT:
                 return
-            if not session.ask("job_ready", gang):
-                session.decide(decisions.Unschedulable(gang, "NotEnoughPods", _not_ready(gang)))
-                continue
-            session.call_all("pre_job_allocation", gang)
-            in_flight += self._try(session, gang)
+            in_flight += session.attempt(gang, self._look) or 0
+
+    def _look(self, session: Session, gang: GangView) -> int:
+        """Places one gang, if it is ready and fits; returns the number of seats placed."""
+        if not session.ask("job_ready", gang):
+            session.decide(decisions.Unschedulable(gang, "NotEnoughPods", _not_ready(gang)))
+            return 0
+        session.call_all("pre_job_allocation", gang)
+        statement = Statement(session)
+        try:
+            return self._try(session, statement, gang)
+        except Exception:
+            statement.discard()
+            raise
 
     def _ordered(self, session: Session) -> list[GangView]:
         """The gangs to try; sorting begins with the last cycle's order, which is nearly right."""
-        gangs = [gang for gang in session.snapshot.gangs if wants_nodes(session, gang)]
+        gangs = [gang for gang in session.snapshot.gangs if session.attempt(gang, wants_nodes)]
         gangs.sort(key=lambda gang: self._order.get(gang.key, len(self._order)))
         ordered = session.ordered_gangs(gangs)
         self._order = {gang.key: position for position, gang in enumerate(ordered)}
         return ordered
 
-    def _try(self, session: Session, gang: GangView) -> int:
-        """Places one gang, if it fits; returns the number of seats placed."""
+    def _try(self, session: Session, statement: Statement, gang: GangView) -> int:
         shape = _shape(session, gang)
         if shape in self._failures:
             session.decide(_waits(gang, self._failures[shape]))
             return 0
-        statement = Statement(session)
         failed = _place_minimum(session, statement, gang)
         if failed is not None:
             statement.discard()
@@ -153,7 +160,7 @@ def _waits(gang: GangView, lacks: Shortage) -> decisions.Unschedulable:
     return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
 
 
-def _first(session: Session, pod_set: PodSetView, ranks: list[int], count: int) -> list[int]:
+def _first(session: Session, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
     """At least so many of these ranks: whole sub-groups, and pods that the task order prefers before others."""
     chosen: list[int] = []
     for unit in pod_set.units(_preferred(session, pod_set, ranks)):
@@ -163,7 +170,7 @@ def _first(session: Session, pod_set: PodSetView, ranks: list[int], count: int) 
     return sorted(chosen)
 
 
-def _preferred(session: Session, pod_set: PodSetView, ranks: list[int]) -> list[int]:
+def _preferred(session: Session, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
     """Ranks in the plugins' task order where all of them have pods and are placed singly; else as they are."""
     if pod_set.unit > 1 or not all(rank in pod_set.waiting for rank in ranks):
         return ranks
@@ -223,7 +230,7 @@ def _runs(session: Session, gang: GangView, operations: list[Operation]) -> list
     return [
         PodSetPlacement(
             name=name,
-            runs=runs_of([taken.get(rank, "") for rank in range(max(taken) + 1)]),
+            runs=runs_of(taken),
             held=name in followers and len(followers) < len(seats),
         )
         for name, taken in seats.items()

@@ -29,15 +29,17 @@ class Enqueue:
             self._version = session.snapshot.version
         waiting = [gang for gang in session.snapshot.gangs if gang.group.status.phase in {"", "Pending"}]
         for gang in session.ordered_gangs(waiting):
-            if gang.started:
-                continue
-            closed, lacks = _closed(session, gang), None
-            if closed is None and (lacks := self._lacks(session, gang)) is None:
-                session.enqueued.add(gang.key)
-                session.decide(decisions.Enqueue(gang))
-                continue
-            reason, message = closed or ("NotEnoughResources", lacks.message if lacks else "")
-            session.decide(decisions.Unschedulable(gang, reason, message, lacks))
+            if not gang.started:
+                session.attempt(gang, self._look)
+
+    def _look(self, session: Session, gang: GangView) -> None:
+        closed, lacks = _closed(session, gang), None
+        if closed is None and (lacks := self._lacks(session, gang)) is None:
+            session.enqueued.add(gang.key)
+            session.decide(decisions.Enqueue(gang))
+            return
+        reason, message = closed or ("NotEnoughResources", lacks.message if lacks else "")
+        session.decide(decisions.Unschedulable(gang, reason, message, lacks))
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
         """Pods of one shape whose minimum would not fit even if nothing else ran keep the gang out."""

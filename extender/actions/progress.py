@@ -22,7 +22,7 @@ from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
 from muster.api.gang import Seat
 from muster.api.meta import parse_time
-from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, runs_of, seats_of
+from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, nodes_of, runs_of, seats_of
 
 ORPHAN_AGE_S = 10.0
 """A pinned pod without any placement is deleted after this time, which is longer than a watch can lag."""
@@ -42,15 +42,18 @@ class TrackPlacements:
     def execute(self, session: Session) -> None:
         """Decides Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
         for gang in session.snapshot.gangs:
-            if not gang.incomplete:
-                self._half_since.pop(gang.uid, None)
-            if gang.at_rest:
-                continue
-            _drop_strays(session, gang)
-            if gang.active:
-                _follow(session, gang)
-            if gang.incomplete:
-                self._limit(session, gang)
+            session.attempt(gang, self._track)
+
+    def _track(self, session: Session, gang: GangView) -> None:
+        if not gang.incomplete:
+            self._half_since.pop(gang.uid, None)
+        if gang.at_rest:
+            return
+        _drop_strays(session, gang)
+        if gang.active:
+            _follow(session, gang)
+        if gang.incomplete:
+            self._limit(session, gang)
 
     def _limit(self, session: Session, gang: GangView) -> None:
         """Takes all members back of a gang that has stayed under its minimum for too long."""
@@ -109,8 +112,8 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
             if not pod.cls.neighbours:  # else it may only have come before those that it minds
                 session.avoided.setdefault(gang.key, set()).add(node)
             return f"kube-scheduler refused {pod.name} on node {node}"
-        column = session.snapshot.table.index.get(node)
-        if column is None or column >= len(session.snapshot.nodes):
+        column = session.snapshot.index.get(node)
+        if column is None:
             return f"node {node} is gone"
         cls = sets[seat.pod_set].class_of(seat.rank) if seat.pod_set in sets else None
         code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
@@ -164,5 +167,6 @@ def _waiting(gang: GangView, seat: Seat) -> PodRecord | None:
 
 
 def _only(placement: Placement, pod_set: str, taken: dict[int, str]) -> list[NodeRun]:
-    size = max(taken) + 1
-    return runs_of([(node_of(placement, pod_set, rank) or "") if rank in taken else "" for rank in range(size)])
+    """What the placement gives those members of a pod set that are taken."""
+    runs = next((each.runs for each in placement.spec.pod_sets if each.name == pod_set), [])
+    return runs_of(nodes_of(runs, taken))

@@ -20,7 +20,7 @@ class StaleGangEviction:
     def execute(self, session: Session) -> None:
         """Decides Evict for every member of a gang whose grace period is over."""
         grace_s = session.inputs.staleness_grace_s
-        stale = {gang.uid: gang for gang in session.snapshot.gangs if is_stale(gang)}
+        stale = {gang.uid: gang for gang in session.snapshot.gangs if session.attempt(gang, _stale)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
         if grace_s < 0:
             return
@@ -34,6 +34,10 @@ class StaleGangEviction:
         for pod in gang.pods:
             if pod.node and not pod.terminating and pod.phase in {"Pending", "Running"}:
                 session.decide(decisions.Evict(gang, pod, reason, started=True))
+
+
+def _stale(_session: Session, gang: GangView) -> bool:
+    return is_stale(gang)
 
 
 def is_stale(gang: GangView) -> bool:

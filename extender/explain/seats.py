@@ -46,7 +46,7 @@ def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> li
     for pod_set in gang.pod_sets:
         nodes = [node for _, node in sorted(pod_set.taken.items()) if node]
         if nodes:
-            lines.append(f"{pod_set.name}: {runs_words(runs_of(nodes))}")
+            lines.append(f"{pod_set.name}: {runs_words(runs_of(dict(enumerate(nodes))))}")
     return lines
 
 

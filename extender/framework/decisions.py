@@ -7,6 +7,9 @@ from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
 from muster.api.placement import PlacementPhase, PodSetPlacement
 
+SET_ASIDE = "SetAside"
+"""Reason of a gang that cannot be evaluated: a number over its limit, or something that nobody foresaw."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

@@ -2,6 +2,8 @@
 
 from uuid import NAMESPACE_URL, uuid5
 
+from msgspec import structs
+
 from extender.framework.decisions import Unschedulable
 from extender.state.gangs import GangView
 from muster.api.meta import format_time
@@ -10,6 +12,9 @@ from muster.api.scheduling import ConditionType, PodGroupCondition, PodGroupPhas
 
 def wanted_status(gang: GangView, *, enqueued: bool, waits: Unschedulable | None, now: float) -> PodGroupStatus:
     """The status as it should be; equal to the present one if nothing changed."""
+    if gang.set_aside:  # of its pods nothing is known
+        status = gang.group.status
+        return structs.replace(status, conditions=_conditions(gang, status.phase, waits, now))
     alive = [pod for pod in gang.pods if not pod.terminating]
     running = sum(pod.phase == "Running" for pod in alive)
     succeeded = sum(pod.phase == "Succeeded" for pod in alive)

@@ -1,7 +1,7 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from typing import Any, Protocol, TypeVar
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.snapshot import Snapshot
+from extender.state.amounts import Amounts, clipped
+from extender.state.aside import sentence
 from extender.state.gangs import GangView, PodSetView, avoided_nodes
-from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
 from muster.api.gang import Seat
 
@@ -51,6 +52,7 @@ class Decision(Protocol):
 
 
 D = TypeVar("D", bound=Decision)
+T = TypeVar("T")
 
 
 class Session:
@@ -70,6 +72,8 @@ class Session:
         found in this cycle."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
+        self.failures: dict[str, str] = {}
+        """Keys of gangs that made an action fail → what happened, for the log."""
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
         self._node_codes: dict[bytes, Codes] = {}
 
@@ -100,6 +104,24 @@ class Session:
         """The decisions of one kind, in order."""
         return [decision for decision in self.decisions if isinstance(decision, kind)]
 
+    def attempt(self, gang: GangView, do: Callable[["Session", GangView], T]) -> T | None:
+        """Lets an action look at one gang; None if that fails.
+
+        Whatever is wrong with a gang must not end the cycle for the others: it is set aside with the reason, what the
+        action decided for it meanwhile is taken back, and no later action sees it.
+        """
+        decided = len(self.decisions)
+        try:
+            return do(self, gang)
+        except Exception as error:  # noqa: BLE001 - plugins and objects may do anything
+            del self.decisions[decided:]
+            self.enqueued.discard(gang.key)
+            self.failures[gang.key] = sentence(error)
+            snapshot = self.snapshot
+            snapshot.gangs = [other for other in snapshot.gangs if other is not gang]
+            snapshot.set_aside.append(replace(gang, set_aside=self.failures[gang.key]))
+            return None
+
     # -- questions that actions ask ---------------------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
@@ -118,7 +140,7 @@ class Session:
             codes = np.where(codes == 0, by_neighbours, codes)
         avoided = self.avoided.get(gang.key) if gang else None
         if avoided:
-            columns = [self.snapshot.table.index[name] for name in avoided if name in self.snapshot.table.index]
+            columns = [self.snapshot.index[name] for name in avoided if name in self.snapshot.index]
             codes = codes.copy()
             codes[columns] = self.causes.code("refused a member of this gang a moment ago")
         return codes
@@ -138,7 +160,7 @@ class Session:
         """
         free = self.snapshot.free if free is None else free
         row = self.snapshot.row_of(cls)
-        if self.snapshot.unknown_resources(cls):
+        if self.snapshot.unknown_resource(cls):
             return np.zeros(free.shape[1], dtype=np.int64)
         wanted = np.flatnonzero(row)
         if not len(wanted):
@@ -150,13 +172,15 @@ class Session:
         """Per node, which resource is too scarce for one pod of this class; 0 where one fits."""
         free = self.snapshot.free if free is None else free
         codes = np.zeros(free.shape[1], dtype=np.int16)
-        for name in self.snapshot.unknown_resources(cls):
-            codes[:] = self.causes.code(scarcity(name))
+        unknown = self.snapshot.unknown_resource(cls)
+        if unknown:
+            codes[:] = self.causes.code(scarcity(unknown))
+            return codes
         for resource, amount in cls.requests.items():
-            position = self.snapshot.table.axis.get(resource)
-            if amount and position is not None and position < free.shape[0]:
+            position = self.snapshot.axis.get(resource)
+            if amount > 0 and position is not None:
                 code = self.causes.code(scarcity(resource))
-                codes = np.where((codes == 0) & (free[position] < amount), code, codes)
+                codes = np.where((codes == 0) & (free[position] < clipped(amount)), code, codes)
         return codes
 
     def scores(self, cls: PodClass) -> Any:

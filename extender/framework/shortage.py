@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from extender.framework.hooks import Codes, scarcity
 from extender.framework.session import Session
+from extender.state.amounts import Amounts
 from extender.state.gangs import GangView, PodSetView
-from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
 from muster.resources.vector import PODS, Vector
 from muster.resources.words import amount_words
@@ -158,20 +158,17 @@ def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
         words = session.causes.words[codes[counts.argmax()]]
         return next((name for name in cls.requests if scarcity(name) == words), "")
     totals = session.snapshot.allocatable.sum(axis=1)
-    axis = session.snapshot.table.axis
+    axis = session.snapshot.axis
 
     def share(name: str) -> float:
-        position = axis.get(name, len(totals))
-        return (
-            cls.requests[name] / max(int(totals[position]), 1) if position < len(totals) else float(cls.requests[name])
-        )
+        return cls.requests[name] / max(float(totals[axis[name]]), 1.0) if name in axis else float(cls.requests[name])
 
     return max((name for name in cls.requests if name != PODS and cls.requests[name]), key=share, default="")
 
 
 def _levels(session: Session, cls: PodClass, resource: str, free: Amounts, columns: Amounts) -> tuple[Level, ...]:
-    position = session.snapshot.table.axis.get(resource)
-    if position is None or position >= free.shape[0]:
+    position = session.snapshot.axis.get(resource)
+    if position is None:
         return ()
     amounts = free[position, columns]
     near = amounts[(amounts > 0) & (amounts < cls.requests.get(resource, 0))]

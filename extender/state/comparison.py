@@ -12,7 +12,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from extender.state.nodes import Amounts, Charge
+from extender.state.amounts import Amounts
+from extender.state.nodes import Charge
 from extender.state.podcounts import Counts
 from extender.state.queries import Labels, Mark
 from extender.state.state import State
@@ -99,8 +100,9 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
         fresh.on_pod_group(None, group)
     for pod in pods:
         fresh.on_pod(None, pod)
-        record = fresh.pods[pod.metadata.uid]
-        record.seat = record.seat or seen.seats.get(record.uid)
+        record = fresh.pods.get(pod.metadata.uid)
+        if record is not None:  # it is not set aside
+            record.seat = record.seat or seen.seats.get(record.uid)
     for uid, bound_to in seen.assumed.items():
         fresh.assume(uid, bound_to)
     for placement in objects.placements:

@@ -4,7 +4,7 @@ A *seat* is (pod set, rank). It is taken by a pod that is bound or has succeeded
 A view is made from the objects when any of them changed, and is not changed afterwards.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import groupby
@@ -47,18 +47,19 @@ class PodSetView:
         pod = self.waiting.get(rank) if self.mixed else None
         return pod.cls if pod else self.cls
 
-    def open_seats(self, *, begun: bool) -> list[int]:
+    def open_seats(self, *, begun: bool) -> Sequence[int]:
         """Ranks that can be given a node now, in order.
 
-        Once the gang has begun, only pods that exist count: its owner decides whether one comes again.
+        Once the gang has begun, only pods that exist count: its owner decides whether one comes again. Before that
+        nobody has a seat, and a thousand waiting gangs must not cost a list of all their seats.
         """
         if self.template and not begun:
-            return [rank for rank in range(self.replicas) if rank not in self.taken]
+            return range(self.replicas)
         return sorted(rank for rank in self.waiting if rank not in self.taken)
 
-    def units(self, ranks: list[int]) -> list[list[int]]:
+    def units(self, ranks: Sequence[int]) -> Iterator[list[int]]:
         """These ranks by sub-group, in order."""
-        return [list(group) for _, group in groupby(ranks, key=lambda rank: rank // self.unit)]
+        return (list(group) for _, group in groupby(ranks, key=lambda rank: rank // self.unit))
 
 
 class GangPhase(Enum):
@@ -102,8 +103,10 @@ class GangView:
     placement: Placement | None
     arrival: int
     """Number in the order in which gangs were seen; decides between those created in the same second."""
+    set_aside: str = ""
+    """Why the gang cannot be evaluated, in a sentence for its owner; nothing else is then known but its PodGroup."""
     phase: GangPhase = field(init=False)
-    _open_seats: dict[str, list[int]] | None = field(default=None, init=False)
+    _open_seats: dict[str, Sequence[int]] | None = field(default=None, init=False)
     _at_rest: bool | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -167,7 +170,7 @@ class GangView:
             self._at_rest = not self.active and not self.incomplete and not pinned
         return self._at_rest
 
-    def open_seats(self) -> dict[str, list[int]]:
+    def open_seats(self) -> dict[str, Sequence[int]]:
         """Per pod set the ranks that can be given a node now."""
         if self._open_seats is None:
             begun = self.begun
@@ -202,12 +205,20 @@ class GangView:
         return GangPhase.STARTING if active else GangPhase.WAITING
 
 
+def _until(text: str) -> float:
+    """The time that stands there, in seconds since the epoch; one that nobody can read is over."""
+    try:
+        return parse_time(text) or 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+
+
 def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
     """Gang key → nodes that refused a member of it lately, as its placement says; `now` is seconds since the epoch."""
     result: dict[str, set[str]] = {}
     for gang in gangs:
         if gang.placement is not None and gang.placement.status.avoided:
-            nodes = {each.node for each in gang.placement.status.avoided if (parse_time(each.until) or 0.0) > now}
+            nodes = {each.node for each in gang.placement.status.avoided if _until(each.until) > now}
             if nodes:
                 result[gang.key] = nodes
     return result

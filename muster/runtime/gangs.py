@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from muster.api.limits import whole_number
 from muster.resources.vector import Vector, add, scale
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import Gang
@@ -41,5 +42,5 @@ def _needed(info: Info, pod_set: PodSet) -> int:
     elastic = info.setting(ELASTIC)
     if elastic is None or pod_set.role != "trainer":
         return pod_set.count
-    least = elastic.text.partition(":")[0]
-    return min(int(least), pod_set.count) if least.isascii() and least.isdecimal() else pod_set.count
+    least = whole_number(elastic.text.partition(":")[0])
+    return pod_set.count if least is None else min(least, pod_set.count)

@@ -2,6 +2,7 @@
 
 from muster.api import names
 from muster.api.core import Pod
+from muster.api.limits import PODS, whole_number
 from muster.api.meta import Object
 from muster.workloads.table import gang_rules
 
@@ -15,9 +16,9 @@ def min_member(pod: Pod, owner: Object | None) -> int:
     most = _at_once(pod, owner)
     for meta in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
         for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER):
-            text = meta.annotations.get(key, "")
-            if text.isascii() and text.isdigit() and int(text) > 0:
-                return min(int(text), most or int(text))
+            least = whole_number(meta.annotations.get(key), PODS.value)
+            if least:
+                return min(least, most or least)
     return most if most and owner and shaped(pod, owner) else 1
 
 

@@ -7,6 +7,7 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.core import IndexedJob
 from muster.api.fields import FieldError, Findings
+from muster.api.limits import PODS, whole_number
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.workloads.choose import adapter_for
@@ -42,7 +43,9 @@ def check(job: IndexedJob, queues: Queues, framework: Framework) -> Findings:
     if names.FRAMEWORK in labels:
         adapter, path = adapter_for(job), _where(names.FRAMEWORK, job.metadata.labels)
         findings.errors += [*unknown_framework(path, labels[names.FRAMEWORK], framework), *adapter.errors()]
-        findings.add(check_template(job.spec.template, _TEMPLATE, adapter, job.metadata.annotations, framework))
+        if adapter.size() <= PODS.value:  # else refused already; nobody has to write a list of so many hosts
+            found = check_template(job.spec.template, _TEMPLATE, adapter, job.metadata.annotations, framework)
+            findings.add(found)
     findings.errors += _check_minimum(job, annotations)
     return findings
 
@@ -51,7 +54,8 @@ def _check_minimum(job: IndexedJob, annotations: dict[str, str]) -> list[FieldEr
     """The gang's minimum is a number of pods that can run at once."""
     text = {**job.metadata.annotations, **annotations}.get(names.MIN_MEMBER)
     most = 1 if job.spec.parallelism is None else job.spec.parallelism
-    if text is None or (text.isascii() and text.isdecimal() and 1 <= int(text) <= most):
+    least = whole_number(text, min(most, PODS.value))
+    if text is None or least:
         return []
     path = f"metadata.annotations[{names.MIN_MEMBER}]"
     where = f"{_TEMPLATE}.{path}" if names.MIN_MEMBER in annotations else path

@@ -16,6 +16,7 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import JOBS, Job, is_job
 from muster.api.fields import FieldError
+from muster.api.limits import PODS
 from muster.api.meta import OwnerReference
 from muster.api.scheduling import NetworkTopology, PodGroup
 from muster.resources.quantity import parse
@@ -50,7 +51,9 @@ def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
     yield from check_topology(spec.network_topology, "spec.networkTopology")
     for index, policy in enumerate(spec.sub_group_policy):
         yield from check_topology(policy.network_topology, f"spec.subGroupPolicy[{index}].networkTopology")
+    yield from PODS.exceeded("spec.minMember", spec.min_member)
     for task, minimum in spec.min_task_member.items():
+        yield from PODS.exceeded(f"spec.minTaskMember[{task}]", minimum)
         if minimum < 0:
             yield FieldError(f"spec.minTaskMember[{task}]", "must not be negative", minimum)
     for name, quantity in (spec.min_resources or {}).items():

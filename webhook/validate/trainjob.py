@@ -14,6 +14,7 @@ from muster.api.admission import AdmissionRequest
 from muster.api.base import Wire
 from muster.api.core import ResourceRequirements
 from muster.api.fields import FieldError, Findings
+from muster.api.limits import PODS
 from muster.api.meta import Object
 from muster.api.runtimepatch import PodSpecPatch, ReplicatedJobPatch
 from muster.api.trainer import DEPRECATED, GROUP, SUPPORT, RuntimeRef, TrainJob
@@ -28,7 +29,6 @@ from webhook.review import Handler, Verdict, decode
 
 REFERENCE = "spec.runtimeRef"
 MAX_HOST_NAME = 63
-MAX_NODES = 100_000
 _KINDS = (CLUSTER_TRAINING_RUNTIMES.kind, TRAINING_RUNTIMES.kind)
 _JOB = Decoder(TrainJob)
 
@@ -152,8 +152,8 @@ def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:
 def _check_against(job: TrainJob, runtime: Runtime, framework: Framework) -> Findings:
     """What the plugins object to, on the runtime as it is before it is patched."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
-    if count is not None and count > MAX_NODES:  # nobody has to write a list of so many hosts
-        return Findings([FieldError("spec.trainer.numNodes", f"must be at most {MAX_NODES}", count)])
+    if count is not None and count > PODS.value:  # nobody has to write a list of so many hosts
+        return Findings(PODS.exceeded("spec.trainer.numNodes", count))
     compiled = compile_train_job(job, runtime, framework)
     findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
     if compiled.plan:

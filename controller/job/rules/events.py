@@ -8,6 +8,7 @@ that was dealt with. A pod that is gone says nothing any more; that it was there
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from controller.job.rules import request as event
 from controller.job.rules.counts import task_of
@@ -17,6 +18,7 @@ from muster.api.batch import Job, TaskState, is_job
 from muster.api.bus import Command
 from muster.api.container_status import ContainerStatus
 from muster.api.core import Pod
+from muster.api.limits import PODS, whole_number
 from muster.api.meta import parse_time
 from muster.api.pod_trouble import refused
 from muster.api.scheduling import PodGroup
@@ -86,9 +88,9 @@ def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[Request]:
     for task in job.spec.tasks:
         counted = job.status.task_status_count.get(task.name, TaskState()).phase
         lost = min(sum(counted.values()) - left[task.name], counted.get("Running", 0) - begun[task.name])
-        wanted = (slot(job, task, index) for index in range(task.replicas))
-        missing = [one for one in wanted if one.name not in there]
-        result += [_unseen(job, one) for one in missing[: max(0, lost)]]
+        wanted = (slot(job, task, index) for index in range(min(task.replicas, PODS.value)))
+        missing = (one for one in wanted if one.name not in there)
+        result += [_unseen(job, one) for one in islice(missing, max(0, lost))]
     return result
 
 
@@ -140,8 +142,7 @@ def _statuses(pod: Pod) -> Sequence[ContainerStatus]:
 
 def version_of(pod: Pod) -> int:
     """The Job's version that the pod was made for."""
-    text = pod.metadata.annotations.get(names.JOB_VERSION, "0")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return whole_number(pod.metadata.annotations.get(names.JOB_VERSION)) or 0
 
 
 def group_changed(old: PodGroup | None, new: PodGroup | None) -> Request | None:

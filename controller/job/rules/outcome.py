@@ -23,7 +23,7 @@ class Failure(NamedTuple):
     transient: bool = True
 
 
-RECOVERABLE = frozenset({"FailedCreate", "FailedDelete", "PluginError", "PodGroupError", "PVCError"})
+RECOVERABLE = frozenset({"FailedCreate", "FailedDelete", "OverLimit", "PluginError", "PodGroupError", "PVCError"})
 """Reasons that give way to another one when the failure is over."""
 _RUNNING = frozenset({"", "MinAvailableReached", "Recovered"})
 """Reasons of a Job that runs as it should; any other is what kubelet said, or why pods were not made."""

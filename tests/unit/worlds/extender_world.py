@@ -26,7 +26,7 @@ from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
 from muster.api.gang import Seat, pinned_affinity
 from muster.api.meta import ObjectMeta, OwnerReference, format_time
-from muster.api.placement import Placement, PlacementSpec, PlacementStatus, nodes_of
+from muster.api.placement import Placement, PlacementSpec, PlacementStatus
 from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
 
 NOW = 1_800_000_000.0
@@ -43,7 +43,8 @@ class RememberingState(State):
         """As the state, and remembered."""
         super().on_pod(old, new)
         if new is not None:
-            if self.pods[new.metadata.uid].resource_version == new.metadata.resource_version:
+            record = self.pods.get(new.metadata.uid)  # none of a pod that is set aside
+            if record is None or record.resource_version == new.metadata.resource_version:
                 self.pod_objects[new.metadata.uid] = new
         elif old is not None:
             self.pod_objects.pop(old.metadata.uid, None)
@@ -224,4 +225,4 @@ def of(session: Session, kind: type[Any]) -> list[Any]:
 def seats(placement: Placement | decisions.Place) -> dict[str, list[str]]:
     """Pod set → node of each rank."""
     pod_sets = placement.pod_sets if isinstance(placement, decisions.Place) else placement.spec.pod_sets
-    return {pod_set.name: list(nodes_of(pod_set.runs)) for pod_set in pod_sets}
+    return {pod_set.name: [run.node for run in pod_set.runs for _ in range(run.count)] for pod_set in pod_sets}

@@ -25,6 +25,7 @@ from webhook.rights import Rights
 from webhook.validate.disruption import check_budgets
 from webhook.validate.frameworks import check_frameworks
 from webhook.validate.podgroup import check_topology
+from webhook.validate.volcano_job.amounts import check_amounts_of, check_pods
 from webhook.validate.volcano_job.policies import check_policies
 from webhook.validate.volcano_job.spec import check_names, check_volumes
 from webhook.validate.volcano_job.tasks import check_dependencies, check_task
@@ -72,7 +73,7 @@ def _review_update(request: AdmissionRequest, job: Job, dry_runs: DryRuns | None
     old, new = generic(request.old_object), generic(request.object)
     if job.metadata.deletion_timestamp or same(old, new):
         return Verdict()  # only metadata: nothing of ours, and a Job must be able to go away
-    errors = [*check_update(old, new), *_check_counts(job), *_check_shape(job), *check_names(job)]
+    errors = [*check_update(old, new), *check_pods(job), *_check_counts(job), *_check_shape(job), *check_names(job)]
     if dry_runs and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
         errors += check_priority(job, request.namespace, dry_runs)
     return Verdict(errors=errors)
@@ -85,6 +86,8 @@ def check(job: Job) -> list[FieldError]:
         return [FieldError("spec.tasks", message, reason="Required"), *check_names(job)]
     return [
         *check_names(job),
+        *check_pods(job),
+        *check_amounts_of(job),
         *_check_counts(job),
         *_check_shape(job),
         *check_policies(job.spec.policies, "spec.policies"),
