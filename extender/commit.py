@@ -15,7 +15,7 @@ import structlog
 from extender.actions.progress import AVOID_S
 from extender.barrier import Barrier
 from extender.cluster import Cluster
-from extender.framework import decisions
+from extender.framework import decisions, placementstatus
 from extender.framework.session import Decision, Session
 from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
@@ -94,13 +94,7 @@ class Committer:
             "deadline": format_time(deadline),
             "podSets": msgspec.to_builtins(place.pod_sets),
         }
-        status = {
-            "phase": "Planned",
-            "bound": gang.taken,
-            "planned": gang.taken + place.new_seats,
-            "started": gang.started,
-            "message": "",
-        }
+        status = placementstatus.opened(place)
         with self._cluster.lock:
             known = self._cluster.state.placements.get(gang.key)
         namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
@@ -133,8 +127,7 @@ class Committer:
             self._barrier.cancel(close.gang.uid)
             log.info("placement abandoned", gang=close.gang.key, reason=close.message)
             self._recorder.event(close.gang.group, "Warning", "PlacementAbandoned", close.message)
-        started = close.gang.started or close.phase == "Bound"
-        status = {"phase": close.phase, "bound": close.gang.taken, "started": started, "message": close.message}
+        status = placementstatus.closed(close, now=session.now)
         patch: dict[str, object] = {"status": {**status, "avoided": _avoided(session, close.gang, placement)}}
         if close.pod_sets is not None:
             patch["spec"] = {"epoch": close.gang.next_epoch(), "podSets": msgspec.to_builtins(close.pod_sets)}

@@ -62,6 +62,7 @@ class Extender:
             monotonic_s=time.monotonic,
             recovery_s=options.recovery_timeout_s,
             staleness_grace_s=options.staleness_grace_s,
+            growth_delay_s=options.growth_delay_s,
         )
         self.verbs = Verbs(
             Filter(self._cluster, active=self._active),

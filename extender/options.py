@@ -25,6 +25,7 @@ class Options:
     barrier_timeout_s: float
     recovery_timeout_s: float
     staleness_grace_s: float
+    growth_delay_s: float
     config: Path | None
     log_level: str
 
@@ -48,6 +49,7 @@ def parse(argv: Sequence[str] | None = None) -> Options:
         60.0,
         "how long a started gang may lack members before the rest is evicted; negative: for ever",
     )
+    _seconds(parser, "--growth-delay", 1.0, "how long after its start a gang gets no more than its minimum")
     add("--config", type=Path, metavar="FILE", help="actions, plugins and their arguments (YAML)")
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
     given = vars(parser.parse_args(argv))

@@ -19,7 +19,7 @@ from extender.cycle import run_cycle
 from extender.framework.decisions import Unschedulable
 from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Plugin
-from extender.framework.session import RECOVERY_S, STALENESS_GRACE_S, CycleInputs, Session
+from extender.framework.session import GROWTH_DELAY_S, RECOVERY_S, STALENESS_GRACE_S, CycleInputs, Session
 from extender.framework.snapshot import take
 from muster.api.gang import Seat
 
@@ -56,6 +56,7 @@ class Planner:
         monotonic_s: Callable[[], float],
         recovery_s: float = RECOVERY_S,
         staleness_grace_s: float = STALENESS_GRACE_S,
+        growth_delay_s: float = GROWTH_DELAY_S,
     ) -> None:
         self._cluster = cluster
         self._committer = committer
@@ -63,6 +64,7 @@ class Planner:
         self._plugins = plugins
         self._recovery_s = recovery_s
         self._staleness_grace_s = staleness_grace_s
+        self._growth_delay_s = growth_delay_s
         self.pages: dict[str, Callable[[], object]] = {}
         """What plugins show over HTTP, by name; as of the last cycle."""
         self.session: Session | None = None
@@ -141,6 +143,7 @@ class Planner:
             avoided=self._remembered(now),
             recovery_s=self._recovery_s,
             staleness_grace_s=self._staleness_grace_s,
+            growth_delay_s=self._growth_delay_s,
         )
 
         # 3. Decide: open a session, ask plugins, run actions (see extender.cycle). Nothing outside changes.

@@ -31,12 +31,19 @@ class FairPool:
             self._turns.append(batch)
             self._waiting.update(futures)
         try:
-            for _ in items:
-                self._pool.submit(self._next)
+            self._begin(futures)
             return [future.result() for future in futures]
         finally:
             with self._lock:
                 self._waiting.difference_update(futures)
+
+    def _begin(self, futures: Sequence[Future[Any]]) -> None:
+        try:
+            for _ in futures:
+                self._pool.submit(self._next)
+        except RuntimeError:  # the pool has been closed meanwhile
+            for future in futures:
+                future.cancel()
 
     def close(self) -> None:
         """Ends the threads after the calls under way; what has not begun is cancelled."""

@@ -42,6 +42,8 @@ class Reconciler:
         self._actions = Actions(context)
         self._commands = Commands(context, self._actions)
         self._provisioner = Provisioner(context)
+        self._told: dict[str, str] = {}
+        """UID of a Job → the obstacle that was told last; after a restart it is told once more."""
 
     def process(self, key: str) -> None:
         """One pass over the Job. What it does not get done with stays pending, also when it raises.
@@ -53,6 +55,7 @@ class Reconciler:
         for gone in self._pending_events.take_gone(key):
             self._context.forget(gone)
             self._actions.forget(gone)
+            self._told.pop(gone.metadata.uid, None)
         job = self._context.job(key)
         if job is None or job.metadata.deletion_timestamp:
             with self._pending_events.batch(key) as batch:
@@ -182,8 +185,15 @@ class Reconciler:
         """Writes what the work has come to; raises Retry when something is left to be done."""
         status, unschedulable = concluded(job, work, self._context.wall_s())
         self._context.writer.write(job, self._actions.noted(job, status))
-        if unschedulable is not None:
-            self._context.recorder.event(job, "Warning", "PodGroupPending", unschedulable)
+        self._tell_obstacle(job, unschedulable)
         left = [failure.message for failure in work.failures if failure.transient]
         if left:
             raise Retry(f"{left[0]} (and {len(left) - 1} more)" if len(left) > 1 else left[0])
+
+    def _tell_obstacle(self, job: Job, obstacle: str | None) -> None:
+        """Tells what keeps the gang from being placed: once, however many passes find it."""
+        if obstacle is None:
+            self._told.pop(job.metadata.uid, None)
+        elif self._told.get(job.metadata.uid) != obstacle:
+            self._told[job.metadata.uid] = obstacle
+            self._context.recorder.event(job, "Warning", "PodGroupPending", obstacle)

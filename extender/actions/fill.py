@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from extender.framework.session import Session
 from extender.framework.statement import Statement
 from extender.state.amounts import Amounts
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
+from extender.state.podset import PodSetView
 
 ATTEMPTS = 64
 """How many beginnings are tried for pods that depend on each other."""

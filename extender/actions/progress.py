@@ -52,6 +52,8 @@ class TrackPlacements:
         _drop_strays(session, gang)
         if gang.active:
             _follow(session, gang)
+        elif gang.outgrew_minimum and gang.placement:
+            session.decide(decisions.ClosePlacement(gang, "Bound", gang.placement.status.message))
         if gang.incomplete:
             self._limit(session, gang)
 
@@ -62,7 +64,7 @@ class TrackPlacements:
             return
         reason = f"only {gang.taken} of the {gang.min_member} pods that start together got a node"
         if gang.active:
-            session.decide(decisions.ClosePlacement(gang, "Abandoned", reason))
+            session.decide(decisions.ClosePlacement(gang, "Abandoned", reason, in_vain=not gang.has_pods))
         for pod in gang.pods:
             if pod.node and not pod.terminating and pod.phase in {"", "Pending", "Running"}:
                 session.decide(decisions.Evict(gang, pod, reason, started=True))
@@ -81,6 +83,15 @@ def _follow(session: Session, gang: GangView) -> None:
     trouble = _trouble(session, gang, placement, missing)
     if trouble:
         _give_up(session, gang, placement, trouble)
+        return
+    gated = next((pod for seat in missing if (pod := _waiting(gang, seat)) and pod.other_gates), None)
+    if gated is not None:
+        trouble = f"{gated.name} waits for the scheduling gate {gated.other_gates[0]}, which is not Muster's"
+        _give_up(session, gang, placement, trouble, in_vain=True)
+        return
+    if _overdue(session, placement):
+        trouble = f"{len(missing)} members did not arrive before the deadline"
+        _give_up(session, gang, placement, trouble, in_vain=not gang.has_pods)
         return
     held = _held(session, gang, placement, missing)
     for seat, node in missing.items():
@@ -119,14 +130,19 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
         code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
         if code:
             return f"node {node}: {session.causes.words[code]}"
-    deadline = parse_time(placement.spec.deadline)
-    if deadline is not None and session.now > deadline:
-        return f"{len(missing)} members did not arrive before the deadline"
     return ""
 
 
-def _give_up(session: Session, gang: GangView, placement: Placement, trouble: str) -> None:
-    """Keeps what is bound if it is enough to run, else abandons the placement. Pins are frozen, so pinned pods go."""
+def _overdue(session: Session, placement: Placement) -> bool:
+    deadline = parse_time(placement.spec.deadline)
+    return deadline is not None and session.now > deadline
+
+
+def _give_up(session: Session, gang: GangView, placement: Placement, trouble: str, *, in_vain: bool = False) -> None:
+    """Keeps what is bound if it is enough to run, else abandons the placement. Pins are frozen, so pinned pods go.
+
+    A placement is made `in_vain` if pods of the gang were not created: the next one has to wait.
+    """
     if gang.started:
         kept = [
             PodSetPlacement(name=pod_set.name, runs=_only(placement, pod_set.name, pod_set.taken))
@@ -135,7 +151,7 @@ def _give_up(session: Session, gang: GangView, placement: Placement, trouble: st
         ]
         session.decide(decisions.ClosePlacement(gang, "Bound", trouble, kept))
     else:
-        session.decide(decisions.ClosePlacement(gang, "Abandoned", trouble))
+        session.decide(decisions.ClosePlacement(gang, "Abandoned", trouble, in_vain=in_vain))
     for pod in gang.pods:
         if pod.waiting and pod.pin and not pod.gated:
             session.decide(decisions.Evict(gang, pod, trouble, started=False))

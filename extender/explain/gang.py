@@ -18,7 +18,13 @@ from muster.api.placement import AvoidedNode
 
 AHEAD = 3
 RUNNING = frozenset({"running", "running-extras-wait"})
-QUEUE_CAUSES: dict[str, GangCause] = {"QueueNotFound": "queue-missing", "QueueNotOpen": "queue-closed"}
+CAUSES: dict[str, GangCause] = {
+    "QueueNotFound": "queue-missing",
+    "QueueNotOpen": "queue-closed",
+    "NotEnoughPods": "too-few-pods",
+    "PodsNotCreated": "pods-not-created",
+    "SchedulingGated": "other-gates",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +203,9 @@ def _starting(what_if: WhatIf, gang: GangView, mine: list[Decision]) -> _Verdict
 
 
 def _waits(waits: decisions.Unschedulable) -> _Verdict:
-    cause = QUEUE_CAUSES.get(waits.reason)
-    if cause is None:
-        cause = "too-few-pods" if waits.reason == "NotEnoughPods" else "no-room"
-        if waits.shortage and waits.shortage.kind == "ever":
-            cause = "never-fits"
+    cause = CAUSES.get(waits.reason, "no-room")
+    if waits.shortage and waits.shortage.kind == "ever":
+        cause = "never-fits"
     return _Verdict(cause, f"it waits: {waits.message}", waits.reason, waits.shortage)
 
 

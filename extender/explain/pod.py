@@ -5,8 +5,9 @@ from extender.explain.members import deletion, frees, is_lost, silence
 from extender.explain.report import PodCause, PodReport
 from extender.explain.whatif import WhatIf
 from extender.framework.shortage import Shortage, shortage
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
+from extender.state.podset import PodSetView
 from muster.api.core import Pod, PodCondition
 from muster.api.names import GATES, SCHEDULERS
 from muster.api.placement import node_of

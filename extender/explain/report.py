@@ -21,6 +21,8 @@ GangCause = Literal[
     "queue-closed",
     "never-fits",
     "too-few-pods",
+    "pods-not-created",
+    "other-gates",
     "no-room",
     "in-flight-limit",
     "no-pod-group",

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from extender.explain.report import PodSetReport
 from extender.explain.whatif import WhatIf
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
+from extender.state.podset import PodSetView
 from muster.api.placement import NodeRun, Placement, PodSetPlacement, runs_of, seats_of
 from muster.resources.vector import PODS, to_quantities
 from muster.resources.words import vector_words

@@ -29,6 +29,8 @@ class ClosePlacement:
     phase: PlacementPhase
     message: str
     pod_sets: list[PodSetPlacement] | None = None
+    in_vain: bool = False
+    """Pods of the gang were not created in time, so that the next placement has to wait for a while."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,28 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.snapshot import Snapshot
 from extender.state.amounts import Amounts, clipped
 from extender.state.aside import sentence
-from extender.state.gangs import GangView, PodSetView, avoided_nodes
+from extender.state.gangs import GangView, avoided_nodes
 from extender.state.podclass import PodClass
+from extender.state.podset import PodSetView
 from muster.api.gang import Seat
 
 LARGE = np.iinfo(np.int64).max
 RECOVERY_S = 30.0
 STALENESS_GRACE_S = 60.0
+GROWTH_DELAY_S = 1.0
+KEPT = "kept for gangs that wait to start"
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,8 @@ class CycleInputs:
     """How long some members of a gang may have a node while too few do, before all of them go back."""
     staleness_grace_s: float = STALENESS_GRACE_S
     """How long a gang that lost members may wait for them before the rest is evicted; negative means for ever."""
+    growth_delay_s: float = GROWTH_DELAY_S
+    """How long after its start a gang gets more than its minimum; 0 means with it, if room is left then."""
 
 
 class Decision(Protocol):
@@ -74,6 +81,8 @@ class Session:
             self.avoided.setdefault(key, set()).update(nodes)
         self.failures: dict[str, str] = {}
         """Keys of gangs that made an action fail → what happened, for the log."""
+        self._kept: Mask | None = None
+        """Nodes that are kept from gangs that have their minimum, for those that have not; None if there are none."""
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
         self._node_codes: dict[bytes, Codes] = {}
 
@@ -138,12 +147,24 @@ class Session:
         by_neighbours: Codes | None = self.ask("neighbour_predicate", cls)
         if by_neighbours is not None:
             codes = np.where(codes == 0, by_neighbours, codes)
+        if self._kept is not None:
+            codes = np.where((codes == 0) & self._kept, self.causes.code(KEPT), codes).astype(np.int16)
         avoided = self.avoided.get(gang.key) if gang else None
         if avoided:
             columns = [self.snapshot.index[name] for name in avoided if name in self.snapshot.index]
             codes = codes.copy()
             codes[columns] = self.causes.code("refused a member of this gang a moment ago")
         return codes
+
+    def keep_from_growth(self, classes: Iterable[PodClass]) -> None:
+        """From now on `codes` leaves out the nodes that could take a pod of these classes, were they empty.
+
+        Without classes nothing is left out any more.
+        """
+        kept = np.zeros(len(self.snapshot.nodes), dtype=np.bool_)
+        for cls in {cls.key: cls for cls in classes}.values():
+            kept |= (self.node_codes(cls) == 0) & (self.room(cls, self.snapshot.allocatable) > 0)
+        self._kept = kept if kept.any() else None
 
     def node_codes(self, cls: PodClass) -> Codes:
         """Per node, why it does not take a pod of this class whatever other pods there are; may not be changed."""
@@ -153,10 +174,10 @@ class Session:
             self._node_codes[cls.key] = none if codes is None else codes
         return self._node_codes[cls.key]
 
-    def room(self, cls: PodClass, free: Amounts | None = None) -> Amounts:
+    def room(self, cls: PodClass, free: Amounts | None = None, *, ports: bool = True) -> Amounts:
         """How many pods of this class fit on each node by resources alone, int64 of shape (nodes,).
 
-        Two pods of a class with host ports never share a node.
+        Two pods of a class with host ports never share a node; without `ports` that does not matter.
         """
         free = self.snapshot.free if free is None else free
         row = self.snapshot.row_of(cls)
@@ -166,7 +187,7 @@ class Session:
         if not len(wanted):
             return np.full(free.shape[1], LARGE)
         room: Amounts = np.maximum((free[wanted] // row[wanted, None]).min(axis=0), 0)
-        return np.minimum(room, 1) if cls.host_ports else room
+        return np.minimum(room, 1) if cls.host_ports and ports else room
 
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
         """Per node, which resource is too scarce for one pod of this class; 0 where one fits."""

@@ -12,8 +12,9 @@ from msgspec import Struct
 from extender.framework.hooks import Codes, scarcity
 from extender.framework.session import Session
 from extender.state.amounts import Amounts
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
+from extender.state.podset import PodSetView
 from muster.resources.vector import PODS, Vector
 from muster.resources.words import amount_words
 
@@ -128,9 +129,9 @@ def shortage(
     if cls is None:
         return Shortage(pod_set.name, kind, wanted, placed, {}, len(order), 0, (), None)
     free = session.snapshot.allocatable if kind == "ever" else session.snapshot.free
-    refused = (session.node_codes(cls) if kind == "ever" else session.codes(cls, gang))[order]
+    refused = np.zeros(len(order), dtype=np.int16) if kind == "ever" else session.codes(cls, gang)[order]
     scarce = session.scarce(cls, free)[order]
-    room = session.room(cls, free)[order]
+    room = session.room(cls, free, ports=kind != "ever")[order]
     causes = _causes(session, np.where(refused == 0, scarce, refused), np.where(refused == 0, 0, room))
     resource = _scarcest(session, cls, scarce[refused == 0])
     levels = _levels(session, cls, resource, free, order[(refused == 0) & (scarce != 0)])

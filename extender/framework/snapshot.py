@@ -35,18 +35,24 @@ class Snapshot:
     allocatable: Amounts
     free: Amounts
     """What is neither used nor held, int64 of shape (resources, nodes)."""
-    in_flight: int
-    """Seats that active placements hold for pods that are not bound yet."""
     axis: dict[str, int]
     """Resource → row of the arrays; resources that no node offers are left out."""
     index: dict[str, int]
     """Name of a node → column."""
+    on_their_way: dict[str, int]
+    """Key of a gang → seats that its active placement holds for pods that are not bound yet; gangs with none left out.
+    """
     pod_counts: dict[Mark, Counts]
     """Pods with each mark per node, int32 of shape (nodes,); a mark that no pod has is left out."""
     volumes: Volumes
     exclusive_claims: dict[str, int]
     """Claims that one pod at a time may use → pods that use them."""
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
+
+    @property
+    def in_flight(self) -> int:
+        """Seats that active placements hold for pods that are not bound yet."""
+        return sum(self.on_their_way.values())
 
     def one_by_one(self, cls: PodClass) -> bool:
         """Whether a pod that is placed changes where the next of this class can be, beyond its own node."""
@@ -90,9 +96,9 @@ def take(state: State) -> Snapshot:
         version=table.version,
         allocatable=table.allocatable.copy(),
         free=table.allocatable - table.used,
-        in_flight=state.holds.seats(),
         axis=axis,
         index=index,
+        on_their_way=state.holds.seats(),
         pod_counts=table.pod_counts.share(),
         volumes=state.volumes.share(),
         exclusive_claims={claim: table.claim_users[claim] for claim in state.volumes.exclusive},

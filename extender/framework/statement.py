@@ -53,6 +53,11 @@ class Statement:
         self._session.call_all("allocated", operation)
 
     @property
+    def seats(self) -> int:
+        """How many seats have been given a place."""
+        return sum(len(operation.ranks) for operation in self._log)
+
+    @property
     def operations(self) -> tuple[Operation, ...]:
         """What has been done and not undone, in order."""
         return tuple(self._log)

@@ -45,6 +45,8 @@ class StateDigest:
     assumed: Mapping[str, str]
     taken: Mapping[str, int]
     """Gang → pods of it that are bound or have succeeded."""
+    alive: Mapping[str, int]
+    """Gang → pods of it that hold a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ def digest(state: State) -> StateDigest:
         {uid: record.seat for uid, record in state.pods.items()},
         dict(state.pod_table.assumed),
         dict(state.pod_table.taken),
+        dict(state.pod_table.alive),
     )
 
 
@@ -118,6 +121,7 @@ def differences(kept: StateDigest, fresh: StateDigest) -> list[str]:
         *_unlike("charge", _charges(kept), _charges(fresh)),
         *_unlike("claim in use", dict(kept.claim_users), dict(fresh.claim_users)),
         *_unlike("pods that are taken of gang", kept.taken, fresh.taken),
+        *_unlike("pods alive of gang", kept.alive, fresh.alive),
         *_unlike("allocatable", _amounts(kept, kept.allocatable), _amounts(fresh, fresh.allocatable)),
         *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),
         *_unlike("pods counted", _counts(kept, asked), _counts(fresh, asked)),

@@ -91,9 +91,12 @@ class GangTable:
         """The key of the gang that a Job owns."""
         return self._of_job.get(uid)
 
-    def certainly_started(self, key: str, taken: int) -> bool | None:
-        """What `GangView.started` would be with so many members taken; None if only a view can tell."""
-        if once_whole(self.placement_of(key)):
+    def certainly_started(self, key: str, taken: int, alive: int) -> bool | None:
+        """What `GangView.started` would be with so many members taken, and so many of them alive.
+
+        None if only a view can tell.
+        """
+        if alive and once_whole(self.placement_of(key)):
             return True
         group = self.groups.get(key)
         return False if group is None or not taken or taken < group.spec.min_member else None

@@ -63,11 +63,13 @@ class Holds:
         else:
             self._nodes.charge(holder, node, record.cls)
 
-    def seats(self) -> int:
-        """How many seats are held, over all gangs."""
-        return sum(
-            self._nodes.charged(holder) is not None for held in self._held.values() for holder, _ in _holders(held)
-        )
+    def seats(self) -> dict[str, int]:
+        """Key of a gang → how many seats are held for it; gangs without any are left out."""
+        counts = {
+            key: sum(self._nodes.charged(holder) is not None for holder, _ in _holders(held))
+            for key, held in self._held.items()
+        }
+        return {key: count for key, count in counts.items() if count}
 
 
 def _holders(placement: Placement | None) -> list[tuple[HeldSeat, str]]:

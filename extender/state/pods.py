@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from extender.state.podclass import PodClass, marked
 from muster.api.core import Pod
-from muster.api.gang import Seat, epoch_of, gang_of, gated, seat_of
-from muster.api.names import GATES, NODE, SCHEDULERS
+from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
+from muster.api.names import NODE, SCHEDULERS
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +34,7 @@ class PodRecord:
     terminating: bool
     gated: bool
     other_gates: tuple[str, ...]
+    """Scheduling gates that are not Muster's."""
     epoch: int | None
     pin: str
     refused: bool
@@ -53,6 +54,11 @@ class PodRecord:
     def taken(self) -> bool:
         """Its seat counts for the gang: bound and alive, or done."""
         return self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
+
+    @property
+    def alive(self) -> bool:
+        """It holds a node for the gang: bound and not ended."""
+        return self.taken and self.phase != "Succeeded"
 
     @property
     def uses_node(self) -> bool:
@@ -77,7 +83,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         phase=status.phase,
         terminating=meta.deletion_timestamp is not None,
         gated=gated(pod),
-        other_gates=tuple(gate.name for gate in pod.spec.scheduling_gates if gate.name not in GATES),
+        other_gates=other_gates(pod.spec),
         epoch=epoch_of(meta),
         pin=meta.annotations.get(NODE, ""),
         refused=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),
@@ -101,6 +107,8 @@ class PodTable:
 
         Never less than the gang's seats that are taken, and known without a look at its pods.
         """
+        self.alive: Counter[str] = Counter()
+        """Key of a gang → pods of it that hold a node; gangs without any are left out."""
         self._members: dict[str, dict[str, PodRecord]] = {}
         self._seat_of: dict[str, tuple[str, Seat]] = {}
         """UID → gang and seat of the pods that have taken one."""
@@ -162,7 +170,10 @@ class PodTable:
             self._sitting[place] += 1
 
     def _count(self, record: PodRecord | None, change: int) -> None:
-        if record is not None and record.gang and record.taken:
-            self.taken[record.gang] += change
-            if not self.taken[record.gang]:
-                del self.taken[record.gang]
+        if record is None or not record.gang:
+            return
+        for counter, counts in ((self.taken, record.taken), (self.alive, record.alive)):
+            if counts:
+                counter[record.gang] += change
+                if not counter[record.gang]:
+                    del counter[record.gang]

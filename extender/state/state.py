@@ -201,7 +201,7 @@ class State:
 
     def started(self, key: str) -> bool:
         """As `GangView.started`, now; the gang is refreshed only where the number of its pods does not decide."""
-        certainly = self._gangs.certainly_started(key, self.pod_table.taken[key])
+        certainly = self._gangs.certainly_started(key, self.pod_table.taken[key], self.pod_table.alive[key])
         if certainly is not None:
             return certainly
         self.refresh_gang(key)

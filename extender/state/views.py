@@ -1,8 +1,9 @@
 """How the planner sees a gang: made anew from the objects whenever one of them changed. Pure."""
 
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
+from extender.state.podset import PodSetView
 from extender.state.templates import Templates
 from muster.api.batch import Job
 from muster.api.gang import DEFAULT_POD_SET, Seat, later_tasks
@@ -82,6 +83,7 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
         seats = 0 if task.name in later else task.replicas
         minimum = min(group.spec.min_task_member.get(task.name, 0), seats)
         sets[task.name] = PodSetView(task.name, template.cls, seats, minimum, template=True)
+        sets[task.name].born_gated = bool(template.other_gates)
     for policy in group.spec.sub_group_policy:
         if policy.name in sets:
             sets[policy.name].unit = policy.sub_group_size or 1
@@ -98,6 +100,9 @@ def _seat_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
         pod_set = pod_sets[name] = PodSetView(name, pod.cls, 0, 0)
     if pod.taken:
         pod_set.taken[rank] = pod.node
+        pod_set.alive += pod.alive
+    elif pod.phase == "Failed" and not pod.terminating:
+        pod_set.failed.add(rank)
     elif pod.waiting:
         pod_set.waiting[rank] = pod
     if not pod_set.template:

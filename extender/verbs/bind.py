@@ -35,11 +35,11 @@ MAX_HELD = 1000
 Each held call takes a thread here and a connection of kube-scheduler's, which brings a few hundred members a second.
 """
 
-MOST_CALLS = 2300
+MOST_CALLS = 2800
 """Bind calls that are worked on at once, each in a thread; more are told to come again.
 
 That is more than the planner brings about: while 1,000 members of a large gang are held, the 1,000 before them may
-still be posted, and 255 members of other gangs may be on their way (`extender.actions.allocate.IN_FLIGHT_LIMIT`). The
+still be posted, and 800 members of other gangs may be on their way (`extender.actions.inflight.MOST_SEATS`). The
 server has more threads than that, so that whatever calls come, some are left for filter, which never waits.
 """
 
@@ -217,7 +217,7 @@ def _refusal(placement: Placement | None, record: PodRecord, node: str) -> Reaso
         return Reason.NOT_SEEN
     if record.node:
         return None if record.node == node else Reason.WRONG_NODE
-    if placement.status.phase not in ACTIVE or record.epoch != placement.spec.epoch:
+    if placement.status.phase not in ACTIVE or record.epoch not in {None, placement.spec.epoch}:
         return Reason.PLACEMENT_OVER
     return None if node_of(placement, record.seat.pod_set, record.seat.rank) == node else Reason.WRONG_NODE
 

@@ -47,11 +47,14 @@ class Filter:
         return self._member(args, gang, nodes) if gang else self._plain(args, nodes)
 
     def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> Answer:
-        """Looks up the one node that the placement gives this member."""
+        """Looks up the one node that the placement gives this member.
+
+        A member without an epoch has lost its gate before there was a placement; it goes where it is planned.
+        """
         meta = args.pod.metadata
         key = f"{meta.namespace}/{gang}"
         with self._cluster.lock:
-            placement = self._cluster.state.placements.get(key)
+            placement = self._cluster.state.placement_of(key)
             record = self._cluster.state.pods.get(meta.uid)
             known = key in self._cluster.state.groups
         if not known:
@@ -59,7 +62,7 @@ class Filter:
         epoch = epoch_of(meta)
         if epoch is not None and (placement is None or placement.spec.epoch < epoch):
             return Reason.NOT_SEEN
-        if placement is None or placement.status.phase not in ACTIVE or placement.spec.epoch != epoch:
+        if placement is None or placement.status.phase not in ACTIVE or epoch not in {None, placement.spec.epoch}:
             return Reason.WAITS_FOR_GANG
         seat = seat_of(meta) or (record.seat if record else None)
         node = node_of(placement, seat.pod_set, seat.rank) if seat else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.api import names
-from muster.api.core import Pod
+from muster.api.core import Pod, PodSpec
 from muster.api.limits import EPOCH, RANK, whole_number
 from muster.api.meta import ObjectMeta
 
@@ -75,6 +75,11 @@ def _seat(pod_set: str, index: str | None) -> Seat | None:
 def gated(pod: Pod) -> bool:
     """Whether the pod still waits for its gang's placement."""
     return any(gate.name in names.GATES for gate in pod.spec.scheduling_gates)
+
+
+def other_gates(spec: PodSpec) -> tuple[str, ...]:
+    """Scheduling gates that are not Muster's: somebody else decides when the pod may run."""
+    return tuple(gate.name for gate in spec.scheduling_gates if gate.name not in names.GATES)
 
 
 def epoch_of(meta: ObjectMeta) -> int | None:

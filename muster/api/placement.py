@@ -56,6 +56,15 @@ class AvoidedNode(Wire):
     """Placements of this gang leave the node out until then (RFC 3339)."""
 
 
+class StartedWith(Wire):
+    """The minimum that a gang started with, or has reached since."""
+
+    min_member: NonNegative = 0
+    """Pods in all."""
+    min_task_member: dict[str, int] = field(default_factory=dict)
+    """Pods of each pod set."""
+
+
 class PlacementStatus(Wire):
     """How far it is carried out."""
 
@@ -66,11 +75,19 @@ class PlacementStatus(Wire):
     planned: NonNegative = 0
     """Pods that have a node in the plan."""
     started: bool = False
-    """Whether the gang has been whole once; from then on its members are placed as they come."""
+    """Whether the gang has been whole; its members are placed as they come until the last of them has ended."""
+    started_at: str = ""
+    """When it was whole, to the next full second (RFC 3339)."""
+    started_with: StartedWith | None = None
+    """What the gang must keep to go on. A minimum that is raised later counts once it has been reached."""
     message: str = ""
     """Why it was abandoned, or what it waits for."""
     avoided: list[AvoidedNode] = field(default_factory=list)
     """Nodes that the next placements leave out for a while."""
+    attempts: NonNegative = 0
+    """Placements in a row that were given up because the gang's pods were not created in time."""
+    not_before: str = ""
+    """No placement is tried before this time (RFC 3339), unless the gang's pods exist by then."""
 
 
 class Placement(Object):

@@ -494,3 +494,25 @@ def test_the_reason_for_which_a_job_ended_stays(cluster: Cluster, monkeypatch: p
     cluster._phase(cluster.api.find(PODS, "j-w-0", "n"), "Succeeded", exit_code=0)
     turn(cluster, 4, pause_s=31)
     assert job(cluster, "j").status.state.reason == "MinSuccessReached"
+
+
+def test_an_obstacle_is_told_once_however_many_passes_find_it(cluster: Cluster) -> None:
+    """Another one is told again, and so is the same one once it was over."""
+    add(cluster, "j", task("w", 2))
+    turn(cluster, 3)
+    [group] = cluster.api.all(POD_GROUPS)
+    events = told(cluster)
+
+    def says(status: str, message: str) -> None:
+        condition = {"type": "Unschedulable", "status": status, "reason": "NotEnoughResources", "message": message}
+        change = {"status": {"phase": "Inqueue", "conditions": [condition]}}
+        cluster.api.change(POD_GROUPS, group.metadata.name, change, "n")
+        for _ in range(3):
+            turn(cluster, 2)
+            for worker in cluster.controller.workers:
+                worker.queue.add("n/j")
+
+    for status, message in (("True", "no room"), ("True", "no queue"), ("False", "over"), ("True", "no queue")):
+        says(status, message)
+    pending = [message for reason, message in events if reason == "PodGroupPending"]
+    assert pending == ["no room", "no queue", "no queue"]

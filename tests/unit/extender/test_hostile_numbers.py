@@ -88,7 +88,7 @@ def test_a_gang_that_is_set_aside_keeps_its_phase_and_gets_the_condition(world: 
     """Its owner reads it in the PodGroup."""
     world.gang("many", {"worker": (30_000, GPU1)}, phase="Running")
     [waits] = assert_innocent_is_placed(world)
-    status = wanted_status(waits.gang, enqueued=False, waits=waits, now=world.now)
+    status = wanted_status(waits.gang, enqueued=False, placed=False, waits=waits, now=world.now)
     assert status.phase == "Running"
     assert [(each.type, each.status, each.reason) for each in status.conditions] == [
         ("Unschedulable", "True", "SetAside")

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from extender_world import World
 
-from extender.actions.allocate import IN_FLIGHT_LIMIT
+from extender.actions.inflight import MOST_SEATS, RESERVE
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.main import THREADS
@@ -157,7 +157,7 @@ def test_a_pod_that_nobody_knows_is_refused_in_the_end(
 def test_bind_calls_never_take_all_threads(gang_of: Callable[..., Gang]) -> None:
     """Two may be worked on and are held; the third is told to come again at once, and does so when they are gone."""
     assert MOST_CALLS + 100 <= THREADS
-    assert MOST_CALLS >= 2 * MAX_HELD + IN_FLIGHT_LIMIT
+    assert MOST_CALLS >= 2 * MAX_HELD + MOST_SEATS + RESERVE
     gang = gang_of(3, nodes=1, most_calls=2)
     pods = [gang.pod(rank) for rank in range(3)]
     held = [gang.call(pod, rank) for rank, pod in enumerate(pods[:2])]
