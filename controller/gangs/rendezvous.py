@@ -1,4 +1,4 @@
-"""What shaped pods need to meet, where nobody else makes it: a headless Service, and for MPI the keys of ssh.
+"""What shaped pods need to meet, where nobody else makes it: a headless Service, and for MPI keys and a list of hosts.
 
 Pods that the webhook shapes refer to both by name, and wait until they are there. Each is made once, when the first pod
 of a workload is seen. Workloads in a queue get their Service together with their PodGroup (`podgroups`).
@@ -12,22 +12,27 @@ from certs.ssh import complete
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.core import SECRETS, SERVICES, Pod
+from muster.api.core import CONFIG_MAPS, SECRETS, SERVICES, Pod
+from muster.api.fields import InvalidFieldError
 from muster.api.meta import Object, ObjectMeta
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Invalid, NotFound
 from muster.kube.events import Recorder
 from muster.kube.store import Store
-from muster.runtime.plugins.mpi_objects import SSH_VOLUME, secret_name, ssh_secret
+from muster.runtime.plugins.mpi import shared_hostfile
+from muster.runtime.plugins.mpi_objects import HOSTFILE_VOLUME, SSH_VOLUME, secret_name, ssh_secret
 from muster.runtime.settings import SSH_KEY, annotation
-from muster.workloads.adapter import Owner
+from muster.runtime.workload import describe_pod
+from muster.workloads.adapter import Owner, OwnerError
+from muster.workloads.choose import adapter_for
+from muster.workloads.kind import AskedPod
 from muster.workloads.table import CONTROLLERS, KINDS, gang_rules
 
 _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.ranks and kind.ranks.name_label}
 _MAX_KNOWN = 10_000
 
 _Claim = tuple[str, ...]
-"""Whose pod a pod says it is."""
+"""Whose pod a pod says it is, and its list of hosts: a workload that is scaled has another one."""
 
 
 class Rendezvous:
@@ -56,6 +61,8 @@ class Rendezvous:
             self._serve(pod)
         if mounted_keys(pod):
             self._make_keys(pod)
+        if mounted_hostfile(pod):
+            self._make_hostfile(pod)
         if len(self._done) >= _MAX_KNOWN:
             self._done.clear()
         self._done[_claim(pod)] = None
@@ -79,14 +86,41 @@ class Rendezvous:
         workload = self._workload(pod)
         if workload is None or mounted_keys(pod) != secret_name(workload.metadata.name):
             return
-        meta = workload.metadata
-        owner = Owner(workload.api_version, workload.kind, meta.name, meta.namespace, meta.uid)
+        meta, owner = workload.metadata, _owner(workload)
         wanted = pod.metadata.annotations.get(annotation(SSH_KEY)) or meta.annotations.get(annotation(SSH_KEY))
         secret = ssh_secret(owner, "ecdsa" if wanted == "ecdsa" else "ed25519")
         try:
             self._client.create(SECRETS, complete(secret))
         except AlreadyExists:
             self._check(SECRETS, workload, secret.name)
+
+    def _make_hostfile(self, pod: Pod) -> None:
+        """The ConfigMap with the hostfile that the pod mounts, unless its user has named one.
+
+        The formulas are those by which admission has shaped the pod.
+        """
+        controller, workload = self._controller(pod), self._workload(pod)
+        if controller is None or workload is None or names.FRAMEWORK not in pod.metadata.labels:
+            return
+        if not mounted_hostfile(pod).startswith(f"{workload.metadata.name}-{HOSTFILE_VOLUME}-"):
+            return
+        try:
+            info = describe_pod(adapter_for(controller, AskedPod(pod.metadata, pod.spec)), pod.spec, pod.metadata)
+            made = shared_hostfile(info, _owner(workload))
+        except (InvalidFieldError, OwnerError) as error:
+            self._mismatch(pod, workload, str(error))
+            return
+        if made is None or made.name != mounted_hostfile(pod):
+            self._mismatch(pod, workload, f"{workload.kind} {workload.metadata.name} has other hosts by now")
+            return
+        try:
+            self._client.create(CONFIG_MAPS, made.manifest)
+        except AlreadyExists:
+            self._check(CONFIG_MAPS, workload, made.name)
+
+    def _mismatch(self, pod: Pod, workload: Object, why: str) -> None:
+        message = f"ConfigMap {mounted_hostfile(pod)} of pod {pod.metadata.name} cannot be made: {why}; delete the pod"
+        self._recorder.event(workload, "Warning", "ConfigMapError", message)
 
     def _check(self, resource: Resource[Any], workload: Object, name: str) -> None:
         """One that is there must be the workload's; that of an earlier workload of this name will soon be gone."""
@@ -124,7 +158,7 @@ def needs_something(pod: Pod) -> bool:
     """Whether the webhook has shaped the pod in a way that refers to an object of ours."""
     if names.FRAMEWORK not in pod.metadata.labels or pod.finished or pod.metadata.deletion_timestamp:
         return False
-    return needs_service(pod) or bool(mounted_keys(pod))
+    return needs_service(pod) or bool(mounted_keys(pod)) or bool(mounted_hostfile(pod))
 
 
 def needs_service(pod: Pod) -> bool:
@@ -141,7 +175,19 @@ def mounted_keys(pod: Pod) -> str:
     return str((volumes[0].get("secret") or {}).get("secretName") or "") if volumes else ""
 
 
+def mounted_hostfile(pod: Pod) -> str:
+    """The ConfigMap with the hostfile that the pod mounts; empty if it carries it itself, or needs none."""
+    volumes = [volume for volume in pod.spec.volumes if volume.get("name") == HOSTFILE_VOLUME]
+    return str((volumes[0].get("configMap") or {}).get("name") or "") if volumes else ""
+
+
+def _owner(workload: Object) -> Owner:
+    meta = workload.metadata
+    return Owner(workload.api_version, workload.kind, meta.name, meta.namespace, meta.uid)
+
+
 def _claim(pod: Pod) -> _Claim:
     """The whole of it: a pod that claims another owner's UID elsewhere, or under another name, speaks for itself."""
     meta, ref = pod.metadata, pod.metadata.controller
-    return (meta.namespace, ref.api_version, ref.kind, ref.name, ref.uid) if ref else (meta.namespace, meta.uid)
+    whose = (ref.api_version, ref.kind, ref.name, ref.uid) if ref else (meta.uid,)
+    return (meta.namespace, *whose, mounted_hostfile(pod))

@@ -15,6 +15,7 @@ import msgspec
 
 Schema = dict[str, Any]
 
+_INT32_MAX = 2**31 - 1
 INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 _NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 QUANTITY: Schema = {
@@ -133,7 +134,7 @@ class _Converter:
         if "enum" in result:
             result["type"] = "string"
         if result.get("type") == "integer":
-            result["format"] = "int32"
+            result["format"] = "int64" if result.get("maximum", 0) > _INT32_MAX else "int32"
         if "items" in result:
             result["items"] = self._converted(result["items"])
         if "properties" in result:

@@ -5,13 +5,14 @@ from typing import Any
 
 import msgspec
 
+from muster.api import names
 from muster.api.base import Wire
 from muster.api.core import PodSpec
 from muster.api.fields import FieldError, InvalidFieldError
 from muster.api.gang import DEFAULT_POD_SET
 from muster.api.meta import ObjectMeta
 from muster.runtime.info import Container, Info, PodSet, UserEnv
-from muster.runtime.settings import INJECT_INTO, Setting
+from muster.runtime.settings import INJECT_INTO, Setting, from_annotations
 from muster.workloads.adapter import Adapter
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
@@ -78,6 +79,13 @@ def describe(
         user_env=UserEnv(target.given.env, f"{target.path}.env"),
         injections=_injections(containers, settings, path),
     )
+
+
+def describe_pod(adapter: Adapter, spec: PodSpec, meta: ObjectMeta) -> Info:
+    """What plugins need to know of the workload of a labelled pod, from the pod as it is; raises InvalidFieldError."""
+    path = "metadata.annotations"
+    settings = from_annotations((path, meta.annotations), (path, adapter.annotations))
+    return describe(meta.labels[names.FRAMEWORK], adapter, spec, path="spec", settings=settings, pod=meta)
 
 
 def has_fs_group(template: Mapping[str, Any]) -> bool:

@@ -50,6 +50,7 @@ _WRITES: Final = {
     "trainingruntimes.trainer.kubeflow.org": "list watch",
     "jobs.batch.volcano.sh/status": "patch",
     "commands.bus.volcano.sh": "list watch delete",
+    "subjectaccessreviews.authorization.k8s.io": "create",
     "podgroups.scheduling.volcano.sh": "create delete patch",
     "podgroups.scheduling.volcano.sh/status": "patch",
     "queues.scheduling.volcano.sh": "create patch",

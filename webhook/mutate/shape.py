@@ -18,8 +18,7 @@ from muster.api.gang import DEFAULT_POD_SET
 from muster.api.meta import ObjectMeta
 from muster.runtime.framework import Framework
 from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
-from muster.runtime.settings import from_annotations
-from muster.runtime.workload import describe
+from muster.runtime.workload import describe_pod
 from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError
 from muster.workloads.choose import adapter_for, source_of
 from muster.workloads.kind import AskedPod
@@ -72,10 +71,7 @@ def _reachable(adapter: Adapter) -> list[FieldError]:
 
 def plan_for(adapter: Adapter, spec: PodSpec, meta: ObjectMeta, framework: Framework) -> Plan:
     """The plan of a workload, from one of its pods as it is now; raises InvalidFieldError."""
-    path = "metadata.annotations"
-    settings = from_annotations((path, meta.annotations), (path, adapter.annotations))
-    info = describe(meta.labels[names.FRAMEWORK], adapter, spec, path="spec", settings=settings, pod=meta)
-    return framework.plan(info)
+    return framework.plan(describe_pod(adapter, spec, meta))
 
 
 def write(plan: Plan, review: PodReview) -> None:

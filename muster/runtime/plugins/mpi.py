@@ -1,8 +1,9 @@
 """MPI: a launcher that reaches its nodes by ssh, the key for it, and the list of nodes.
 
 A TrainJob has pod sets `launcher` and `node`; the hostfile is a ConfigMap and the key a Secret of its own. Where an
-owner makes its pods itself, all pods are of one shape: rank 0 launches and computes, the hostfile travels as an
-annotation, and the controller makes the Secret when it sees the first pod.
+owner makes its pods itself, all pods are of one shape: rank 0 launches and computes, and the controller makes the
+Secret when it sees the first pod. A short hostfile travels as an annotation of each pod; a long one, which would be
+stored as many times as there are pods, is a ConfigMap that the controller makes together with the Secret.
 """
 
 from collections.abc import Iterable
@@ -22,7 +23,10 @@ from muster.runtime.plugins.mpi_objects import (
     SSH_VOLUME,
     hostfile_map,
     hostfile_text,
+    in_a_map,
     secret_name,
+    shared_map,
+    shared_name,
     ssh_secret,
 )
 from muster.runtime.plugins.mpi_settings import (
@@ -36,6 +40,7 @@ from muster.runtime.plugins.mpi_settings import (
 from muster.runtime.plugins.reserved import Variables, reserved, yielding
 from muster.runtime.settings import SSH_KEY, SSH_SECRET
 from muster.runtime.values import Late
+from muster.workloads.adapter import Owner
 
 SSHD = ("/usr/sbin/sshd", "-De")
 SSH_PORT = 22
@@ -109,21 +114,29 @@ class MPI:
 
     def _launch(self, info: Info, launcher: PodSet, number: int) -> None:
         """Hostfile and variables of the launcher."""
+        source: dict[str, object]
+        item = {"key": HOSTFILE_KEY, "path": HOSTFILE_KEY, "mode": 0o444}
         if info.train_job:
-            source: dict[str, object] = {
-                "configMap": {
-                    "name": f"{info.owner.name}-{HOSTFILE_VOLUME}",
-                    "items": [{"key": HOSTFILE_KEY, "path": HOSTFILE_KEY, "mode": 0o444}],
-                }
-            }
+            source = {"configMap": {"name": f"{info.owner.name}-{HOSTFILE_VOLUME}", "items": [item]}}
         else:
-            launcher.annotations[HOSTFILE_ANNOTATION] = Late(lambda: hostfile_text(info, launcher, number))
-            reference = {"fieldPath": f"metadata.annotations['{HOSTFILE_ANNOTATION}']"}
-            source = {"downwardAPI": {"items": [{"path": HOSTFILE_KEY, "fieldRef": reference, "mode": 0o444}]}}
+            hosts = hostfile_text(info, launcher, number)
+            if in_a_map(hosts):
+                source = {"configMap": {"name": shared_name(info.owner.name, hosts), "items": [item]}}
+            else:
+                launcher.annotations[HOSTFILE_ANNOTATION] = hosts
+                reference = {"fieldPath": f"metadata.annotations['{HOSTFILE_ANNOTATION}']"}
+                source = {"downwardAPI": {"items": [{"path": HOSTFILE_KEY, "fieldRef": reference, "mode": 0o444}]}}
         launcher.volumes.append(Volume(HOSTFILE_VOLUME, source, self.name, f"pods of {info.workload}"))
         if launcher.target:
             launcher.target.mounts.append(Mount(HOSTFILE_VOLUME, HOSTFILE.rpartition("/")[0]))
             launcher.target.set(self.name, yielding(info, _environment(info, number)))
+
+
+def shared_hostfile(info: Info, owner: Owner) -> Component | None:
+    """The ConfigMap that the pods of this workload mount; None where they carry the hostfile themselves."""
+    launcher, nodes = _parts(info)
+    hosts = hostfile_text(info, launcher, slots(info, nodes[0]))
+    return shared_map(owner, hosts) if in_a_map(hosts) else None
 
 
 def search_domain(info: Info, launcher: PodSet) -> str:

@@ -4,6 +4,8 @@ Pods of one workload mount one Secret. It is made once, it is immutable, and it 
 pod that runs another key than those that come later.
 """
 
+from hashlib import sha256
+
 from muster.api.fields import FieldError, InvalidFieldError
 from muster.runtime.component import Component, KeyKind, owned
 from muster.runtime.info import Info, PodSet
@@ -19,7 +21,10 @@ HOSTFILE_KEY = "hostfile"
 HOSTFILE_ANNOTATION = annotation(HOSTFILE_VOLUME)
 PRIVATE_KEY = "ssh-privatekey"
 PUBLIC_KEY = "ssh-publickey"
-_ANNOTATION_BYTES = 200_000  # of the 262,144 that all annotations of an object may have together
+ANNOTATION_BYTES = 4096
+"""A hostfile up to this size is an annotation of each pod: some hundred hosts."""
+_CONFIG_MAP_BYTES = 1 << 20
+_DIGITS = 10
 
 
 def secret_name(workload: str) -> str:
@@ -50,6 +55,28 @@ def hostfile_map(plan: Plan) -> Component:
     return Component(manifest, NAME)
 
 
+def in_a_map(hosts: str) -> bool:
+    """Whether a hostfile is too long for an annotation of each pod."""
+    return len(hosts) > ANNOTATION_BYTES
+
+
+def shared_name(workload: str, hosts: str) -> str:
+    """The ConfigMap of pods with this hostfile: another one where a workload has several, or is given other hosts."""
+    return f"{workload}-{HOSTFILE_VOLUME}-{sha256(hosts.encode()).hexdigest()[:_DIGITS]}"
+
+
+def shared_map(owner: Owner, hosts: str) -> Component:
+    """The ConfigMap that pods of one shape mount."""
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": owned(owner, shared_name(owner.name, hosts)),
+        "immutable": True,
+        "data": {HOSTFILE_KEY: hosts},
+    }
+    return Component(manifest, NAME, once=True)
+
+
 def hostfile(plan: Plan) -> str:
     """A line for each pod that runs processes, in the order of the pod sets."""
     kind = choice(plan.settings)
@@ -66,6 +93,7 @@ def hostfile(plan: Plan) -> str:
 def hostfile_text(info: Info, launcher: PodSet, slots: int) -> str:
     """The hostfile of pods that all look alike: the first of them launches."""
     kind = implementation(info)
+    _fits(info, launcher, len(launcher.endpoints))  # before a list is made of a number that somebody wrote
     hosts = list(launcher.endpoints)
     if not all(hosts):
         message = "mpi needs the names of all pods, and a pod without an owner knows only that of rank 0"
@@ -73,9 +101,15 @@ def hostfile_text(info: Info, launcher: PodSet, slots: int) -> str:
     if kind.short_launcher and hosts:
         hosts[0] = hosts[0].partition(".")[0]
     result = "".join(f"{kind.line(host, slots)}\n" for host in hosts)
-    if len(result) > _ANNOTATION_BYTES:
+    _fits(info, launcher, len(result))
+    return result
+
+
+def _fits(info: Info, launcher: PodSet, size: int) -> None:
+    """InvalidFieldError if a hostfile of so many bytes, or more, fits nowhere."""
+    if size > _CONFIG_MAP_BYTES:
         message = (
-            f"makes a hostfile of {len(result)} bytes for {len(hosts)} pods; use a TrainJob for more than thousands"
+            f"makes a hostfile of {size} bytes or more for {len(launcher.endpoints)} pods, and a ConfigMap holds "
+            f"{_CONFIG_MAP_BYTES}; use fewer pods, or shorter names"
         )
         raise InvalidFieldError(FieldError("metadata.ownerReferences", message, info.owner.name))
-    return result

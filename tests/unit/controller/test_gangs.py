@@ -1,6 +1,7 @@
 """PodGroups, Services and keys of workloads that are no Volcano Jobs: who gets them, for whose pods, and until when."""
 
 import random
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
 from controller.gangs.rendezvous import Rendezvous
 from muster.api.apps import STATEFUL_SETS
 from muster.api.base import Resource
-from muster.api.core import INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod
+from muster.api.core import CONFIG_MAPS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod
 from muster.api.meta import Object, OwnerReference
 from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Invalid
@@ -105,6 +106,34 @@ def test_a_pod_that_only_claims_an_owner(world: World) -> None:
     world.api.remove(PODS, world.api.find(PODS, "x", "n"), at_once=True)
     world.meet(owner, subdomain="train")
     assert world.made(SERVICES) == [("train", "Job")]
+
+
+def an_mpi_job(size: int) -> JSON:
+    """The spec of a labelled Indexed Job of so many pods."""
+    template = {"metadata": {"labels": {"muster.dev/framework": "mpi"}}, "spec": {"containers": [{"name": "node"}]}}
+    return {"completionMode": "Indexed", "completions": size, "parallelism": size, "template": template}
+
+
+def test_a_long_list_of_hosts_is_made_once(world: World) -> None:
+    """By the formula by which the pod was shaped; not where the user has a ConfigMap of his own."""
+    owner = world.owner(INDEXED_JOBS, spec=an_mpi_job(1000))
+    lines = [f"train-{rank}{'.train' * (rank > 0)} slots=1\n" for rank in range(1000)]
+    name = f"train-mpi-hostfile-{sha256(''.join(lines).encode()).hexdigest()[:10]}"
+    for mounted in ("mine", name):
+        volume = {"name": "mpi-hostfile", "configMap": {"name": mounted}}
+        world.meet(owner, volumes=[volume], subdomain="train", containers=[{"name": "node"}])
+        world.api.remove(PODS, world.api.find(PODS, "x", "n"), at_once=True)
+    assert world.made(CONFIG_MAPS) == [(name, "Job")]
+    assert "ConfigMapError" not in world.events.said
+
+
+def test_a_list_of_hosts_that_has_changed(world: World) -> None:
+    """A pod that mounts what nobody will make is told of."""
+    volume = {"name": "mpi-hostfile", "configMap": {"name": "train-mpi-hostfile-0123456789"}}
+    owner = world.owner(INDEXED_JOBS, spec=an_mpi_job(1000))
+    world.meet(owner, volumes=[volume], subdomain="train", containers=[{"name": "node"}])
+    assert not world.api.all(CONFIG_MAPS)
+    assert "Job train has other hosts by now; delete the pod" in world.events.said["ConfigMapError"]
 
 
 def test_a_gang_that_may_not_move_stays_and_its_owner_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ class Car(Wire):
     """In the boot."""
     seats: int = 4
     doors: int = 0
+    mileage: Annotated[int, Meta(le=10**15)] = 0
     open: bool = False
     load: dict[str, str | int | float] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
@@ -60,6 +61,11 @@ def test_references_are_inlined() -> None:
         "description": "In the boot.",
     }
     assert car()["wheelList"]["items"]["description"] == "A wheel. It turns."
+
+
+def test_a_limit_beyond_32_bits_takes_64() -> None:
+    """The API server refuses a schema whose limit does not fit its format."""
+    assert (car()["mileage"]["format"], car()["doors"]["format"]) == ("int64", "int32")
 
 
 def test_optional_is_left_out_and_not_null() -> None:

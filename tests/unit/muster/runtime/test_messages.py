@@ -12,7 +12,6 @@ from frameworks_world import (
     compiled,
     errors_of,
     indexed_job,
-    jobset,
     mpi_runtime,
     replicated_job,
     runtime,
@@ -160,16 +159,6 @@ def test_variables_that_contradict(framework: str, name: str, source: str) -> No
     [error] = shaped(group).errors
     expected = f'"{name}": is set by Muster for framework {framework} ({source}); remove it'
     assert str(error) == f"spec.containers[0].env[1].name: Invalid value: {expected}"
-
-
-def test_too_many_hosts_for_an_annotation() -> None:
-    """A labelled workload of ten thousand pods is told what to use instead."""
-    group = jobset(template("mpi", {}, {}))
-    assert group.owner
-    group.owner["spec"] |= {"completions": 10_000, "parallelism": 10_000}
-    [error] = shaped(group).errors
-    assert str(error).startswith('metadata.ownerReferences: Invalid value: "train": makes a hostfile of ')
-    assert str(error).endswith(" bytes for 10000 pods; use a TrainJob for more than thousands")
 
 
 INITIALIZER = replicated_job("dataset-initializer", "dataset-initializer", {"containers": [{"name": "main"}]})

@@ -167,6 +167,35 @@ def test_job_ends_with_its_launcher() -> None:
     assert (tasks["launcher"]["minAvailable"], tasks["node"]["minAvailable"], job["spec"]["minAvailable"]) == (0, 1, 1)
 
 
+def of_size(size: int) -> Group:
+    """A labelled Indexed Job of so many pods, and one of them."""
+    group = indexed_job(template("mpi", SECRET, {}))
+    assert group.owner
+    group.owner["spec"] |= {"completions": size, "parallelism": size}
+    return group
+
+
+def test_a_long_hostfile_is_a_config_map() -> None:
+    """Pods carry no copies of it; its name follows from its text, so that a scaled workload has another one."""
+    names = set()
+    for size in (1000, 1000, 1001):
+        result = shaped(of_size(size))
+        assert not result.errors
+        assert "muster.dev/mpi-hostfile" not in result.pod["metadata"].get("annotations", {})
+        [source] = [volume["configMap"] for volume in result.pod["spec"]["volumes"] if volume["name"] == "mpi-hostfile"]
+        assert source["items"] == [{"key": "hostfile", "path": "hostfile", "mode": 0o444}]
+        assert source["name"].startswith("train-mpi-hostfile-")
+        names.add(source["name"])
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize("size", [60_000, 2_000_000_000])
+def test_a_hostfile_that_no_config_map_holds(size: int) -> None:
+    """The pod is refused, and no list is made of a number that somebody wrote."""
+    [error] = shaped(of_size(size)).errors
+    assert f"for {size} pods, and a ConfigMap holds 1048576" in str(error)
+
+
 def test_labelled_pods_carry_the_hostfile() -> None:
     """The annotation is mounted at /etc/mpi; the key is the Secret that the user names."""
     result = shaped(indexed_job(template("mpi", SECRET, {"limits": {GPU: 2}})))
