@@ -68,11 +68,6 @@ class Container:
             Variable(name, value, plugin, source) for name, (value, source) in variables.items() if name not in there
         ]
 
-    def port(self, number: int) -> None:
-        """Opens a port, unless a plugin before has."""
-        if number not in self.ports:
-            self.ports.append(number)
-
 
 @dataclass(slots=True)
 class PodSet:
@@ -117,6 +112,15 @@ class PodSet:
         except ValueError as error:
             message = f"must hold quantities; {error}"
             raise InvalidFieldError(FieldError("spec.overhead", message, self.spec.overhead)) from error
+
+    def port(self, number: int) -> None:
+        """Opens a TCP port in the container that runs the framework, unless a container of the pod has it already.
+
+        On the host's network two containers must not have the same port, and elsewhere one is enough.
+        """
+        taken = {(port.container_port, port.protocol) for each in self.containers for port in each.given.ports}
+        if self.target and (number, "TCP") not in taken and number not in self.target.ports:
+            self.target.ports.append(number)
 
     def container(self, name: str) -> Container | None:
         """A container or init container by name."""
