@@ -21,6 +21,7 @@ SSH_MOUNT_PATH = "ssh-auth-mount-path"
 SSH_KEY = "ssh-key"
 SSH_SECRET = "ssh-auth-secret"  # noqa: S105 - the name of a setting, not a secret
 CLUSTER_DOMAIN = "cluster-domain"
+MPI_WAIT = "mpi-wait"
 
 _KEYS = (
     NPROC_PER_NODE,
@@ -34,6 +35,7 @@ _KEYS = (
     SSH_KEY,
     SSH_SECRET,
     CLUSTER_DOMAIN,
+    MPI_WAIT,
 )
 _BY_ANNOTATION = {f"{DOMAIN}/{key}": key for key in _KEYS}
 

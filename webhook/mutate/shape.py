@@ -19,6 +19,7 @@ from muster.api.meta import ObjectMeta
 from muster.runtime.framework import Framework
 from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
 from muster.runtime.settings import from_annotations
+from muster.runtime.template import init_container
 from muster.runtime.workload import describe
 from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError
 from muster.workloads.choose import adapter_for, source_of
@@ -91,6 +92,7 @@ def write(plan: Plan, review: PodReview) -> None:
             if wanted and wanted.init == (kind == "initContainers"):
                 _write_env(wanted, container, (kind, index), plan.framework, review)
                 _write_rest(wanted, container, (kind, index), plan.framework, review.patch)
+    _write_inits(pod_set, review)
 
 
 def _write_metadata(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
@@ -121,6 +123,20 @@ def _write_pod(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
     if pod_set.subdomain and not spec.get("subdomain"):
         why = Why("the pods find each other under it", framework)
         patch.set("spec", "subdomain", value=pod_set.subdomain, why=why)
+
+
+def _write_inits(pod_set: PodSetPlan, review: PodReview) -> None:
+    """Adds init containers behind the pod's own: what they wait for may need those."""
+    there = {each.get("name") for each in review.spec.get("initContainers") or []}
+    containers = {each.get("name"): each for each in review.spec.get("containers") or []}
+    for init in pod_set.inits:
+        container, wanted = containers.get(init.like), pod_set.container(init.like)
+        if container and wanted and init.name not in there:
+            given = container.get("volumeMounts") or []
+            mounted = {mount.get("mountPath") for mount in given}
+            mounts = [*given, *(each.as_json() for each in wanted.mounts if each.path not in mounted)]
+            value = init_container(init, {**container, "volumeMounts": mounts})
+            review.patch.append("spec", "initContainers", value=value, why=Why(init.reason, init.plugin))
 
 
 def _write_env(
