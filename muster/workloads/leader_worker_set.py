@@ -12,7 +12,7 @@ from muster.api.endpoints import Endpoints, Joined, Run
 from muster.api.fields import FieldError
 from muster.api.meta import Object, ObjectMeta
 from muster.workloads.adapter import Owner, Value, label, number
-from muster.workloads.kind import AskedPod, Ranks, WorkloadKind
+from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, World
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
@@ -93,6 +93,17 @@ def _adapter(stateful_set: StatefulSet, pod: AskedPod) -> LeaderWorkerSetAdapter
     return LeaderWorkerSetAdapter(stateful_set, pod.meta, pod.spec.subdomain) if LWS_NAME in pod.meta.labels else None
 
 
+def _world(pod: ObjectMeta) -> str:
+    """Leader and workers of one group: they belong to two StatefulSets."""
+    labels = pod.labels
+    return f"podgroup-lws-{labels[LWS_NAME]}.{labels[LWS_GROUP]}" if LWS_NAME in labels and LWS_GROUP in labels else ""
+
+
+def _wants_none(_workload: Object) -> bool:
+    """A group without pods has been scaled away, or is about to be made anew."""
+    return True
+
+
 def _samples(workload: JSON) -> Iterator[SamplePod]:
     """The leader of the first group, and a worker where that has a template of its own."""
     template = mapping(mapping(workload.get("spec")).get("leaderWorkerTemplate"))
@@ -121,5 +132,6 @@ LEADER_WORKER_SET = WorkloadKind(
     ),
     labelled=True,
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, called="a LeaderWorkerSet"),
+    world=World(_world, GangRules(wants_none=_wants_none)),
     samples=_samples,
 )

@@ -14,14 +14,14 @@ from muster.api import names
 from muster.api.base import Wire
 from muster.api.core import PodSpec
 from muster.api.fields import FieldError, InvalidFieldError
-from muster.api.gang import DEFAULT_POD_SET
+from muster.api.gang import DEFAULT_POD_SET, seat_of
 from muster.api.meta import ObjectMeta
 from muster.runtime.framework import Framework
 from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
 from muster.runtime.settings import from_annotations
 from muster.runtime.template import init_container
 from muster.runtime.workload import describe
-from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError
+from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError, own_rank
 from muster.workloads.choose import adapter_for, source_of
 from muster.workloads.kind import AskedPod
 from webhook.lookup import Owners
@@ -46,9 +46,20 @@ def shape(review: PodReview, owners: Owners, framework: Framework) -> None:
         errors += _reachable(adapter)
         if not errors:
             write(plan_for(adapter, review.typed_spec, review.meta, framework), review)
+            _write_seat(adapter, review)
     except (OwnerError, InvalidFieldError) as error:
         errors.append(error.error)
     review.errors += errors
+
+
+def _write_seat(adapter: Adapter, review: PodReview) -> None:
+    """Notes the rank for the planner where the pod's index is missing or another: that of a part of the gang only."""
+    rank, seat = own_rank(adapter.rank(review.meta), review.meta), seat_of(review.meta)
+    if rank is None or review.meta.controller is None or not review.opt_in:
+        return
+    if seat is None or (seat.pod_set == DEFAULT_POD_SET and seat.rank != rank):
+        why = Why(f"the pod's rank in {adapter.owner}", review.meta.labels[names.FRAMEWORK])
+        review.patch.set("metadata", "annotations", names.MEMBER_INDEX, value=str(rank), why=why)
 
 
 def _adapter(review: PodReview, owners: Owners) -> Adapter:

@@ -70,7 +70,7 @@ def test_only_the_first_pod_waits(owner: str) -> None:
 def test_made_like_the_launcher() -> None:
     """Its image, rights, keys and hostfile; CPU and memory, so that quotas hold, but no device."""
     resources = {"limits": {"nvidia.com/gpu": 8, "cpu": "4"}, "requests": {"memory": "1Gi"}}
-    group = stateful_set(template("mpi", SECRET, resources), podManagementPolicy="Parallel")
+    group = stateful_set(template("mpi", SECRET, resources))
     [container] = as_rank_0(group.pod)["spec"]["containers"]
     container |= {"securityContext": {"runAsUser": 1000}, "imagePullPolicy": "Always"}
     mine = {"name": "mine", "mountPath": "/root/.ssh"}

@@ -37,9 +37,6 @@ def test_one_container_has_it(
         if container["name"] == by:
             container["ports"] = [{"containerPort": PORTS[framework], **how}]
     group = owner(pods)
-    if owner is stateful_set:
-        assert group.owner
-        group.owner["spec"]["podManagementPolicy"] = "Parallel"
     result = shaped(group)
     assert not result.errors
     after = result.pod["spec"]
