@@ -23,7 +23,7 @@ SSH_SECRET = "ssh-auth-secret"  # noqa: S105 - the name of a setting, not a secr
 CLUSTER_DOMAIN = "cluster-domain"
 MPI_WAIT = "mpi-wait"
 
-_KEYS = (
+KEYS = (
     NPROC_PER_NODE,
     ELASTIC,
     MAX_RESTARTS,
@@ -37,7 +37,7 @@ _KEYS = (
     CLUSTER_DOMAIN,
     MPI_WAIT,
 )
-_BY_ANNOTATION = {f"{DOMAIN}/{key}": key for key in _KEYS}
+_BY_ANNOTATION = {f"{DOMAIN}/{key}": key for key in KEYS}
 
 
 @dataclass(frozen=True, slots=True)

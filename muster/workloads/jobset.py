@@ -137,6 +137,7 @@ def _samples(document: JSON) -> Iterator[SamplePod]:
         template["template"] = {**pods, "metadata": metadata, "spec": pod_spec}
         job = part_of(document, INDEXED_JOBS, f"{name_of(document)}-{replicated.get('name', '')}-0", template)
         job["spec"].setdefault("completionMode", "Indexed")
+        batch_job.fill_in(job["spec"])
         job["metadata"]["labels"] = labels
         for first in batch_job.samples(job):
             about = f"the first pod of {replicated.get('name')} of JobSet {name_of(document)}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from muster.api.base import Resource
 from muster.api.core import PodSpec
+from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
 from muster.workloads.adapter import Adapter
 from muster.workloads.sample import JSON, SamplePod
@@ -79,5 +80,7 @@ class WorkloadKind:
     """What it says of the gang of its pods, or of its parts; None where the pods must say it all themselves."""
     world: World | None = None
     """Which of its pods are one world of a framework; None where those of one controller are."""
+    mistakes: Callable[[JSON], list[FieldError]] | None = None
+    """What keeps pods of a framework from starting, as far as only the workload itself says it; not their adapter."""
     samples: Callable[[JSON], Iterator[SamplePod]] | None = None
     """The first pods of such a manifest, as its controller makes them: one of each shape. None where none are shown."""

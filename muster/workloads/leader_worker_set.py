@@ -104,6 +104,19 @@ def _wants_none(_workload: Object) -> bool:
     return True
 
 
+def _mistakes(workload: JSON) -> list[FieldError]:
+    """A leader that waits for its workers is not ready before they are there."""
+    spec = mapping(workload.get("spec"))
+    policy, size = spec.get("startupPolicy"), mapping(spec.get("leaderWorkerTemplate")).get("size", 1)
+    if policy != "LeaderReady" or size == 1:
+        return []
+    message = (
+        f"must be LeaderCreated for {names.FRAMEWORK}: leader and workers start together, and LeaderReady creates the "
+        "workers only when the leader is ready"
+    )
+    return [FieldError("spec.startupPolicy", message, policy)]
+
+
 def _samples(workload: JSON) -> Iterator[SamplePod]:
     """The leader of the first group, and a worker where that has a template of its own."""
     template = mapping(mapping(workload.get("spec")).get("leaderWorkerTemplate"))
@@ -119,7 +132,7 @@ def _samples(workload: JSON) -> Iterator[SamplePod]:
         labels = {LWS_NAME: name, LWS_GROUP: "0", LWS_WORKER: str(index)}
         host = f"{name}-0-1" if index else f"{name}-0"
         pod = pod_of(owner, pods, host, labels, {"hostname": host, "subdomain": name})
-        pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}), LWS_SIZE: str(size)}
+        pod["metadata"]["annotations"] = {**mapping(pod["metadata"].get("annotations")), LWS_SIZE: str(size)}
         what = "first worker" if index else "leader"
         yield SamplePod(pod, f"the {what} of the first group of LeaderWorkerSet {name}", owner)
 
@@ -133,5 +146,6 @@ LEADER_WORKER_SET = WorkloadKind(
     labelled=True,
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, called="a LeaderWorkerSet"),
     world=World(_world, GangRules(wants_none=_wants_none)),
+    mistakes=_mistakes,
     samples=_samples,
 )

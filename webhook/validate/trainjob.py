@@ -23,6 +23,7 @@ from muster.runtime.plan import Plan
 from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import compile_train_job
 from webhook.lookup import Lookups, Runtime
+from webhook.objects.known_keys import unknown_keys
 from webhook.objects.names import unusable_queue
 from webhook.review import Handler, Verdict, decode
 
@@ -83,7 +84,8 @@ def _pod_patch(job: ReplicatedJobPatch) -> PodSpecPatch | None:
 
 def check(job: TrainJob, namespace: str, lookups: Lookups, framework: Framework) -> Findings:
     """Everything that is wrong with a new TrainJob."""
-    findings = Findings()
+    meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
+    findings = Findings(warnings=unknown_keys(meta))
     if names.QUEUE in job.metadata.labels:
         path = f"metadata.labels[{names.QUEUE}]"
         findings.errors += unusable_queue(path, job.metadata.labels[names.QUEUE], lookups.queues)
