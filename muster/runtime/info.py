@@ -205,6 +205,7 @@ class Info:
             base=self.base,
             labels=dict(self.labels),
             annotations=dict(self.annotations),
+            suspend=bool(self.train_job and self.train_job.spec.suspend),
         )
 
 

@@ -146,7 +146,7 @@ class Plan:
     """The answer for one workload.
 
     `base` is the template that the components are built from: the merged JobSet spec of a TrainJob, empty where the
-    owner makes its pods itself. It is for reading only.
+    owner makes its pods itself. It is for reading only. `suspend`: the TrainJob wants no pods for now.
     """
 
     framework: str
@@ -158,6 +158,7 @@ class Plan:
     base: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    suspend: bool = False
 
     def pod_set(self, name: str) -> PodSetPlan | None:
         """The plan of a pod set, by name."""
