@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test consumers lint generate check-generated bench storm lock clean
+.PHONY: setup demo test consumers e2e-real lint generate check-generated bench storm lock clean
 
 setup: $(READY)
 
@@ -19,11 +19,15 @@ demo: setup ## sets everything up and shows a gang from submission to completion
 	$(BIN)/muster demo
 
 test: setup ## every test, on a real control plane
-	$(BIN)/pytest tests -m "not storm and not consumer" -n 2 --dist loadfile
+	$(BIN)/pytest tests -m "not storm and not consumer and not real" -n 2 --dist loadfile
 
 consumers: setup ## what real torchrun and mpirun (four implementations) make of what we generate; unpacks them first
 	$(BIN)/python tests/consumers/install.py
 	$(BIN)/pytest tests/consumers -m consumer
+
+e2e-real: setup ## jobs on two real nodes (kubelet, containerd, runc), as root; builds what they need first
+	$(BIN)/python tests/real/install.py
+	$(BIN)/pytest tests/real -m real
 
 lint: setup ## style, types and import layers
 	$(BIN)/ruff check .

@@ -10,7 +10,7 @@ from typing import Any
 
 from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
 from controller.gangs.rendezvous import Rendezvous
-from controller.job.context import OWNER_INDEX, Context
+from controller.job.context import JOB_INDEX, Context
 from controller.job.effects import AT_ONCE, Effects
 from controller.job.expectations import Expectations
 from controller.job.gc import GarbageCollector
@@ -30,11 +30,12 @@ from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
-from muster.volcano.owner import job_of
+from muster.volcano.owner import job_of, job_of_pod
 
 
-def _owner_uids(pod: Pod) -> list[str]:
-    return [pod.metadata.controller.uid] if pod.metadata.controller else []
+def _job_of(pod: Pod) -> list[str]:
+    job = job_of_pod(pod.metadata)
+    return [job.entry] if job else []
 
 
 class Controller:
@@ -53,7 +54,7 @@ class Controller:
         at_once: int = AT_ONCE,
     ) -> None:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
-        pods = Store[Pod]({OWNER_INDEX: _owner_uids, GROUP_INDEX: group_keys})
+        pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
         self._jobs = Reflector(client, JOBS)
         self._pods = Reflector(client, PODS, store=pods)
         self._groups = Reflector(client, POD_GROUPS, store=Store[PodGroup]({QUEUE_INDEX: queue_names}))
@@ -187,7 +188,7 @@ class Controller:
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
-        job = job_of(pod.metadata) if pod else None
+        job = job_of_pod(pod.metadata) if pod else None
         if job and pod_matters(old, new):
             self._pending_events.put(job.key, pod_changed(old, new))
             self._shards.add(job.key)

@@ -8,6 +8,7 @@ import msgspec
 import structlog
 from flask import Flask, Response, request
 
+from extender import callers
 from extender.verbs.bind import DECODE_BINDING
 from extender.verbs.filter import DECODE_ARGS
 from extender.verbs.preempt import DECODE_PREEMPTION
@@ -38,9 +39,15 @@ class Verbs(NamedTuple):
 def create_app(verbs: Verbs, pages: Pages) -> Flask:
     """The Flask app: four verbs, and the pages of plugins.
 
-    A verb's answer is always 200, as kube-scheduler reads no other body; what goes wrong is an error in it.
+    A verb's answer is always 200, as kube-scheduler reads no other body; what goes wrong is an error in it. Only who
+    cannot be kube-scheduler gets another one.
     """
     app = Flask("extender")
+
+    @app.before_request
+    def refuse_strangers() -> Response | None:
+        refusal = callers.refusal(request.method, request.mimetype, request.headers)
+        return _json({"error": refusal[1]}, refusal[0]) if refusal else None
 
     @app.post("/filter")
     def filter_() -> Response:

@@ -39,9 +39,12 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class _Meeting:
-    """The calls of one gang and epoch; `arrived` are their seats, so that a call that comes again counts once."""
+    """The calls of one gang and epoch.
 
-    arrived: set[Seat] = field(default_factory=set)
+    `arrived` says which pod came last for each seat: a call that comes again counts once, and a seat takes one pod.
+    """
+
+    arrived: dict[Seat, str] = field(default_factory=dict)
     waiting: int = 0
     outcome: Outcome | None = None
     opened_at: float = 0.0
@@ -59,9 +62,12 @@ class Barrier:
         self._changed = threading.Condition()
         self._meetings: dict[tuple[str, int], _Meeting] = {}
 
-    def join(self, gang_uid: str, epoch: int, seat: Seat, enough: Callable[[Collection[Seat]], bool]) -> Outcome:
+    def join(
+        self, gang_uid: str, epoch: int, seat: Seat, enough: Callable[[Collection[Seat]], bool], *, pod_uid: str = ""
+    ) -> Outcome:
         """Waits until `enough` holds for the members that have arrived. Every member of the meeting gets one answer.
 
+        Of several pods with one seat only the last gets it; the others are told that the meeting was cancelled.
         `enough` is asked with the members held here; what is bound already it knows itself.
         """
         key = (gang_uid, epoch)
@@ -69,14 +75,15 @@ class Barrier:
             meeting = self._meetings.get(key)
             if meeting is None or meeting.outcome is not None:
                 meeting = self._meetings[key] = _Meeting(opened_at=self._monotonic_s())
-            meeting.arrived.add(seat)
+            meeting.arrived[seat] = pod_uid
             meeting.waiting += 1
-            if enough(meeting.arrived):
+            if enough(meeting.arrived.keys()):
                 self._end(key, meeting, Outcome.RELEASED)
             self._on_arrival()
             HELD.inc()
             try:
-                return self._wait(key, meeting)
+                outcome = self._wait(key, meeting)
+                return outcome if meeting.arrived[seat] == pod_uid else Outcome.CANCELLED
             finally:
                 HELD.dec()
                 meeting.waiting -= 1

@@ -15,18 +15,19 @@ import structlog
 from extender.actions.progress import AVOID_S
 from extender.barrier import Barrier
 from extender.cluster import Cluster
-from extender.framework import decisions
+from extender.framework import decisions, placementstatus
 from extender.framework.session import Decision, Session
 from extender.state.gangs import GangView
+from extender.state.pods import PodRecord
 from extender.statuses import WRITES, StatusWriter
 from muster.api import names
-from muster.api.core import PODS
+from muster.api.core import PODS, Pod
 from muster.api.gang import DEFAULT_POD_SET, pinned_affinity
 from muster.api.meta import OwnerReference, format_time
 from muster.api.placement import PLACEMENTS, Placement
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from muster.kube.errors import APIError, NotFound
+from muster.kube.errors import APIError, Conflict, NotFound
 from muster.kube.events import Recorder
 
 log = structlog.get_logger()
@@ -93,13 +94,7 @@ class Committer:
             "deadline": format_time(deadline),
             "podSets": msgspec.to_builtins(place.pod_sets),
         }
-        status = {
-            "phase": "Planned",
-            "bound": gang.taken,
-            "planned": gang.taken + place.new_seats,
-            "started": gang.started,
-            "message": "",
-        }
+        status = placementstatus.opened(place)
         with self._cluster.lock:
             known = self._cluster.state.placements.get(gang.key)
         namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
@@ -132,8 +127,7 @@ class Committer:
             self._barrier.cancel(close.gang.uid)
             log.info("placement abandoned", gang=close.gang.key, reason=close.message)
             self._recorder.event(close.gang.group, "Warning", "PlacementAbandoned", close.message)
-        started = close.gang.started or close.phase == "Bound"
-        status = {"phase": close.phase, "bound": close.gang.taken, "started": started, "message": close.message}
+        status = placementstatus.closed(close, now=session.now)
         patch: dict[str, object] = {"status": {**status, "avoided": _avoided(session, close.gang, placement)}}
         if close.pod_sets is not None:
             patch["spec"] = {"epoch": close.gang.next_epoch(), "podSets": msgspec.to_builtins(close.pod_sets)}
@@ -188,15 +182,41 @@ class Committer:
             return
         self._not_before[f"evicted/{pod.uid}"] = self._wall_s() + EVICT_AGAIN_S
         try:
-            if not evict.started:  # it never ran, so no policy of its owner may see an eviction
-                mark = {"metadata": {"uid": pod.uid, "annotations": {names.OUT_OF_SYNC: "true"}}}
-                self._client.merge_patch(PODS, pod.name, mark, pod.namespace)
-            self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, grace_period_s=None if evict.started else 0)
+            if evict.started:
+                self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
+            elif not self._delete_unbound(pod):
+                log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}")
+                return
         except NotFound:
             return
         log.info("evicted", pod=f"{pod.namespace}/{pod.name}", reason=evict.reason, started=evict.started)
         if evict.started:
             self._recorder.event(evict.gang.group, "Normal", "Evict", f"{pod.name}: {evict.reason}")
+
+    def _delete_unbound(self, pod: PodRecord) -> bool:
+        """Deletes a pod that has no node, at once; False if a bind call that was under way has given it one.
+
+        Without grace a pod is gone before its kubelet has ended it, so that it would run beside its successor. Hence
+        it is deleted only as it was when it was seen without a node.
+        """
+        seen = self._mark(pod, "true")  # it never ran, so no policy of its owner may see an eviction
+        if not seen.spec.node_name:
+            try:
+                version = seen.metadata.resource_version
+                self._client.delete(
+                    PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=version, grace_period_s=0
+                )
+            except Conflict:
+                log.debug("the pod has changed meanwhile", pod=f"{pod.namespace}/{pod.name}")
+            else:
+                return True
+        with self._cluster.lock:
+            self._cluster.state.on_pod_written(self._mark(pod, None))
+        return False
+
+    def _mark(self, pod: PodRecord, value: str | None) -> Pod:
+        mark = {"metadata": {"uid": pod.uid, "annotations": {names.OUT_OF_SYNC: value}}}
+        return self._client.merge_patch(PODS, pod.name, mark, pod.namespace)
 
     def stop(self) -> None:
         """Ends the writers; what has not been sent yet is decided again by whoever plans next."""

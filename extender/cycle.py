@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from extender.actions import ACTIONS
 from extender.actions.progress import TrackPlacements
 from extender.framework import config
+from extender.framework.decisions import SET_ASIDE, Unschedulable
 from extender.framework.registry import Action, Plugin, Registry
 from extender.framework.session import CycleInputs, Session
 from extender.plugins import PLUGINS
@@ -33,7 +34,10 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
     # 3. Let the actions decide, each upon what those before it have left.
     for action in actions:
         action.execute(session)
-    # 4. Let the plugins keep what they need for the next cycle.
+    # 4. Tell the owners of gangs that are set aside why; no action has decided anything for them.
+    for gang in session.snapshot.set_aside:
+        session.decide(Unschedulable(gang, SET_ASIDE, gang.set_aside))
+    # 5. Let the plugins keep what they need for the next cycle.
     for plugin in plugins:
         plugin.on_session_close(session)
     return session

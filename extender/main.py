@@ -18,7 +18,7 @@ from extender.framework.session import Session
 from extender.options import Options, parse
 from extender.planner import Planner
 from extender.selfcheck import SelfCheck
-from extender.verbs.bind import Bind, Binder
+from extender.verbs.bind import MOST_CALLS, Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
@@ -32,8 +32,8 @@ from muster.process.server import serve
 
 log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
-THREADS = 1200
-"""Bind calls of one gang are held in a thread each; threads are made only when they are needed."""
+THREADS = MOST_CALLS + 100
+"""Bind calls are held in a thread each; 100 are for what never waits. Threads are made only when they are needed."""
 POOL_SIZE = 288
 """Connections that are kept: one per binding of those that may be on their way at once, and some for the planner."""
 
@@ -62,6 +62,7 @@ class Extender:
             monotonic_s=time.monotonic,
             recovery_s=options.recovery_timeout_s,
             staleness_grace_s=options.staleness_grace_s,
+            growth_delay_s=options.growth_delay_s,
         )
         self.verbs = Verbs(
             Filter(self._cluster, active=self._active),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from extender.callers import is_loopback
 from muster.api import names
 from muster.process.logs import LEVELS
 
@@ -24,6 +25,7 @@ class Options:
     barrier_timeout_s: float
     recovery_timeout_s: float
     staleness_grace_s: float
+    growth_delay_s: float
     config: Path | None
     log_level: str
 
@@ -33,7 +35,7 @@ def parse(argv: Sequence[str] | None = None) -> Options:
     parser = argparse.ArgumentParser(prog="extender", description="Muster's scheduler extender and planner.")
     add = parser.add_argument
     add("--kubeconfig", default="", help="empty: the pod's own credentials")
-    add("--host", default="127.0.0.1", help="address of the verbs [default: %(default)s]")
+    add("--host", type=_loopback, default="127.0.0.1", help="loopback address of the verbs [default: %(default)s]")
     add("--port", type=int, default=9444, help="the verbs, plain HTTP: same pod only [default: %(default)s]")
     add("--status-port", type=int, default=9445, help="/metrics, /healthz, /readyz [default: %(default)s]")
     add("--lease-name", default=names.SCHEDULER_LEASE, help="kube-scheduler's Lease to follow [default: %(default)s]")
@@ -47,11 +49,21 @@ def parse(argv: Sequence[str] | None = None) -> Options:
         60.0,
         "how long a started gang may lack members before the rest is evicted; negative: for ever",
     )
+    _seconds(parser, "--growth-delay", 1.0, "how long after its start a gang gets no more than its minimum")
     add("--config", type=Path, metavar="FILE", help="actions, plugins and their arguments (YAML)")
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
     given = vars(parser.parse_args(argv))
     # kube-scheduler's identity in its Lease is "<host name>_<uuid>", and a pod's containers share one host name.
     return Options(**{**given, "identity_prefix": given["identity_prefix"] or f"{os.uname().nodename}_"})
+
+
+def _loopback(host: str) -> str:
+    if not is_loopback(host):
+        raise argparse.ArgumentTypeError(
+            f"{host!r} is not a loopback address. Calls are not authenticated yet, so whoever reaches this port could"
+            " bind pods. Run the extender in the pod of its kube-scheduler and leave 127.0.0.1."
+        )
+    return host
 
 
 def _seconds(parser: argparse.ArgumentParser, flag: str, default: float, what: str) -> None:

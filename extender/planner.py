@@ -19,7 +19,7 @@ from extender.cycle import run_cycle
 from extender.framework.decisions import Unschedulable
 from extender.framework.hooks import Causes
 from extender.framework.registry import Action, Plugin
-from extender.framework.session import RECOVERY_S, STALENESS_GRACE_S, CycleInputs, Session
+from extender.framework.session import GROWTH_DELAY_S, RECOVERY_S, STALENESS_GRACE_S, CycleInputs, Session
 from extender.framework.snapshot import take
 from muster.api.gang import Seat
 
@@ -28,6 +28,7 @@ CYCLE = Histogram(
     "muster_cycle_seconds", "Duration of a planning cycle", ["part"], buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3)
 )
 WAITING = Gauge("muster_gangs_waiting", "Gangs that wait for a placement, with a reason")
+SET_ASIDE = Gauge("muster_set_aside", "Objects that cannot be evaluated and are left out, by kind", ["kind"])
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
@@ -55,6 +56,7 @@ class Planner:
         monotonic_s: Callable[[], float],
         recovery_s: float = RECOVERY_S,
         staleness_grace_s: float = STALENESS_GRACE_S,
+        growth_delay_s: float = GROWTH_DELAY_S,
     ) -> None:
         self._cluster = cluster
         self._committer = committer
@@ -62,6 +64,7 @@ class Planner:
         self._plugins = plugins
         self._recovery_s = recovery_s
         self._staleness_grace_s = staleness_grace_s
+        self._growth_delay_s = growth_delay_s
         self.pages: dict[str, Callable[[], object]] = {}
         """What plugins show over HTTP, by name; as of the last cycle."""
         self.session: Session | None = None
@@ -73,6 +76,8 @@ class Planner:
         self._causes = Causes()
         self._avoided: dict[tuple[str, str], float] = {}
         """Gang key and node that refused a member → until when the node is left out."""
+        self._told_aside: set[tuple[str, str, str]] = set()
+        """Kind, name and reason of what is set aside, as it was logged."""
         self._was_active = False
         self._woken = threading.Event()
         self._stopped = threading.Event()
@@ -125,6 +130,8 @@ class Planner:
         #    verb of kube-scheduler waits for it.
         with self._cluster.lock:
             snapshot = take(self._cluster.state)
+            aside = self._cluster.state.aside
+            unreadable = {"node": dict(aside.nodes), "pod": dict(aside.pods)}
 
         # 2. Gather the rest of what the cycle decides by, once: what is asked twice could differ.
         now = self._wall_s()
@@ -136,6 +143,7 @@ class Planner:
             avoided=self._remembered(now),
             recovery_s=self._recovery_s,
             staleness_grace_s=self._staleness_grace_s,
+            growth_delay_s=self._growth_delay_s,
         )
 
         # 3. Decide: open a session, ask plugins, run actions (see extender.cycle). Nothing outside changes.
@@ -146,6 +154,7 @@ class Planner:
 
         # 5. Show it: pages of plugins, scores for the prioritize verb, metrics.
         self.pages, self.session = session.ask("http_handler"), session
+        self._tell_set_aside(session, unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
 
@@ -154,6 +163,17 @@ class Planner:
         if self._active():
             self._committer.carry_out(session)
             CYCLE.labels("whole").observe(self._monotonic_s() - started)
+
+    def _tell_set_aside(self, session: Session, unreadable: dict[str, dict[str, str]]) -> None:
+        """Counts what is set aside, and logs each once with its reason."""
+        gangs = {gang.key: gang.set_aside for gang in session.snapshot.set_aside}
+        seen = set()
+        for kind, reasons in {**unreadable, "gang": gangs}.items():
+            SET_ASIDE.labels(kind).set(len(reasons))
+            seen |= {(kind, name, reason) for name, reason in reasons.items()}
+        for kind, name, reason in seen - self._told_aside:
+            log.warning("set aside, it cannot be evaluated", kind=kind, name=name, why=reason)
+        self._told_aside = seen
 
     def _remembered(self, now: float) -> dict[str, set[str]]:
         """Gang key → nodes that this process knows to have refused a member of it lately."""

@@ -45,22 +45,24 @@ class StatusWriter:
     def write(self, session: Session) -> None:
         """Writes what this cycle made of every gang; returns when all writes have been answered."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
+        placed = {decision.gang.key for decision in session.decided(decisions.Place)}
         due = []
-        for gang in session.snapshot.gangs:
+        gangs = [*session.snapshot.gangs, *session.snapshot.set_aside]
+        for gang in gangs:
             why = waits.get(gang.key)
             enqueued = gang.key in session.enqueued
-            text = f"{enqueued} {why.message if why else ''}"
+            text = f"{enqueued} {gang.key in placed} {why.message if why else ''}"
             said = self._said.get(gang.key)
             if said is not None and said[0] is gang and said[1] == text:
                 continue
-            status = wanted_status(gang, enqueued=enqueued, waits=why, now=session.now)
+            status = wanted_status(gang, enqueued=enqueued, placed=gang.key in placed, waits=why, now=session.now)
             if status == gang.group.status:
                 self._said[gang.key] = (gang, text)
             elif self._due(gang, status, session.now):
                 due.append((gang, status, text, why))
         list(self._pool.map(lambda item: self._write(*item), due))
-        if len(self._said) > 2 * len(session.snapshot.gangs) + 100:
-            keys = {gang.key for gang in session.snapshot.gangs}
+        if len(self._said) > 2 * len(gangs) + 100:
+            keys = {gang.key for gang in gangs}
             self._said = {key: said for key, said in self._said.items() if key in keys}
             self._status_at = {key: moment for key, moment in self._status_at.items() if key in keys}
 

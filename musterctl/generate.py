@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from muster.crds.limits import limits_page
 from muster.crds.manifest import manifests
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
 from muster.crds.reference import reference
@@ -20,6 +21,7 @@ from muster.kube.client import Client
 ROOT = Path(__file__).resolve().parents[1]
 CRDS = Path("charts/muster/crds")
 API_PAGE = Path("docs/api.md")
+LIMITS_PAGE = Path("docs/limits.md")
 
 
 @click.command(help=__doc__)
@@ -49,7 +51,8 @@ def main(source: Path | None, *, check: bool) -> None:
 
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
     """Every generated file but core.json: its path in the repository and its text."""
-    return {CRDS / name: text for name, text in manifests(core).items()} | {API_PAGE: reference()}
+    pages = {API_PAGE: reference(), LIMITS_PAGE: limits_page()}
+    return {CRDS / name: text for name, text in manifests(core).items()} | pages
 
 
 def differences(root: Path, wanted: Mapping[Path, str]) -> list[Path]:

@@ -25,6 +25,7 @@ from webhook.mutate import trainjob as mutate_trainjob
 from webhook.mutate import workload as mutate_workload
 from webhook.review import Handler
 from webhook.validate import batch_job as validate_batch_job
+from webhook.validate import command as validate_command
 from webhook.validate import disruption as validate_disruption
 from webhook.validate import podgroup as validate_podgroup
 from webhook.validate import trainingruntime as validate_runtime
@@ -57,11 +58,12 @@ def routes(
         f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework),
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime),
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime),
-        "/validate/job": validate_job.reviewer(queues, framework, lookups.dry_runs),
+        "/validate/job": validate_job.reviewer(queues, framework, lookups.dry_runs, lookups.rights),
         "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
         "/validate/workload": validate_workload.reviewer(queues, framework),
+        "/validate/command": validate_command.reviewer(lookups.rights),
         "/validate/pod": validate_disruption.review,
-        "/validate/podgroup": validate_podgroup.reviewer(queues),
+        "/validate/podgroup": validate_podgroup.reviewer(queues, lookups.owners),
         "/validate/queue": validate_queue.reviewer(queues),
     }
 

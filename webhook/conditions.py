@@ -143,5 +143,13 @@ HAS_A_BUDGET: Final = (
     ("has-a-budget", f"has({_ANNOTATIONS}) && ({_BUDGETS})"),
 )
 """A pod of our schedulers with a disruption budget to check."""
+_QUEUE: Final = "(has({0}.spec) && has({0}.spec.queue) ? {0}.spec.queue : '')"
+ENTERS_A_QUEUE: Final = (
+    (
+        "enters-a-queue",
+        f"request.operation == 'CREATE' || {_QUEUE.format('object')} != {_QUEUE.format('oldObject')}",
+    ),
+)
+"""A new PodGroup, or one that moves; not each write of a status, which is no subresource."""
 OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)
 """A PodGroup that is in no queue yet: a Volcano Job's is created in the queue where the Job was admitted."""

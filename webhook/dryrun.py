@@ -1,5 +1,7 @@
 """Asks the API server what it thinks of a pod, by creating it without keeping it (a server-side dry run).
 
+It is asked with Muster's rights, not the user's: to impersonate users, Muster would need the right to be anybody, and
+who says here which user asks is whoever reaches the webhook's port. What is told of the answer is the handler's matter.
 A verdict "fine" is remembered for a moment, as Jobs often come many at a time and all alike.
 """
 

@@ -31,6 +31,7 @@ from muster.kube.store import Store
 from muster.workloads.table import CONTROLLERS
 from webhook import deadline
 from webhook.dryrun import DryRuns, ServerDryRuns
+from webhook.rights import Rights, ServerRights
 
 T = TypeVar("T", bound=Object)
 Runtime = TrainingRuntime | ClusterTrainingRuntime
@@ -90,6 +91,8 @@ class Lookups:
     runtimes: Runtimes
     dry_runs: DryRuns | None = None
     """None where there is no API server to try pods on."""
+    rights: Rights | None = None
+    """None where there is no API server that knows what users may do."""
 
 
 class Cached(Generic[T]):
@@ -210,7 +213,7 @@ class ClusterLookups:
     def __init__(self, client: Client) -> None:
         queues, owners = QueueLookup(client), OwnerLookup(client)
         namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
-        self.lookups = Lookups(queues, owners, namespaces, runtimes, ServerDryRuns(client))
+        self.lookups = Lookups(queues, owners, namespaces, runtimes, ServerDryRuns(client), ServerRights(client))
         self.caches: list[Cached[Any]] = [
             queues.cached,
             namespaces.cached,

@@ -61,6 +61,7 @@ def _serve(options: Options, config: AdmissionConfig, cluster: ClusterLookups) -
         name="muster-webhook",
         cert_file=options.cert_file,
         key_file=options.key_file,
+        client_ca_file=options.client_ca_file or None,
         on_worker_start=start,
         on_worker_stop=stop,
     )

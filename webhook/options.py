@@ -17,6 +17,7 @@ class Options:
     port: int
     cert_file: str
     key_file: str
+    client_ca_file: str
     status_port: int
     mark_pods: bool
     config: Path | None
@@ -32,6 +33,12 @@ def parse(argv: Sequence[str] | None = None) -> Options:
     add("--port", type=int, required=True, help="HTTPS port of the webhook")
     add("--cert-file", required=True, help="serving certificate (PEM); a new file is taken up at once")
     add("--key-file", required=True, help="its private key (PEM)")
+    add(
+        "--client-ca-file",
+        default="",
+        metavar="FILE",
+        help="answer only clients with a certificate of this authority (PEM), as the API server can be given one",
+    )
     add("--status-port", type=int, required=True, help="HTTP port of /metrics, /healthz and /readyz")
     add("--mark-pods", action="store_true", help="mark the pods that Muster places, for a scheduler shared with others")
     add("--config", type=Path, metavar="FILE", help="resource groups (YAML); it is read once, at the start")

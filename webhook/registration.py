@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from muster.api import names
+from muster.api.bus import COMMANDS
 from muster.api.trainer import WEBHOOK_VALIDATION
 from muster.workloads.batch_job import BATCH_JOB
 from webhook import conditions
@@ -26,6 +27,7 @@ _HINT = "start-the-muster-webhook"
 _POD_HINT = "start-the-muster-webhook-or-label-the-pod-managed-false"
 
 _VOLCANO_BATCH = ("batch.volcano.sh", "v1alpha1")
+_VOLCANO_BUS = (COMMANDS.group, COMMANDS.version)
 _VOLCANO_SCHEDULING = ("scheduling.volcano.sh", "v1beta1")
 _TRAINER = ("trainer.kubeflow.org", "v1alpha1")
 _PODS = ("", "v1")
@@ -107,7 +109,11 @@ _VALIDATING = (
         for kind in VALIDATED
     ),
     _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED,), conditions=conditions.HAS_A_BUDGET),
-    _Entry("podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups"),
+    _Entry(
+        "podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups", _CHANGES,
+        conditions=conditions.ENTERS_A_QUEUE,
+    ),
+    _Entry("commands", "/validate/command", _VOLCANO_BUS, "commands", _CHANGES),
     _Entry("queues", "/validate/queue", _VOLCANO_SCHEDULING, "queues", ("CREATE", "UPDATE", "DELETE")),
 )  # fmt: skip
 

@@ -123,22 +123,35 @@ class PodGroups:
                 self._serve(owner, rules.service(owner))
             wanted = pod_group(newest, inherited(owner, world) if owner else None, world)
             try:
-                group = group or self._create(wanted)
+                made = group or self._create(wanted)
+                if world and not _belongs(made, world):  # that of an earlier workload of this name, about to be gone
+                    self.worker.queue.add_after(key, AGAIN_S)
+                    return
+                self._update(made, wanted, newest, owner)
             except (Invalid, Forbidden) as error:
-                self._refused(key, world or owner or structs.replace(newest, api_version="v1", kind="Pod"), error)
+                self._refused(
+                    key, world or owner or structs.replace(newest, api_version="v1", kind="Pod"), error, group
+                )
                 return
-            if world and not _belongs(group, world):  # that of an earlier workload of this name, about to be gone
-                self.worker.queue.add_after(key, AGAIN_S)
-                return
-            if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and self._stays(newest, owner):
-                wanted = in_the_queue_of(group, wanted)
-            patch = update(group, wanted)
-            if patch:
-                self._client.merge_patch(POD_GROUPS, group.metadata.name, patch, group.metadata.namespace)
-            self._fits[key] = (group.metadata.uid, *fit[1:])
+            self._fits[key] = (made.metadata.uid, *fit[1:])
         for pod in pods:
             if gang_of(pod.metadata) is None:
                 self._join(pod, key.partition("/")[2])
+
+    def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
+        """Brings the group up to date. Where it may not move, the rest is done all the same, and the refusal raised."""
+        meta = group.metadata
+        if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and self._stays(pod, owner):
+            wanted = in_the_queue_of(group, wanted)
+        patch = update(group, wanted)
+        try:
+            if patch:
+                self._client.merge_patch(POD_GROUPS, meta.name, patch, meta.namespace)
+        except (Invalid, Forbidden):
+            rest = update(group, in_the_queue_of(group, wanted))
+            if rest and rest != patch:
+                self._client.merge_patch(POD_GROUPS, meta.name, rest, meta.namespace)
+            raise
 
     def _create(self, wanted: PodGroup) -> PodGroup:
         try:
@@ -156,14 +169,21 @@ class PodGroups:
         namespace = self._client.get(NAMESPACES, pod.metadata.namespace)
         return names.VOLCANO_QUEUE in namespace.metadata.annotations
 
-    def _refused(self, key: str, owner: Object, error: APIError) -> None:
+    def _refused(self, key: str, owner: Object, error: APIError, group: PodGroup | None) -> None:
         """Says so where the user looks, and tries again: a queue may be opened, a quota may become free."""
         why = error.message.rpartition(_BEFORE_OUR_WORDS)[2]
-        message = (
-            f"PodGroup {key.partition('/')[2]} is refused: {why}. The pods are in no gang and no queue: those that are "
-            f"not gated run all the same, and count nowhere, until label {names.QUEUE} or annotation "
-            f"{names.VOLCANO_QUEUE} names another queue, or what is in the way has changed"
+        name = key.partition("/")[2]
+        until = (
+            f"until label {names.QUEUE} or annotation {names.VOLCANO_QUEUE} names another queue, or what is in the way "
+            "has changed"
         )
+        if group:
+            message = f"a change of PodGroup {name} is refused: {why}. It stays in queue {group.spec.queue} {until}"
+        else:
+            message = (
+                f"PodGroup {name} is refused: {why}. The pods are in no gang and no queue: those that are not gated "
+                f"run all the same, and count nowhere, {until}"
+            )
         self._recorder.event(owner, "Warning", "PodGroupError", message)
         self.worker.queue.add_after(key, REFUSED_S)
 

@@ -26,6 +26,9 @@ from muster.workloads.table import CONTROLLERS, KINDS, gang_rules
 _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.ranks and kind.ranks.name_label}
 _MAX_KNOWN = 10_000
 
+_Claim = tuple[str, ...]
+"""Whose pod a pod says it is."""
+
 
 class Rendezvous:
     """A worker over shaped pods; of each owner the first one is enough."""
@@ -36,18 +39,18 @@ class Rendezvous:
         self._client = client
         self._recorder = recorder
         self._pods = pods
-        self._done: dict[str, None] = {}
+        self._done: dict[_Claim, None] = {}
         self.worker = Worker("rendezvous", self.process, queue="rendezvous", monotonic_s=monotonic_s)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """A pod has changed; only what a new one needs can be missing."""
-        if old is None and new and needs_something(new) and _owner_uid(new) not in self._done:
+        if old is None and new and needs_something(new) and _claim(new) not in self._done:
             self.worker.queue.add(new.metadata.key)
 
     def process(self, key: str) -> None:
         """One pass over one pod."""
         pod = self._pods.get(key)
-        if pod is None or _owner_uid(pod) in self._done:
+        if pod is None or _claim(pod) in self._done:
             return
         if needs_service(pod):
             self._serve(pod)
@@ -55,7 +58,7 @@ class Rendezvous:
             self._make_keys(pod)
         if len(self._done) >= _MAX_KNOWN:
             self._done.clear()
-        self._done[_owner_uid(pod)] = None
+        self._done[_claim(pod)] = None
 
     def _serve(self, pod: Pod) -> None:
         """The Service of a workload, unless that is part of another (a Job of a JobSet), whose controller makes one."""
@@ -138,5 +141,7 @@ def mounted_keys(pod: Pod) -> str:
     return str((volumes[0].get("secret") or {}).get("secretName") or "") if volumes else ""
 
 
-def _owner_uid(pod: Pod) -> str:
-    return pod.metadata.controller.uid if pod.metadata.controller else pod.metadata.uid
+def _claim(pod: Pod) -> _Claim:
+    """The whole of it: a pod that claims another owner's UID elsewhere, or under another name, speaks for itself."""
+    meta, ref = pod.metadata, pod.metadata.controller
+    return (meta.namespace, ref.api_version, ref.kind, ref.name, ref.uid) if ref else (meta.namespace, meta.uid)

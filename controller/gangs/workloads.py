@@ -8,6 +8,7 @@ from msgspec import structs, to_builtins
 from muster.api import names
 from muster.api.core import Pod
 from muster.api.gang import gang_of
+from muster.api.limits import whole_number
 from muster.api.merge_diff import difference
 from muster.api.meta import Object, ObjectMeta, OwnerReference
 from muster.api.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
@@ -110,7 +111,7 @@ def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
     mode, tier = annotations.get(_TOPOLOGY_MODE), annotations.get(_TOPOLOGY_TIER, "")
     if mode is None and not tier:
         return None
-    highest = int(tier) if tier.isascii() and tier.isdigit() else None
+    highest = whole_number(tier)
     return NetworkTopology(mode="soft" if (mode or "").lower() == "soft" else "hard", highest_tier_allowed=highest)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from controller.job.context import Context, JobSnapshot
+from controller.job.rules import backoff
 from controller.job.rules import request as event
 from controller.job.rules import status as statuses
 from controller.job.rules.counts import count, without
@@ -188,6 +189,7 @@ class Actions:
             status = statuses.moved(status, cell.enter, action, _why(request), self._context.wall_s())
         if cell.retry:
             status = structs.replace(status, retry_count=status.retry_count + 1)
+            status = backoff.restarted(status, request, self._context.wall_s())
         whole = cell.effect is Effect.KILL_ALL
         if whole or (cell.enter and cell.effect is not Effect.KILL_TARGET):
             status = structs.replace(status, version=status.version + 1)
@@ -216,4 +218,5 @@ def _why(request: Request) -> str:
     if not request.pod:
         return f"event {request.event}"
     codes = f" with exit code {', '.join(map(str, request.exit_codes))}" if request.exit_codes else ""
-    return f"event {request.event} of pod {request.pod}{codes}"
+    refused = f", which kubelet refused ({request.refused})" if request.refused else ""
+    return f"event {request.event} of pod {request.pod}{codes}{refused}"

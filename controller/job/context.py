@@ -17,10 +17,11 @@ from muster.api.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.store import Store
+from muster.volcano.owner import reference
 from muster.volcano.podgroup import group_key
 
-OWNER_INDEX = "owner"
-"""Index of the pod store: the UID of the controlling owner."""
+JOB_INDEX = "job"
+"""Index of the pod store: the Job that the pod is one of (`JobRef.entry`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,15 @@ class Context:
 
     def pods(self, job: Job) -> list[Pod]:
         """The Job's pods as they are."""
-        uid = job.metadata.uid
-        return self.expectations.pods(uid, self.pod_store.by_index(OWNER_INDEX, uid))
+        own = reference(job)
+        return self.expectations.pods(own, self.pod_store.by_index(JOB_INDEX, own.entry))
 
     def forget(self, job: Job) -> None:
         """The Job is gone: keeps nothing about it."""
         self.groups.forget(job)
         self.objects.forget(job)
         self.writer.forget(job)
-        self.expectations.forget(job.metadata.key, job.metadata.uid, group_key(job))
+        self.expectations.forget(reference(job), group_key(job))
 
 
 class JobSnapshot:

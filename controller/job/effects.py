@@ -1,29 +1,60 @@
-"""Creates and deletes pods, many at a time. One that fails does not hold up the others."""
+"""Creates and deletes pods, many at a time. One that fails does not hold up the others.
 
+Nor does one Job hold up another: they take turns. What a quota has refused a few times for a task it would refuse for
+the rest of it, so the rest waits for the next pass; and a pass is one event, however many pods it is about.
+"""
+
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from controller.deletion import delete, exists
 from controller.job.expectations import Expectations
+from controller.job.fair_pool import FairPool
 from controller.metrics import POD_FAILURES, PODS_CREATED, PODS_DELETED
 from muster.api import names
 from muster.api.batch import Job
 from muster.api.core import PODS, Pod
 from muster.api.meta import ObjectMeta
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
+from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound, over_quota
 from muster.kube.events import Recorder
 from muster.volcano.manifests import Manifest
+from muster.volcano.owner import job_of_pod, reference
 
 AT_ONCE = 16
 """Calls in flight for all Jobs together; the API server takes no more of them per second from more."""
+OVER_QUOTA_AT_MOST = 3
+"""Refusals by a quota after which a pass tries no more pods of a task."""
 
 T = TypeVar("T")
+R = TypeVar("R")
+
+
+class _Attempts:
+    """The creations of one pass: which tasks a quota has refused, and how many pods were not tried for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._refused: Counter[str] = Counter()
+        self.untried = 0
+
+    def begin(self, task: str) -> bool:
+        """Whether another pod of this task is worth a call."""
+        with self._lock:
+            fits = self._refused[task] < OVER_QUOTA_AT_MOST
+            self.untried += not fits
+            return fits
+
+    def refused(self, task: str) -> None:
+        """A quota has refused a pod of this task."""
+        with self._lock:
+            self._refused[task] += 1
 
 
 class Effects:
-    """Carries out what was decided about pods. Each method gives a sentence for every pod that failed.
+    """Carries out what was decided about pods. Each method gives a sentence for every call that failed.
 
     With `at_once` 1 one call follows the other, in order and in the caller's thread.
     """
@@ -33,16 +64,17 @@ class Effects:
         self._expectations = expectations
         self._recorder = recorder
         self._at_once = at_once
-        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="pods")
+        self._pool = FairPool(at_once, "pods")
 
     def close(self) -> None:
         """Ends the threads; what has not begun is dropped, and found missing by whoever leads next."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()
 
     def create_pods(self, job: Job, manifests: Sequence[Manifest]) -> list[str]:
         """Creates these pods; one of ours that exists already is fine, a foreign one is a failure."""
-        failures = self._each(manifests, lambda manifest: self._create(job, manifest))
-        return self._report(job, "create", failures)
+        attempts = _Attempts()
+        failures = self._each(manifests, lambda manifest: self._create(job, manifest, attempts))
+        return self._report(job, "create", failures, attempts)
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
         """Deletes these pods and no others of the same name.
@@ -53,26 +85,39 @@ class Effects:
         failures = self._each(pods, lambda pod: self._delete(pod, why=why, mark=mark))
         return self._report(job, "delete", failures)
 
-    def _each(self, items: Sequence[T], act: Callable[[T], str | None]) -> Iterable[str | None]:
-        return map(act, items) if min(len(items), self._at_once) == 1 else self._pool.map(act, items)
+    def _each(self, items: Sequence[T], act: Callable[[T], R]) -> list[R]:
+        alone = min(len(items), self._at_once) == 1
+        return [act(item) for item in items] if alone else self._pool.each(items, act)
 
-    def _report(self, job: Job, verb: str, failures: Iterable[str | None]) -> list[str]:
+    def _report(
+        self, job: Job, verb: str, failures: Iterable[str | None], attempts: _Attempts | None = None
+    ) -> list[str]:
+        """The sentences about what failed; the first of them, and how many more there are, as one event."""
         sentences = [failure for failure in failures if failure]
-        for sentence in sentences:
-            POD_FAILURES.labels(verb).inc()
-            self._recorder.event(job, "Warning", f"Failed{verb.capitalize()}", sentence)
+        if not sentences:
+            return []
+        POD_FAILURES.labels(verb).inc(len(sentences))
+        if attempts and attempts.untried:
+            sentences.append(f"{attempts.untried} more pods were not tried, as the quota would refuse them too")
+        more = f" (and {len(sentences) - 1} more)" if len(sentences) > 1 else ""
+        self._recorder.event(job, "Warning", f"Failed{verb.capitalize()}", f"{sentences[0]}{more}")
         return sentences
 
-    def _create(self, job: Job, manifest: Manifest) -> str | None:
+    def _create(self, job: Job, manifest: Manifest, attempts: _Attempts) -> str | None:
         meta = manifest["metadata"]
+        task = meta["annotations"][names.TASK_SPEC]
+        if not attempts.begin(task):
+            return None
         try:
             pod = self._client.create(PODS, manifest)
         except AlreadyExists:
             return self._adopt(job, meta["namespace"], meta["name"])
         except APIError as error:
+            if over_quota(error):
+                attempts.refused(task)
             return f"pod {meta['name']} cannot be created: {error}"
         PODS_CREATED.labels("pinned" if names.NODE in meta["annotations"] else "gated").inc()
-        self._expectations.pod_created(job.metadata.uid, pod)
+        self._expectations.pod_created(reference(job), pod)
         return None
 
     def _adopt(self, job: Job, namespace: str, name: str) -> str | None:
@@ -83,11 +128,13 @@ class Effects:
             return f"pod {name} was in the way and has just gone; it will be created again"
         except APIError as error:
             return f"pod {name} cannot be read: {error}"
-        owner = pod.metadata.controller
-        if owner and owner.uid == job.metadata.uid:
-            self._expectations.pod_created(job.metadata.uid, pod)
+        if job_of_pod(pod.metadata) == reference(job):
+            self._expectations.pod_created(reference(job), pod)
             return None
+        owner = pod.metadata.controller
         whose = f"{owner.kind} {owner.name}" if owner else "nobody"
+        if owner and owner.uid == job.metadata.uid:
+            whose = f"this Job only by its owner reference ({names.TASK_SPEC}, {names.TASK_INDEX} say another pod)"
         return f"pod {name} exists already and belongs to {whose}; delete it, or give the Job or its task another name"
 
     def _delete(self, pod: Pod, *, why: str, mark: bool) -> str | None:

@@ -16,6 +16,7 @@ from msgspec import structs
 from muster.api.batch import Job
 from muster.api.core import Pod
 from muster.api.scheduling import PodGroup
+from muster.volcano.owner import JobRef, job_of_pod
 
 KEPT_S = 30.0
 """How long something created is believed in that no cache shows."""
@@ -38,15 +39,15 @@ class Expectations:
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
-        self._pods: dict[str, dict[str, tuple[float, Pod]]] = {}
+        self._pods: dict[JobRef, dict[str, tuple[float, Pod]]] = {}
         self._groups: dict[str, tuple[float, PodGroup]] = {}
         self._deleted: dict[str, Deletion] = {}
         self._jobs: dict[str, Job] = {}
 
-    def pod_created(self, owner_uid: str, pod: Pod) -> None:
+    def pod_created(self, job: JobRef, pod: Pod) -> None:
         """We created this pod, or found it where we wanted to create it."""
         with self._lock:
-            self._pods.setdefault(owner_uid, {})[pod.metadata.name] = (self._monotonic_s() + KEPT_S, pod)
+            self._pods.setdefault(job, {})[pod.metadata.name] = (self._monotonic_s() + KEPT_S, pod)
 
     def group_created(self, group: PodGroup) -> None:
         """We created this PodGroup, or a pass before the cache shows it would make it again."""
@@ -73,19 +74,19 @@ class Expectations:
         with self._lock:
             self._jobs[job.metadata.key] = job
 
-    def pods(self, owner_uid: str, cached: Iterable[Pod]) -> list[Pod]:
-        """The owner's pods as they are: the cached ones, those created, and with those deleted on their way out."""
+    def pods(self, job: JobRef, cached: Iterable[Pod]) -> list[Pod]:
+        """The Job's pods as they are: the cached ones, those created, and with those deleted on their way out."""
         with self._lock:
             now = self._monotonic_s()
             known = {pod.metadata.name: pod for pod in cached}
-            created = self._pods.get(owner_uid, {})
+            created = self._pods.get(job, {})
             for name, (until, pod) in list(created.items()):
                 if name in known or now >= until:
                     del created[name]
                 else:
                     known[name] = pod
             if not created:
-                self._pods.pop(owner_uid, None)
+                self._pods.pop(job, None)
             return [self._on_its_way_out(pod) for pod in known.values()]
 
     def _on_its_way_out(self, pod: Pod) -> Pod:
@@ -93,10 +94,10 @@ class Expectations:
             return pod
         return structs.replace(pod, metadata=structs.replace(pod.metadata, deletion_timestamp="just now"))
 
-    def satisfied(self, owner_uid: str, group_key: str = "") -> bool:
-        """Whether the caches show all pods that were created for the owner, and its PodGroup."""
+    def satisfied(self, job: JobRef, group_key: str = "") -> bool:
+        """Whether the caches show all pods that were created for the Job, and its PodGroup."""
         group_until, _ = self._groups.get(group_key, (0.0, None))
-        return owner_uid not in self._pods and self._monotonic_s() >= group_until
+        return job not in self._pods and self._monotonic_s() >= group_until
 
     def group(self, key: str, cached: PodGroup | None) -> PodGroup | None:
         """The PodGroup as it is, or None if it does not exist or is on its way out."""
@@ -122,12 +123,12 @@ class Expectations:
         if pod is None:
             return
         with self._lock:
-            owner = pod.metadata.controller
-            entries = self._pods.get(owner.uid) if owner else None
-            if owner and entries is not None:
+            job = job_of_pod(pod.metadata)
+            entries = self._pods.get(job) if job else None
+            if job and entries is not None:
                 entries.pop(pod.metadata.name, None)
                 if not entries:
-                    del self._pods[owner.uid]
+                    del self._pods[job]
 
     def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """A cache shows a change of this PodGroup."""
@@ -149,11 +150,11 @@ class Expectations:
             if new is None or (mine and mine.metadata.resource_version == new.metadata.resource_version):
                 self._jobs.pop(job.metadata.key, None)
 
-    def forget(self, job_key: str, owner_uid: str, group_key: str) -> None:
+    def forget(self, job: JobRef, group_key: str) -> None:
         """The Job is gone: keeps nothing that was created or written for it."""
         with self._lock:
-            self._pods.pop(owner_uid, None)
+            self._pods.pop(job, None)
             self._groups.pop(group_key, None)
-            mine = self._jobs.get(job_key)
-            if mine and mine.metadata.uid == owner_uid:
-                del self._jobs[job_key]
+            mine = self._jobs.get(job.key)
+            if mine and mine.metadata.uid == job.uid:
+                del self._jobs[job.key]

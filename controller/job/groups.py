@@ -13,6 +13,7 @@ from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.store import Store
+from muster.volcano.owner import job_of, reference
 from muster.volcano.podgroup import group_key, pod_group, update
 from muster.volcano.pods import usable
 
@@ -36,7 +37,8 @@ class Groups:
     def find(self, job: Job) -> PodGroup | None:
         """The Job's PodGroup as it is."""
         key = group_key(job)
-        return self._expectations.group(key, self._groups.get(key))
+        cached = self._groups.get(key)
+        return self._expectations.group(key, cached if cached and _is_of(cached, job) else None)
 
     def ensure(self, job: Job, pods: Sequence[Pod]) -> PodGroup:
         """The Job's PodGroup, created or brought up to date; what it counts also depends on the Job's pods."""
@@ -79,8 +81,7 @@ class Groups:
             group = self._client.create(POD_GROUPS, wanted)
         except AlreadyExists:
             group = self._client.get(POD_GROUPS, wanted.metadata.name, wanted.metadata.namespace)
-            owner = group.metadata.controller
-            if owner is None or owner.uid != job.metadata.uid:
+            if not _is_of(group, job):
                 raise Retry(f"PodGroup {group.metadata.name} exists and is not this Job's; delete it") from None
             if group.metadata.deletion_timestamp:
                 raise Retry(f"PodGroup {group.metadata.name} is still being deleted") from None
@@ -94,3 +95,8 @@ class Groups:
             return found
         patch["metadata"] = {**patch.get("metadata", {}), "uid": found.metadata.uid}
         return self._client.merge_patch(POD_GROUPS, found.metadata.name, patch, found.metadata.namespace)
+
+
+def _is_of(group: PodGroup, job: Job) -> bool:
+    """Whether the PodGroup is the Job's: anybody can make one of that name."""
+    return job_of(group.metadata) == reference(job)

@@ -14,18 +14,20 @@ from controller.job.commands import Commands
 from controller.job.context import Context, JobSnapshot
 from controller.job.expectations import KEPT_S
 from controller.job.pending_events import PendingEvents
-from controller.job.provision import Provisioner
+from controller.job.provision import Prepared, Provisioner
+from controller.job.rules import backoff
 from controller.job.rules import status as statuses
 from controller.job.rules.kill import UNFINISHED, WHOLE, half_deleted, last_retry, outdated, pods_to_delete, targeted
 from controller.job.rules.machine import STOPPED_PHASES, Effect
 from controller.job.rules.outcome import SYNCED, Failure, Work, concluded
-from controller.job.rules.sync import decide
+from controller.job.rules.sync import decide, over_limits
 from controller.worker import Retry
 from muster.api.batch import Job
 from muster.api.core import Pod
 from muster.api.meta import parse_time
 from muster.volcano.claims import claim_names
 from muster.volcano.defaults import queue_of
+from muster.volcano.owner import reference
 from muster.volcano.podgroup import group_key
 
 _HALF_DELETED_S = 5.0
@@ -40,6 +42,8 @@ class Reconciler:
         self._actions = Actions(context)
         self._commands = Commands(context, self._actions)
         self._provisioner = Provisioner(context)
+        self._told: dict[str, str] = {}
+        """UID of a Job → the obstacle that was told last; after a restart it is told once more."""
 
     def process(self, key: str) -> None:
         """One pass over the Job. What it does not get done with stays pending, also when it raises.
@@ -51,6 +55,7 @@ class Reconciler:
         for gone in self._pending_events.take_gone(key):
             self._context.forget(gone)
             self._actions.forget(gone)
+            self._told.pop(gone.metadata.uid, None)
         job = self._context.job(key)
         if job is None or job.metadata.deletion_timestamp:
             with self._pending_events.batch(key) as batch:
@@ -91,7 +96,7 @@ class Reconciler:
         else:
             work = self._stop
         self._conclude(job, work(job, pods))
-        if not self._context.expectations.satisfied(job.metadata.uid, group_key(job)):
+        if not self._context.expectations.satisfied(reference(job), group_key(job)):
             self._context.requeue_after(job.metadata.key, KEPT_S + 1)
 
     def _complete_deletions(self, job: Job, pods: Sequence[Pod]) -> None:
@@ -105,18 +110,38 @@ class Reconciler:
 
     def _sync(self, job: Job, pods: Sequence[Pod]) -> Work:
         """Creates what is missing and deletes what is too much. What fails does not hold up the phase."""
-        found = self._provisioner.prepare(job, pods)
-        decision = decide(job, pods, may_create=found.may_create)
+        over = over_limits(job)
+        if over is not None:
+            self._context.recorder.event(job, "Warning", over.reason, over.message)
+            return Work(job.status, pods, [over])
+        delay_s = self._back_off_s(job)
+        found = self._prepared(job, pods, delay_s)
+        decision = decide(job, pods, may_create=found.may_create and not delay_s)
         failures = [*found.failures, *self._delete(job, decision.delete, "Surplus", mark=True)]
         if found.group:
             failures += self._provisioner.create(job, found.group, decision.create, found.plugins)
         after = self._context.pods(job) if decision.create or decision.delete else pods
         status, waiting = job.status, None
-        if not found.failures:
+        if not found.failures and found.group:
             status = statuses.with_resources(status, job.spec.plugins, claim_names(job))
-        if found.group and job.status.state.phase == "Pending":
+        if delay_s and (told := backoff.back_off(status)):
+            waiting = told.words
+        elif found.group and job.status.state.phase == "Pending":
             waiting = statuses.waiting(found.group, after)
         return Work(status, after, failures, waiting, decision.delete)
+
+    def _back_off_s(self, job: Job) -> float:
+        """Seconds for which no pods are made, as kubelet has refused some; there is a pass when they are over."""
+        delay_s = backoff.left_s(job.status, self._context.wall_s())
+        if delay_s:
+            self._context.requeue_after(job.metadata.key, delay_s)
+        return delay_s
+
+    def _prepared(self, job: Job, pods: Sequence[Pod], delay_s: float) -> Prepared:
+        """What pods need. While none may be made no new gang is asked for: it would be planned, and hold its nodes."""
+        if delay_s and self._context.groups.find(job) is None:
+            return Prepared((), None, [])
+        return self._provisioner.prepare(job, pods)
 
     def _restart(self, job: Job, pods: Sequence[Pod]) -> Work:
         """Deletes the pods that are to be made anew; those of the whole Job go with their PodGroup.
@@ -160,8 +185,15 @@ class Reconciler:
         """Writes what the work has come to; raises Retry when something is left to be done."""
         status, unschedulable = concluded(job, work, self._context.wall_s())
         self._context.writer.write(job, self._actions.noted(job, status))
-        if unschedulable is not None:
-            self._context.recorder.event(job, "Warning", "PodGroupPending", unschedulable)
+        self._tell_obstacle(job, unschedulable)
         left = [failure.message for failure in work.failures if failure.transient]
         if left:
-            raise Retry("; ".join(left))
+            raise Retry(f"{left[0]} (and {len(left) - 1} more)" if len(left) > 1 else left[0])
+
+    def _tell_obstacle(self, job: Job, obstacle: str | None) -> None:
+        """Tells what keeps the gang from being placed: once, however many passes find it."""
+        if obstacle is None:
+            self._told.pop(job.metadata.uid, None)
+        elif self._told.get(job.metadata.uid) != obstacle:
+            self._told[job.metadata.uid] = obstacle
+            self._context.recorder.event(job, "Warning", "PodGroupPending", obstacle)

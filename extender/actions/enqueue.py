@@ -1,4 +1,8 @@
-"""Lets gangs in: their pods may be created once the queue is open and the gang could run at all."""
+"""Lets gangs in: their pods may be created once the queue is open and the cluster is large enough.
+
+Only amounts count here, and only against what all nodes have. Taints, cordons, labels and ports can change any moment,
+and somebody must see pods that wait to change them: they are for allocate to say, of pods that exist and wait gated.
+"""
 
 from collections.abc import Hashable
 
@@ -8,7 +12,8 @@ from msgspec import structs
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
+from extender.state.podset import PodSetView
 from muster.api.names import ROOT_QUEUE
 
 
@@ -29,21 +34,23 @@ class Enqueue:
             self._version = session.snapshot.version
         waiting = [gang for gang in session.snapshot.gangs if gang.group.status.phase in {"", "Pending"}]
         for gang in session.ordered_gangs(waiting):
-            if gang.started:
-                continue
-            closed, lacks = _closed(session, gang), None
-            if closed is None and (lacks := self._lacks(session, gang)) is None:
-                session.enqueued.add(gang.key)
-                session.decide(decisions.Enqueue(gang))
-                continue
-            reason, message = closed or ("NotEnoughResources", lacks.message if lacks else "")
-            session.decide(decisions.Unschedulable(gang, reason, message, lacks))
+            session.attempt(gang, self._look)
+
+    def _look(self, session: Session, gang: GangView) -> None:
+        closed, lacks = (None, None) if gang.started else (_closed(session, gang), None)
+        if closed is None and (gang.started or (lacks := self._lacks(session, gang)) is None):
+            session.enqueued.add(gang.key)
+            session.decide(decisions.Enqueue(gang))
+            return
+        reason, message = closed or ("NotEnoughResources", lacks.message if lacks else "")
+        session.decide(decisions.Unschedulable(gang, reason, message, lacks))
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
         """Pods of one shape whose minimum would not fit even if nothing else ran keep the gang out."""
         alike: dict[bytes, list[tuple[PodSetView, int]]] = {}
+        needed = gang.certainly_needed()
         for pod_set in gang.pod_sets:
-            need = min(pod_set.minimum or (gang.min_member if len(gang.pod_sets) == 1 else 0), pod_set.replicas)
+            need = needed[pod_set.name]
             if pod_set.cls is not None and need:
                 alike.setdefault(pod_set.cls.key, []).append((pod_set, need))
         for key, needs in alike.items():
@@ -60,8 +67,8 @@ class Enqueue:
 def _hopeless(session: Session, pod_set: PodSetView, need: int, alike: tuple[str, ...]) -> Shortage | None:
     if pod_set.cls is None:
         return None
-    room = session.room(pod_set.cls, session.snapshot.allocatable)
-    most = int(np.minimum(np.where(session.node_codes(pod_set.cls) == 0, room, 0), need).sum())
+    room = session.room(pod_set.cls, session.snapshot.allocatable, ports=False)
+    most = int(np.minimum(room, need).sum())
     if most >= need:
         return None
     return structs.replace(shortage(session, None, pod_set, need, most, kind="ever"), alike=alike)

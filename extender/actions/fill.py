@@ -1,5 +1,6 @@
 """Chooses nodes for pods of one set, in rank order, on a Statement."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,16 +8,17 @@ from numpy.typing import NDArray
 
 from extender.framework.session import Session
 from extender.framework.statement import Statement
-from extender.state.gangs import GangView, PodSetView
-from extender.state.nodes import Amounts
+from extender.state.amounts import Amounts
+from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
+from extender.state.podset import PodSetView
 
 ATTEMPTS = 64
 """How many beginnings are tried for pods that depend on each other."""
 Mask = NDArray[np.bool_]
 
 
-def fill(session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: list[int]) -> int:
+def fill(session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]) -> int:
     """Puts these ranks on nodes, best nodes first and neighbouring ranks beside each other; returns how many."""
     filling = _Filling(session, statement, gang, pod_set)
     placed = 0
@@ -43,7 +45,7 @@ def ranked(session: Session, cls: PodClass, room: Amounts) -> Amounts:
     return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
 
 
-def _alike(pod_set: PodSetView, ranks: list[int]) -> list[tuple[PodClass, list[int]]]:
+def _alike(pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass, Sequence[int]]]:
     """Runs of ranks whose pods are of one class; they end at the first rank whose pods are unknown."""
     if not pod_set.mixed:
         return [(pod_set.cls, ranks)] if pod_set.cls and ranks else []
@@ -68,7 +70,7 @@ class _Filling:
     gang: GangView
     pod_set: PodSetView
 
-    def at_once(self, cls: PodClass, ranks: list[int]) -> int:
+    def at_once(self, cls: PodClass, ranks: Sequence[int]) -> int:
         """Pods that do not mind each other: as many as fit on the best nodes, in the order of the nodes' names."""
         room = usable_room(self.session, self.gang, cls)
         order = self.session.snapshot.order
@@ -86,7 +88,7 @@ class _Filling:
             placed += count
         return placed
 
-    def one_by_one(self, cls: PodClass, ranks: list[int]) -> int:
+    def one_by_one(self, cls: PodClass, ranks: Sequence[int]) -> int:
         """Pods that mind where the others of their kind are: asked again after each one.
 
         Where the first one goes decides where the others can go (affinity: only into its domain), so that several
@@ -107,7 +109,7 @@ class _Filling:
             columns = columns[~reach[columns]]
         return self._from(cls, ranks[:best], beginning, whole=False)[0] if best else 0
 
-    def _from(self, cls: PodClass, ranks: list[int], column: int, *, whole: bool) -> tuple[int, Mask]:
+    def _from(self, cls: PodClass, ranks: Sequence[int], column: int, *, whole: bool) -> tuple[int, Mask]:
         """Places the first pod on the node in `column`, the others where they can follow; how many, and their reach.
 
         `whole` stops as soon as it is certain that not all can follow; the number is then what could at most.
@@ -133,5 +135,5 @@ class _Filling:
             codes = session.codes(cls, self.gang)
         return len(ranks), reach
 
-    def _allocate(self, cls: PodClass, ranks: list[int], column: int) -> None:
+    def _allocate(self, cls: PodClass, ranks: Sequence[int], column: int) -> None:
         self.statement.allocate(self.gang, self.pod_set.name, ranks, column, cls)

@@ -22,7 +22,7 @@ from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
 from muster.api.gang import Seat
 from muster.api.meta import parse_time
-from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, runs_of, seats_of
+from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, nodes_of, runs_of, seats_of
 
 ORPHAN_AGE_S = 10.0
 """A pinned pod without any placement is deleted after this time, which is longer than a watch can lag."""
@@ -42,15 +42,20 @@ class TrackPlacements:
     def execute(self, session: Session) -> None:
         """Decides Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
         for gang in session.snapshot.gangs:
-            if not gang.incomplete:
-                self._half_since.pop(gang.uid, None)
-            if gang.at_rest:
-                continue
-            _drop_strays(session, gang)
-            if gang.active:
-                _follow(session, gang)
-            if gang.incomplete:
-                self._limit(session, gang)
+            session.attempt(gang, self._track)
+
+    def _track(self, session: Session, gang: GangView) -> None:
+        if not gang.incomplete:
+            self._half_since.pop(gang.uid, None)
+        if gang.at_rest:
+            return
+        _drop_strays(session, gang)
+        if gang.active:
+            _follow(session, gang)
+        elif gang.outgrew_minimum and gang.placement:
+            session.decide(decisions.ClosePlacement(gang, "Bound", gang.placement.status.message))
+        if gang.incomplete:
+            self._limit(session, gang)
 
     def _limit(self, session: Session, gang: GangView) -> None:
         """Takes all members back of a gang that has stayed under its minimum for too long."""
@@ -59,7 +64,7 @@ class TrackPlacements:
             return
         reason = f"only {gang.taken} of the {gang.min_member} pods that start together got a node"
         if gang.active:
-            session.decide(decisions.ClosePlacement(gang, "Abandoned", reason))
+            session.decide(decisions.ClosePlacement(gang, "Abandoned", reason, in_vain=not gang.has_pods))
         for pod in gang.pods:
             if pod.node and not pod.terminating and pod.phase in {"", "Pending", "Running"}:
                 session.decide(decisions.Evict(gang, pod, reason, started=True))
@@ -78,6 +83,15 @@ def _follow(session: Session, gang: GangView) -> None:
     trouble = _trouble(session, gang, placement, missing)
     if trouble:
         _give_up(session, gang, placement, trouble)
+        return
+    gated = next((pod for seat in missing if (pod := _waiting(gang, seat)) and pod.other_gates), None)
+    if gated is not None:
+        trouble = f"{gated.name} waits for the scheduling gate {gated.other_gates[0]}, which is not Muster's"
+        _give_up(session, gang, placement, trouble, in_vain=True)
+        return
+    if _overdue(session, placement):
+        trouble = f"{len(missing)} members did not arrive before the deadline"
+        _give_up(session, gang, placement, trouble, in_vain=not gang.has_pods)
         return
     held = _held(session, gang, placement, missing)
     for seat, node in missing.items():
@@ -109,21 +123,26 @@ def _trouble(session: Session, gang: GangView, placement: Placement, missing: di
             if not pod.cls.neighbours:  # else it may only have come before those that it minds
                 session.avoided.setdefault(gang.key, set()).add(node)
             return f"kube-scheduler refused {pod.name} on node {node}"
-        column = session.snapshot.table.index.get(node)
-        if column is None or column >= len(session.snapshot.nodes):
+        column = session.snapshot.index.get(node)
+        if column is None:
             return f"node {node} is gone"
         cls = sets[seat.pod_set].class_of(seat.rank) if seat.pod_set in sets else None
         code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
         if code:
             return f"node {node}: {session.causes.words[code]}"
-    deadline = parse_time(placement.spec.deadline)
-    if deadline is not None and session.now > deadline:
-        return f"{len(missing)} members did not arrive before the deadline"
     return ""
 
 
-def _give_up(session: Session, gang: GangView, placement: Placement, trouble: str) -> None:
-    """Keeps what is bound if it is enough to run, else abandons the placement. Pins are frozen, so pinned pods go."""
+def _overdue(session: Session, placement: Placement) -> bool:
+    deadline = parse_time(placement.spec.deadline)
+    return deadline is not None and session.now > deadline
+
+
+def _give_up(session: Session, gang: GangView, placement: Placement, trouble: str, *, in_vain: bool = False) -> None:
+    """Keeps what is bound if it is enough to run, else abandons the placement. Pins are frozen, so pinned pods go.
+
+    A placement is made `in_vain` if pods of the gang were not created: the next one has to wait.
+    """
     if gang.started:
         kept = [
             PodSetPlacement(name=pod_set.name, runs=_only(placement, pod_set.name, pod_set.taken))
@@ -132,7 +151,7 @@ def _give_up(session: Session, gang: GangView, placement: Placement, trouble: st
         ]
         session.decide(decisions.ClosePlacement(gang, "Bound", trouble, kept))
     else:
-        session.decide(decisions.ClosePlacement(gang, "Abandoned", trouble))
+        session.decide(decisions.ClosePlacement(gang, "Abandoned", trouble, in_vain=in_vain))
     for pod in gang.pods:
         if pod.waiting and pod.pin and not pod.gated:
             session.decide(decisions.Evict(gang, pod, trouble, started=False))
@@ -164,5 +183,6 @@ def _waiting(gang: GangView, seat: Seat) -> PodRecord | None:
 
 
 def _only(placement: Placement, pod_set: str, taken: dict[int, str]) -> list[NodeRun]:
-    size = max(taken) + 1
-    return runs_of([(node_of(placement, pod_set, rank) or "") if rank in taken else "" for rank in range(size)])
+    """What the placement gives those members of a pod set that are taken."""
+    runs = next((each.runs for each in placement.spec.pod_sets if each.name == pod_set), [])
+    return runs_of(nodes_of(runs, taken))

@@ -1,7 +1,8 @@
 """Evicts what is left of a gang that lost members and could not be completed in time.
 
 After KAI-Scheduler's action of the same name, with two differences: members that failed count as present (whether a
-failure ends a job is its owner's decision), and members that finished protect the others (its issue 1968).
+failure ends a job is its owner's decision), and members that finished protect the others (its issue 1968). What counts
+is the minimum that the gang started with: a Job that is scaled up keeps what runs while there is no room for more.
 """
 
 from extender.framework import decisions
@@ -20,7 +21,7 @@ class StaleGangEviction:
     def execute(self, session: Session) -> None:
         """Decides Evict for every member of a gang whose grace period is over."""
         grace_s = session.inputs.staleness_grace_s
-        stale = {gang.uid: gang for gang in session.snapshot.gangs if is_stale(gang)}
+        stale = {gang.uid: gang for gang in session.snapshot.gangs if session.attempt(gang, _stale)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
         if grace_s < 0:
             return
@@ -30,18 +31,23 @@ class StaleGangEviction:
 
     @staticmethod
     def _evict(session: Session, gang: GangView) -> None:
-        reason = f"the gang has {gang.taken} of the {gang.min_member} members it needs and was not completed in time"
+        needed = gang.started_with().min_member
+        reason = f"the gang has {gang.taken} of the {needed} members it needs and was not completed in time"
         for pod in gang.pods:
             if pod.node and not pod.terminating and pod.phase in {"Pending", "Running"}:
                 session.decide(decisions.Evict(gang, pod, reason, started=True))
 
 
+def _stale(_session: Session, gang: GangView) -> bool:
+    return is_stale(gang)
+
+
 def is_stale(gang: GangView) -> bool:
-    """Started once, some members run, none has finished, and too few are left."""
+    """Started once, some members run, none has finished, and fewer are left than it started with."""
     if not gang.started or any(pod.phase == "Succeeded" for pod in gang.pods):
         return False
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
     for pod in gang.pods:
         if pod.phase == "Failed" and pod.seat is not None and pod.seat.pod_set in counts:
             counts[pod.seat.pod_set] += 1
-    return any(pod_set.taken for pod_set in gang.pod_sets) and not gang.satisfied(counts)
+    return any(pod_set.taken for pod_set in gang.pod_sets) and not gang.viable(counts)

@@ -72,6 +72,11 @@ def uncordoned(node: Node) -> Node:
     return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
 
+def recovered(node: Node) -> Node:
+    """The node without the taints that tell how it is at the moment."""
+    return replace(node, spec=replace(node.spec, taints=_own_taints(node)))
+
+
 def _own_taints(node: Node) -> list[Taint]:
     """The taints that somebody chose; those of Kubernetes tell how one particular node is at the moment."""
     return [taint for taint in node.spec.taints if not taint.key.startswith(KUBERNETES_TAINTS)]

@@ -71,8 +71,9 @@ def _without_group(job: Job) -> GangReport:
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
     words = ": ".join(word for word in (state.reason, state.message) if word)
     why = f"the Job is {state.phase or 'new'}" + (f" ({words})" if words else "")
+    comes = ended or state.reason == "BackOff"  # the message says when
     more = (
-        "" if ended else "; the controller makes its PodGroup: if this stays so, look whether Muster's controller runs"
+        "" if comes else "; the controller makes its PodGroup: if this stays so, look whether Muster's controller runs"
     )
     return GangReport(
         gang="",

@@ -1,11 +1,13 @@
 """Why a gang is where it is."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from extender.actions.allocate import wants_nodes
+from extender.explain.members import Members, frees, members
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
-from extender.explain.seats import gang_words, pod_set_report, progress, where
+from extender.explain.seats import gang_words, listed, pod_set_report, progress, where
 from extender.explain.whatif import WhatIf
 from extender.framework import decisions
 from extender.framework.session import Decision, Session
@@ -15,7 +17,14 @@ from muster.api.meta import parse_time
 from muster.api.placement import AvoidedNode
 
 AHEAD = 3
-QUEUE_CAUSES: dict[str, GangCause] = {"QueueNotFound": "queue-missing", "QueueNotOpen": "queue-closed"}
+RUNNING = frozenset({"running", "running-extras-wait"})
+CAUSES: dict[str, GangCause] = {
+    "QueueNotFound": "queue-missing",
+    "QueueNotOpen": "queue-closed",
+    "NotEnoughPods": "too-few-pods",
+    "PodsNotCreated": "pods-not-created",
+    "SchedulingGated": "other-gates",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,8 @@ class GangExplainer:
 
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
         """The report of one gang. Finding relief runs further cycles, so it can be left out."""
-        verdict = _verdict(self._what_if, self._session, gang)
+        found = members(self._what_if, gang)
+        verdict = _with_members(_verdict(self._what_if, self._session, gang), gang, found)
         owner = gang.group.metadata.controller
         job = self._what_if.state.jobs.get(owner.uid) if owner else None
         report = GangReport(
@@ -59,8 +69,9 @@ class GangExplainer:
             shortage=verdict.shortage,
             avoided=self._avoided(gang),
             nodes=where(gang),
-            details=list(verdict.details),
+            details=[*verdict.details, *found.details],
         )
+        report.relief.extend(frees(self._what_if, found.lost))
         if relief:
             report.relief.extend(Reliever(self._what_if, self._session, gang).find(report))
         return report
@@ -107,7 +118,7 @@ def _place(gangs: list[GangView], gang: GangView) -> int:
 
 
 def _since(gang: GangView, cause: GangCause) -> str:
-    kind = "Scheduled" if cause in {"running", "running-extras-wait", "finished"} else "Unschedulable"
+    kind = "Scheduled" if cause in {*RUNNING, "members-lost", "members-hindered", "finished"} else "Unschedulable"
     told = (each for each in gang.group.status.conditions if each.type == kind and each.status == "True")
     return next((each.last_transition_time or "" for each in told), gang.created)
 
@@ -125,6 +136,24 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     if gang.started:
         return _running(gang, waits)
     return _waits(waits) if waits else _may_start(session, gang, mine)
+
+
+def _with_members(verdict: _Verdict, gang: GangView, found: Members) -> _Verdict:
+    """The verdict about a gang that has its nodes, with what is wrong there; any other one tells it in its details."""
+    summary, runs = verdict.summary, verdict.cause in RUNNING
+    if runs and not any(pod.phase == "Running" and not pod.terminating for pod in gang.pods):
+        summary = summary.replace("it runs: ", "no member runs: ", 1)
+    if found.lost and (runs or verdict.cause == "half-placed"):
+        nodes = listed(sorted({pod.spec.node_name for pod in found.lost}))
+        summary = f"{summary}; {len(found.lost)} of its pods {_are(found.lost)} on nodes that do not answer: {nodes}"
+        return replace(verdict, cause="members-lost" if runs else verdict.cause, summary=summary)
+    if found.hindered and runs:
+        return replace(verdict, cause="members-hindered", summary=f"{summary}; {found.hindered}")
+    return replace(verdict, summary=summary)
+
+
+def _are(pods: Sequence[object]) -> str:
+    return "is" if len(pods) == 1 else "are"
 
 
 def _ended(gang: GangView) -> str:
@@ -174,11 +203,9 @@ def _starting(what_if: WhatIf, gang: GangView, mine: list[Decision]) -> _Verdict
 
 
 def _waits(waits: decisions.Unschedulable) -> _Verdict:
-    cause = QUEUE_CAUSES.get(waits.reason)
-    if cause is None:
-        cause = "too-few-pods" if waits.reason == "NotEnoughPods" else "no-room"
-        if waits.shortage and waits.shortage.kind == "ever":
-            cause = "never-fits"
+    cause = CAUSES.get(waits.reason, "no-room")
+    if waits.shortage and waits.shortage.kind == "ever":
+        cause = "never-fits"
     return _Verdict(cause, f"it waits: {waits.message}", waits.reason, waits.shortage)
 
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from extender.explain.seats import gang_words
 from extender.explain.whatif import WhatIf
 from extender.framework.session import Session
+from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
-from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
 from muster.api.core import PODS, Pod
 from muster.api.meta import ObjectMeta
@@ -52,7 +52,7 @@ def holders(what_if: WhatIf, session: Session, cls: PodClass, gang: GangView) ->
     found: dict[str, Holder] = {}
     for pod in what_if.dump.of(PODS):
         record = what_if.state.pods.get(pod.metadata.uid)
-        column = session.snapshot.table.index.get(record.node) if record else None
+        column = session.snapshot.index.get(record.node) if record else None
         if record is None or column is None or record.gang == gang.key or pod.finished:
             continue
         known_gang = record.gang in what_if.state.groups
@@ -76,7 +76,7 @@ def holders(what_if: WhatIf, session: Session, cls: PodClass, gang: GangView) ->
 def _held_seats(session: Session, gang: GangView, holder: Holder) -> None:
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
     for seat, node in seats_of(gang.placement) if gang.placement else ():
-        pod_set, column = sets.get(seat.pod_set), session.snapshot.table.index.get(node)
+        pod_set, column = sets.get(seat.pod_set), session.snapshot.index.get(node)
         if pod_set and pod_set.cls and column is not None and seat.rank not in pod_set.taken:
             holder.take(column, session.snapshot.row_of(pod_set.cls))
 

@@ -1,14 +1,17 @@
 """Why a pod is where it is: its seat, its gate or pin, and what kube-scheduler says."""
 
 from extender.explain.gang import GangExplainer
+from extender.explain.members import deletion, frees, is_lost, silence
 from extender.explain.report import PodCause, PodReport
 from extender.explain.whatif import WhatIf
 from extender.framework.shortage import Shortage, shortage
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
+from extender.state.podset import PodSetView
 from muster.api.core import Pod, PodCondition
 from muster.api.names import GATES, SCHEDULERS
 from muster.api.placement import node_of
+from muster.api.pod_problems import problem
 
 
 def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
@@ -17,7 +20,7 @@ def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
     gang = what_if.state.gang(record.gang) if record.gang else None
     report = GangExplainer(what_if).explain(gang, relief=not record.node) if gang else None
     lacks = _lacks(what_if, record) if not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS else None
-    cause, summary = _why(pod, record, gang, lacks)
+    cause, summary = _decided(what_if, pod, record) or _why(pod, record, gang, lacks)
     scheduled = _scheduled(pod)
     return PodReport(
         pod=pod.metadata.key,
@@ -33,6 +36,7 @@ def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
         since=pod.status.start_time or pod.metadata.creation_timestamp or "",
         shortage=lacks,
         gang=report,
+        relief=[*frees(what_if, [pod])] if report is None and is_lost(what_if, pod) else [],
     )
 
 
@@ -41,9 +45,6 @@ def _scheduled(pod: Pod) -> PodCondition | None:
 
 
 def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | None) -> tuple[PodCause, str]:
-    decided = _decided(pod, record)
-    if decided:
-        return decided
     if record.other_gates and not record.gated:
         return "other-gates", f"it is held by scheduling gates that are not Muster's: {', '.join(record.other_gates)}"
     if record.gang is None and pod.spec.scheduler_name not in SCHEDULERS:
@@ -61,17 +62,26 @@ def _gated(pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
     return "gated", f"it waits behind the gate {own} until its gang has a placement{more}"
 
 
-def _decided(pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
+def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
     """What is to be said of a pod about which nothing is to be decided any more; None of any other."""
-    if pod.finished:
-        return "finished", f"it has ended: {pod.status.phase}" + (f" on {record.node}" if record.node else "")
     if record.terminating:
-        return "terminating", "it is being deleted" + (f" from {record.node}" if record.node else "")
-    if record.node and record.phase == "Running":
+        return "terminating", f"it {deletion(what_if, pod)}"
+    if pod.finished:
+        ended, why = f"it has ended: {pod.status.phase}" + (f" on {record.node}" if record.node else ""), problem(pod)
+        return ("failed", f"{ended}: {why.words}") if why else ("finished", ended)
+    return _placed(what_if, pod, record) if record.node else None
+
+
+def _placed(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
+    """A pod that has its node: whether it runs there."""
+    silent, hindered = silence(what_if, pod), problem(pod)
+    if silent:
+        return "lost", f"it {silent}"
+    if hindered:
+        return "hindered", f"it is on {record.node} and does not run: {hindered.words}"
+    if record.phase == "Running":
         return "running", f"it runs on {record.node}"
-    if record.node:
-        return "bound", f"it is bound to {record.node}, and its containers are not running yet"
-    return None
+    return "bound", f"it is bound to {record.node}, and its containers are not running yet"
 
 
 def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]:

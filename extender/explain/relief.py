@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 from msgspec.structs import replace
 
-from extender.explain.changes import copies, uncordoned
+from extender.explain.changes import KUBERNETES_TAINTS, copies, recovered, uncordoned
 from extender.explain.holders import Holder, holders
 from extender.explain.report import GangReport, Relief
 from extender.explain.whatif import WhatIf
@@ -90,8 +90,18 @@ class Reliever:
             nodes = self._behind(cls, cause.words)
             bare = [replace(node, spec=replace(node.spec, taints=[])) for node in nodes]
             taint = cause.words.removeprefix("has the taint ")
-            if self._fits(lambda bare=bare: self._what_if.tried_nodes(bare)):  # type: ignore[misc]  # mypy: default of a lambda
+            if taint.startswith(KUBERNETES_TAINTS):
+                yield from self._recover(nodes, taint)
+            elif self._fits(lambda bare=bare: self._what_if.tried_nodes(bare)):  # type: ignore[misc]  # mypy: default of a lambda
                 yield Relief("tolerate", f"its pods tolerate the taint {taint} ({len(nodes)} nodes)", (taint,))
+
+    def _recover(self, nodes: list[Node], taint: str) -> Iterator[Relief]:
+        """A taint that says how a node is: pods that tolerate it would be placed on a node that may be dead."""
+        enough = self._fewest([recovered(node) for node in nodes])
+        if enough:
+            names = [node.metadata.name for node in enough]
+            verb = "recovers" if len(names) == 1 else "recover"
+            yield Relief("recovers", f"{_listed(names)} {verb} and the taint {taint} goes", tuple(names))
 
     def _behind(self, cls: PodClass, words: str) -> list[Node]:
         """Nodes that would have room were it not for this cause, most room first."""

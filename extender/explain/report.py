@@ -11,6 +11,8 @@ GangCause = Literal[
     "finished",
     "running",
     "running-extras-wait",
+    "members-hindered",
+    "members-lost",
     "starting",
     "placement-failed",
     "half-placed",
@@ -19,6 +21,8 @@ GangCause = Literal[
     "queue-closed",
     "never-fits",
     "too-few-pods",
+    "pods-not-created",
+    "other-gates",
     "no-room",
     "in-flight-limit",
     "no-pod-group",
@@ -26,8 +30,11 @@ GangCause = Literal[
 ]
 PodCause = Literal[
     "finished",
+    "failed",
     "running",
     "bound",
+    "hindered",
+    "lost",
     "terminating",
     "other-scheduler",
     "no-gang",
@@ -70,6 +77,10 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
     """Seats that the placement holds for pods without a node."""
     gated: int
     pinned: int
+    failed: int
+    """Seats of pods that have failed and are still there."""
+    leaving: int
+    """Seats of pods that are being deleted; their owner fills them again when these are gone."""
     missing: int
     """Seats that the owner may fill, but has made no pod for."""
 
@@ -90,7 +101,7 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
 class Relief(Struct, frozen=True, rename="camel"):
     """Something that would let the gang start. Tried on the planner's own cycle unless `tried` is false."""
 
-    kind: Literal["ends", "uncordon", "tolerate", "add-nodes", "queue", "pods", "wait"]
+    kind: Literal["ends", "uncordon", "tolerate", "add-nodes", "recovers", "queue", "pods", "wait", "frees"]
     sentence: str
     names: tuple[str, ...] = ()
     """The gangs, nodes or taints it is about."""
@@ -143,6 +154,8 @@ class PodReport(Struct, frozen=True, rename="camel"):
     since: str = ""
     shortage: Shortage | None = None
     gang: GangReport | None = None
+    relief: list[Relief] = []
+    """What lets go of a pod without a gang; that of a gang stands in its report."""
 
 
 class UnknownNameError(Exception):

@@ -1,7 +1,7 @@
 """What of an object goes into a snapshot file: only what the planner reads.
 
-Environment, commands, images, secrets' and config maps' names stay behind, and so do the annotations of others (kubectl
-keeps a copy of whole manifests in one).
+Environment, commands, images, secrets' and config maps' names stay behind, and with them what kubelet says of
+containers beyond its reason. So do the annotations of others (kubectl keeps a copy of whole manifests in one).
 """
 
 from typing import Any, TypeVar
@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from muster.api.batch import Job, TaskSpec
-from muster.api.core import Container, Pod, PodSpec
+from muster.api.batch import Job, JobStatus, TaskSpec
+from muster.api.container_status import ContainerStatus
+from muster.api.core import Container, Pod, PodSpec, PodStatus
 from muster.api.meta import Object, ObjectMeta
 
 T = TypeVar("T", bound=Object)
@@ -32,11 +33,12 @@ def scrubbed(item: T) -> T:
     """A copy without what the planner does not read."""
     meta = _metadata(item.metadata)
     if isinstance(item, Pod):
-        return replace(item, metadata=meta, spec=_spec(item.spec))
+        return replace(item, metadata=meta, spec=_spec(item.spec), status=_status(item.status))
     if isinstance(item, Job):
         tasks = [replace(task, template=_template(task)) for task in item.spec.tasks]
         volumes = [replace(volume, volume_claim=None) for volume in item.spec.volumes]
-        return replace(item, metadata=meta, spec=replace(item.spec, tasks=tasks, plugins={}, volumes=volumes))
+        spec = replace(item.spec, tasks=tasks, plugins={}, volumes=volumes)
+        return replace(item, metadata=meta, spec=spec, status=_job_status(item.status))
     return replace(item, metadata=meta)
 
 
@@ -65,6 +67,28 @@ def _spec(spec: PodSpec) -> PodSpec:
         init_containers=[_container(container) for container in spec.init_containers],
         volumes=volumes,
     )
+
+
+def _status(status: PodStatus) -> PodStatus:
+    """Messages about containers name images and commands."""
+    return replace(
+        status,
+        container_statuses=[_container_status(each) for each in status.container_statuses],
+        init_container_statuses=[_container_status(each) for each in status.init_container_statuses],
+    )
+
+
+def _container_status(status: ContainerStatus) -> ContainerStatus:
+    waiting = status.state.waiting
+    if waiting is None:
+        return status
+    return replace(status, state=replace(status.state, waiting=replace(waiting, message="")))
+
+
+def _job_status(status: JobStatus) -> JobStatus:
+    """The message of a Job that goes on may be one about a container."""
+    going_on = status.state.phase in {"Pending", "Running"}
+    return replace(status, state=replace(status.state, message="")) if going_on else status
 
 
 def _claims(volume: dict[str, Any]) -> bool:

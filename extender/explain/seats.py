@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from extender.explain.report import PodSetReport
 from extender.explain.whatif import WhatIf
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
+from extender.state.podset import PodSetView
 from muster.api.placement import NodeRun, Placement, PodSetPlacement, runs_of, seats_of
 from muster.resources.vector import PODS, to_quantities
 from muster.resources.words import vector_words
@@ -19,6 +20,8 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
     done = sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
     pods = pod_set.waiting.values()
     held = [rank for rank, _ in _held(gang, pod_set)]
+    failed, leaving = _gone_soon(gang, pod_set)
+    seats = len(pod_set.taken) + len(pod_set.waiting) + failed + leaving
     return PodSetReport(
         name=pod_set.name,
         replicas=pod_set.replicas,
@@ -30,7 +33,9 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
         held=len(held),
         gated=sum(pod.gated for pod in pods),
         pinned=sum(bool(pod.pin) and not pod.gated for pod in pods),
-        missing=max(0, _wanted(gang, pod_set) - len(pod_set.taken) - len(pod_set.waiting)),
+        failed=failed,
+        leaving=leaving,
+        missing=max(0, _wanted(gang, pod_set) - seats),
     )
 
 
@@ -42,7 +47,7 @@ def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> li
     for pod_set in gang.pod_sets:
         nodes = [node for _, node in sorted(pod_set.taken.items()) if node]
         if nodes:
-            lines.append(f"{pod_set.name}: {runs_words(runs_of(nodes))}")
+            lines.append(f"{pod_set.name}: {runs_words(runs_of(dict(enumerate(nodes))))}")
     return lines
 
 
@@ -99,6 +104,17 @@ def _held(gang: GangView, pod_set: PodSetView) -> Iterator[tuple[int, str]]:
     for seat, node in seats_of(gang.placement):
         if seat.pod_set == pod_set.name and seat.rank not in pod_set.taken:
             yield seat.rank, node
+
+
+def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
+    """Seats of pods that have failed, and of pods that are being deleted, as far as nobody else has them by now."""
+    seats: dict[int, bool] = {}
+    for pod in gang.pods:
+        over = pod.terminating or pod.phase == "Failed"
+        if over and pod.seat and _in(pod, pod_set) and pod.seat.rank not in {*pod_set.taken, *pod_set.waiting}:
+            seats[pod.seat.rank] = seats.get(pod.seat.rank, False) or pod.terminating
+    leaving = sum(seats.values())
+    return len(seats) - leaving, leaving
 
 
 def _minimum(gang: GangView, pod_set: PodSetView) -> int:

@@ -11,7 +11,7 @@ from extender.explain.seats import gang_words, where
 from extender.explain.whatif import WhatIf, waits
 from extender.framework import decisions
 from extender.state.gangs import GangView
-from muster.api.placement import PodSetPlacement, nodes_of
+from muster.api.placement import PodSetPlacement, ranks_of
 
 
 class SimulatedGang(Struct, frozen=True, rename="camel"):
@@ -74,9 +74,10 @@ def _take(what_if: WhatIf, place: decisions.Place) -> None:
     """Lets the gang use its nodes, and be tried no more."""
     classes = {pod_set.name: pod_set.cls for pod_set in place.gang.pod_sets}
     for pod_set in place.pod_sets:
-        for rank, node in enumerate(nodes_of(pod_set.runs)):
-            cls = classes.get(pod_set.name)
-            if node and cls:
-                what_if.state.nodes.charge(("simulated", place.gang.key, pod_set.name, rank), node, cls)
+        cls = classes.get(pod_set.name)
+        if cls is None:
+            continue
+        for rank, node in ((rank, node) for ranks, node in ranks_of(pod_set.runs) for rank in ranks):
+            what_if.state.nodes.charge(("simulated", place.gang.key, pod_set.name, rank), node, cls)
     group = place.gang.group
     what_if.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))

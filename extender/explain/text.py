@@ -45,6 +45,8 @@ def _pod(report: PodReport, now: float) -> Iterator[Line]:
         yield Line("kube-scheduler", report.scheduler_says)
     if report.shortage:
         yield from _nodes(report.shortage)
+    for relief in report.relief:
+        yield Line("would help", relief.sentence, "hint")
     if report.gang:
         yield Line("", "")
         yield from _gang(report.gang, now)
@@ -98,6 +100,8 @@ def _has(pod_set: PodSetReport) -> str:
         (pod_set.held, "held by the placement"),
         (pod_set.gated, "behind the gate"),
         (pod_set.pinned, "pinned, not bound"),
+        (pod_set.failed, "failed"),
+        (pod_set.leaving, "being deleted"),
         (pod_set.missing, "not created"),
     )
     return f"{pod_set.name}: " + (", ".join(f"{count} {words}" for count, words in counts if count) or "nothing")

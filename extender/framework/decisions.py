@@ -7,6 +7,9 @@ from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
 from muster.api.placement import PlacementPhase, PodSetPlacement
 
+SET_ASIDE = "SetAside"
+"""Reason of a gang that cannot be evaluated: a number over its limit, or something that nobody foresaw."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -26,6 +29,8 @@ class ClosePlacement:
     phase: PlacementPhase
     message: str
     pod_sets: list[PodSetPlacement] | None = None
+    in_vain: bool = False
+    """Pods of the gang were not created in time, so that the next placement has to wait for a while."""
 
 
 @dataclass(frozen=True, slots=True)

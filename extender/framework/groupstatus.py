@@ -1,51 +1,82 @@
-"""What a PodGroup's status should say. The rules of the phases are Volcano's (session.go, getPodGroupPhase)."""
+"""What a PodGroup's status should say. The rules of the phases are Volcano's (session.go, getPodGroupPhase).
+
+A gang that has started is judged by the minimum that it started with, so that asking for more does not make it Unknown,
+which policies of a Job may answer by a restart.
+"""
 
 from uuid import NAMESPACE_URL, uuid5
+
+from msgspec import structs
 
 from extender.framework.decisions import Unschedulable
 from extender.state.gangs import GangView
 from muster.api.meta import format_time
+from muster.api.placement import seats_of
 from muster.api.scheduling import ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
 
+_OVER = {"Placed": "the gang has a placement", "Admitted": "the gang has been admitted"}
 
-def wanted_status(gang: GangView, *, enqueued: bool, waits: Unschedulable | None, now: float) -> PodGroupStatus:
-    """The status as it should be; equal to the present one if nothing changed."""
+
+def wanted_status(
+    gang: GangView, *, enqueued: bool, placed: bool, waits: Unschedulable | None, now: float
+) -> PodGroupStatus:
+    """The status as it should be; equal to the present one if nothing changed.
+
+    `enqueued` and `placed` say what this cycle decided, `waits` what it found in the gang's way.
+    """
+    if gang.set_aside:  # of its pods nothing is known
+        status = gang.group.status
+        return structs.replace(status, conditions=_conditions(gang, status.phase, waits, "", now))
     alive = [pod for pod in gang.pods if not pod.terminating]
     running = sum(pod.phase == "Running" for pod in alive)
     succeeded = sum(pod.phase == "Succeeded" for pod in alive)
     failed = sum(pod.phase == "Failed" for pod in alive)
-    placed = sum(bool(pod.node) or pod.phase in {"Succeeded", "Failed"} for pod in gang.pods)
+    scheduled = sum(bool(pod.node) or pod.phase in {"Succeeded", "Failed"} for pod in gang.pods)
+    expected = _on_their_way(gang) if gang.started else 0
     ended = sum(pod.phase in {"Succeeded", "Failed"} for pod in gang.pods)
-    finished = placed == ended and not any(pod.waiting for pod in alive)
-    phase = _phase(gang, enqueued=enqueued, placed=placed, running=running, finished=finished, waits=waits is not None)
+    finished = scheduled == ended and not expected and not any(pod.waiting for pod in alive)
+    enough = bool(scheduled) and scheduled + expected >= gang.floor.min_member
+    phase = _phase(gang, enqueued=enqueued, enough=enough, running=running, finished=finished)
+    over = "Placed" if placed or gang.active else "Admitted" if enqueued else ""
     return PodGroupStatus(
         phase=phase,
-        conditions=_conditions(gang, phase, waits, now),
+        conditions=_conditions(gang, phase, waits, over, now),
         running=running,
         succeeded=succeeded,
         failed=failed,
     )
 
 
-def _phase(gang: GangView, *, enqueued: bool, placed: int, running: int, finished: bool, waits: bool) -> PodGroupPhase:
+def _on_their_way(gang: GangView) -> int:
+    """Members that the gang's placement gives a node which they have not reached yet."""
+    if not gang.active or gang.placement is None:
+        return 0
+    taken = {pod_set.name: pod_set.taken for pod_set in gang.pod_sets}
+    return sum(seat.rank not in taken.get(seat.pod_set, {}) for seat, _ in seats_of(gang.placement))
+
+
+def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finished: bool) -> PodGroupPhase:
     present = gang.group.status.phase
-    if placed and placed >= gang.min_member:
+    if enough:
         return "Completed" if finished else "Running"
-    if running and waits and present in {"Running", "Unknown"}:
+    if running and present in {"Running", "Unknown"}:
         return "Unknown"
     if present == "Completed" and finished:
         return "Completed"  # the controller says so of a workload that has ended, also if pods of it were deleted
     if enqueued or present == "Inqueue":
         return "Inqueue"
-    if gang.begun and gang.group.status.phase == "Running":
-        return "Running"  # members that are restarted are placed as they come; the gang keeps what it has
+    if gang.started and present in {"Running", "Unknown"}:
+        return present  # some members are bound, and none of them runs yet
     return "Pending"
 
 
 def _conditions(
-    gang: GangView, phase: PodGroupPhase, waits: Unschedulable | None, now: float
+    gang: GangView, phase: PodGroupPhase, waits: Unschedulable | None, over: str, now: float
 ) -> list[PodGroupCondition]:
-    """At most one condition per type; a type that is not true any more stays, with status False."""
+    """At most one condition per type; a type that is not true any more stays, with status False.
+
+    `over` says in a word how what was in the gang's way has ended; empty if that is not known.
+    """
     known: dict[ConditionType, PodGroupCondition] = {
         condition.type: condition for condition in gang.group.status.conditions
     }
@@ -58,6 +89,8 @@ def _conditions(
         wanted["Unschedulable"] = ("True", waits.reason, waits.message)
         if "Scheduled" in known and not gang.started:
             wanted["Scheduled"] = ("False", waits.reason, waits.message)
+    elif over and "Unschedulable" in known and known["Unschedulable"].status == "True":
+        wanted["Unschedulable"] = ("False", over, _OVER[over])
     result = []
     for kind in dict.fromkeys([*known, *wanted]):
         old = known.get(kind)

@@ -1,22 +1,28 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.snapshot import Snapshot
-from extender.state.gangs import GangView, PodSetView, avoided_nodes
-from extender.state.nodes import Amounts
+from extender.state.amounts import Amounts, clipped
+from extender.state.aside import sentence
+from extender.state.gangs import GangView, avoided_nodes
 from extender.state.podclass import PodClass
+from extender.state.podset import PodSetView
 from muster.api.gang import Seat
 
 LARGE = np.iinfo(np.int64).max
 RECOVERY_S = 30.0
 STALENESS_GRACE_S = 60.0
+GROWTH_DELAY_S = 1.0
+KEPT = "kept for gangs that wait to start"
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,8 @@ class CycleInputs:
     """How long some members of a gang may have a node while too few do, before all of them go back."""
     staleness_grace_s: float = STALENESS_GRACE_S
     """How long a gang that lost members may wait for them before the rest is evicted; negative means for ever."""
+    growth_delay_s: float = GROWTH_DELAY_S
+    """How long after its start a gang gets more than its minimum; 0 means with it, if room is left then."""
 
 
 class Decision(Protocol):
@@ -51,6 +59,7 @@ class Decision(Protocol):
 
 
 D = TypeVar("D", bound=Decision)
+T = TypeVar("T")
 
 
 class Session:
@@ -70,6 +79,10 @@ class Session:
         found in this cycle."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
+        self.failures: dict[str, str] = {}
+        """Keys of gangs that made an action fail → what happened, for the log."""
+        self._kept: Mask | None = None
+        """Nodes that are kept from gangs that have their minimum, for those that have not; None if there are none."""
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
         self._node_codes: dict[bytes, Codes] = {}
 
@@ -100,6 +113,24 @@ class Session:
         """The decisions of one kind, in order."""
         return [decision for decision in self.decisions if isinstance(decision, kind)]
 
+    def attempt(self, gang: GangView, do: Callable[["Session", GangView], T]) -> T | None:
+        """Lets an action look at one gang; None if that fails.
+
+        Whatever is wrong with a gang must not end the cycle for the others: it is set aside with the reason, what the
+        action decided for it meanwhile is taken back, and no later action sees it.
+        """
+        decided = len(self.decisions)
+        try:
+            return do(self, gang)
+        except Exception as error:  # noqa: BLE001 - plugins and objects may do anything
+            del self.decisions[decided:]
+            self.enqueued.discard(gang.key)
+            self.failures[gang.key] = sentence(error)
+            snapshot = self.snapshot
+            snapshot.gangs = [other for other in snapshot.gangs if other is not gang]
+            snapshot.set_aside.append(replace(gang, set_aside=self.failures[gang.key]))
+            return None
+
     # -- questions that actions ask ---------------------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
@@ -116,12 +147,24 @@ class Session:
         by_neighbours: Codes | None = self.ask("neighbour_predicate", cls)
         if by_neighbours is not None:
             codes = np.where(codes == 0, by_neighbours, codes)
+        if self._kept is not None:
+            codes = np.where((codes == 0) & self._kept, self.causes.code(KEPT), codes).astype(np.int16)
         avoided = self.avoided.get(gang.key) if gang else None
         if avoided:
-            columns = [self.snapshot.table.index[name] for name in avoided if name in self.snapshot.table.index]
+            columns = [self.snapshot.index[name] for name in avoided if name in self.snapshot.index]
             codes = codes.copy()
             codes[columns] = self.causes.code("refused a member of this gang a moment ago")
         return codes
+
+    def keep_from_growth(self, classes: Iterable[PodClass]) -> None:
+        """From now on `codes` leaves out the nodes that could take a pod of these classes, were they empty.
+
+        Without classes nothing is left out any more.
+        """
+        kept = np.zeros(len(self.snapshot.nodes), dtype=np.bool_)
+        for cls in {cls.key: cls for cls in classes}.values():
+            kept |= (self.node_codes(cls) == 0) & (self.room(cls, self.snapshot.allocatable) > 0)
+        self._kept = kept if kept.any() else None
 
     def node_codes(self, cls: PodClass) -> Codes:
         """Per node, why it does not take a pod of this class whatever other pods there are; may not be changed."""
@@ -131,32 +174,34 @@ class Session:
             self._node_codes[cls.key] = none if codes is None else codes
         return self._node_codes[cls.key]
 
-    def room(self, cls: PodClass, free: Amounts | None = None) -> Amounts:
+    def room(self, cls: PodClass, free: Amounts | None = None, *, ports: bool = True) -> Amounts:
         """How many pods of this class fit on each node by resources alone, int64 of shape (nodes,).
 
-        Two pods of a class with host ports never share a node.
+        Two pods of a class with host ports never share a node; without `ports` that does not matter.
         """
         free = self.snapshot.free if free is None else free
         row = self.snapshot.row_of(cls)
-        if self.snapshot.unknown_resources(cls):
+        if self.snapshot.unknown_resource(cls):
             return np.zeros(free.shape[1], dtype=np.int64)
         wanted = np.flatnonzero(row)
         if not len(wanted):
             return np.full(free.shape[1], LARGE)
         room: Amounts = np.maximum((free[wanted] // row[wanted, None]).min(axis=0), 0)
-        return np.minimum(room, 1) if cls.host_ports else room
+        return np.minimum(room, 1) if cls.host_ports and ports else room
 
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
         """Per node, which resource is too scarce for one pod of this class; 0 where one fits."""
         free = self.snapshot.free if free is None else free
         codes = np.zeros(free.shape[1], dtype=np.int16)
-        for name in self.snapshot.unknown_resources(cls):
-            codes[:] = self.causes.code(scarcity(name))
+        unknown = self.snapshot.unknown_resource(cls)
+        if unknown:
+            codes[:] = self.causes.code(scarcity(unknown))
+            return codes
         for resource, amount in cls.requests.items():
-            position = self.snapshot.table.axis.get(resource)
-            if amount and position is not None and position < free.shape[0]:
+            position = self.snapshot.axis.get(resource)
+            if amount > 0 and position is not None:
                 code = self.causes.code(scarcity(resource))
-                codes = np.where((codes == 0) & (free[position] < amount), code, codes)
+                codes = np.where((codes == 0) & (free[position] < clipped(amount)), code, codes)
         return codes
 
     def scores(self, cls: PodClass) -> Any:

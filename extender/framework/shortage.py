@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from extender.framework.hooks import Codes, scarcity
 from extender.framework.session import Session
-from extender.state.gangs import GangView, PodSetView
-from extender.state.nodes import Amounts
+from extender.state.amounts import Amounts
+from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
+from extender.state.podset import PodSetView
 from muster.resources.vector import PODS, Vector
 from muster.resources.words import amount_words
 
@@ -128,9 +129,9 @@ def shortage(
     if cls is None:
         return Shortage(pod_set.name, kind, wanted, placed, {}, len(order), 0, (), None)
     free = session.snapshot.allocatable if kind == "ever" else session.snapshot.free
-    refused = (session.node_codes(cls) if kind == "ever" else session.codes(cls, gang))[order]
+    refused = np.zeros(len(order), dtype=np.int16) if kind == "ever" else session.codes(cls, gang)[order]
     scarce = session.scarce(cls, free)[order]
-    room = session.room(cls, free)[order]
+    room = session.room(cls, free, ports=kind != "ever")[order]
     causes = _causes(session, np.where(refused == 0, scarce, refused), np.where(refused == 0, 0, room))
     resource = _scarcest(session, cls, scarce[refused == 0])
     levels = _levels(session, cls, resource, free, order[(refused == 0) & (scarce != 0)])
@@ -158,20 +159,17 @@ def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
         words = session.causes.words[codes[counts.argmax()]]
         return next((name for name in cls.requests if scarcity(name) == words), "")
     totals = session.snapshot.allocatable.sum(axis=1)
-    axis = session.snapshot.table.axis
+    axis = session.snapshot.axis
 
     def share(name: str) -> float:
-        position = axis.get(name, len(totals))
-        return (
-            cls.requests[name] / max(int(totals[position]), 1) if position < len(totals) else float(cls.requests[name])
-        )
+        return cls.requests[name] / max(float(totals[axis[name]]), 1.0) if name in axis else float(cls.requests[name])
 
     return max((name for name in cls.requests if name != PODS and cls.requests[name]), key=share, default="")
 
 
 def _levels(session: Session, cls: PodClass, resource: str, free: Amounts, columns: Amounts) -> tuple[Level, ...]:
-    position = session.snapshot.table.axis.get(resource)
-    if position is None or position >= free.shape[0]:
+    position = session.snapshot.axis.get(resource)
+    if position is None:
         return ()
     amounts = free[position, columns]
     near = amounts[(amounts > 0) & (amounts < cls.requests.get(resource, 0))]

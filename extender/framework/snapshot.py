@@ -1,11 +1,9 @@
 """The copy of the cluster that one cycle plans on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import numpy as np
-
+from extender.state.amounts import Amounts, row_along
 from extender.state.gangs import GangView
-from extender.state.nodes import Amounts, NodeTable
 from extender.state.podclass import PodClass
 from extender.state.podcounts import Counts
 from extender.state.queries import Mark
@@ -17,9 +15,14 @@ from muster.api.scheduling import Queue
 
 @dataclass(slots=True)
 class Snapshot:
-    """Arrays are copies and may be changed; objects are shared and may not."""
+    """Arrays are copies and may be changed; objects are shared and may not.
+
+    Nothing in it changes while a cycle plans, whatever the watches bring meanwhile.
+    """
 
     gangs: list[GangView]
+    set_aside: list[GangView]
+    """Gangs that cannot be evaluated; each says why. No action sees them."""
     queues: dict[str, Queue]
     nodes: list[Node | None]
     order: Amounts
@@ -32,14 +35,24 @@ class Snapshot:
     allocatable: Amounts
     free: Amounts
     """What is neither used nor held, int64 of shape (resources, nodes)."""
-    in_flight: int
-    """Seats that active placements hold for pods that are not bound yet."""
-    table: NodeTable
+    axis: dict[str, int]
+    """Resource → row of the arrays; resources that no node offers are left out."""
+    index: dict[str, int]
+    """Name of a node → column."""
+    on_their_way: dict[str, int]
+    """Key of a gang → seats that its active placement holds for pods that are not bound yet; gangs with none left out.
+    """
     pod_counts: dict[Mark, Counts]
     """Pods with each mark per node, int32 of shape (nodes,); a mark that no pod has is left out."""
     volumes: Volumes
     exclusive_claims: dict[str, int]
     """Claims that one pod at a time may use → pods that use them."""
+    _rows: dict[bytes, Amounts] = field(default_factory=dict)
+
+    @property
+    def in_flight(self) -> int:
+        """Seats that active placements hold for pods that are not bound yet."""
+        return sum(self.on_their_way.values())
 
     def one_by_one(self, cls: PodClass) -> bool:
         """Whether a pod that is placed changes where the next of this class can be, beyond its own node."""
@@ -51,26 +64,30 @@ class Snapshot:
         return node.metadata.name if node else ""
 
     def row_of(self, cls: PodClass) -> Amounts:
-        """What one pod of this class takes, along the resource axis of this snapshot; int64 of shape (resources,)."""
-        row = np.zeros(self.free.shape[0], dtype=np.int64)
-        for resource, amount in cls.requests.items():
-            position = self.table.axis.get(resource)
-            if position is not None and position < len(row):
-                row[position] = amount
+        """What one pod of this class takes, along the resource axis of this snapshot; int64 of shape (resources,).
+
+        It may not be changed.
+        """
+        row = self._rows.get(cls.key)
+        if row is None:
+            row = self._rows[cls.key] = row_along(self.axis, self.free.shape[0], cls.requests)
+            row.flags.writeable = False
         return row
 
-    def unknown_resources(self, cls: PodClass) -> list[str]:
-        """Requested resources that no node of this snapshot has ever offered."""
-        size = self.free.shape[0]
-        return [name for name, amount in cls.requests.items() if amount and self.table.axis.get(name, size) >= size]
+    def unknown_resource(self, cls: PodClass) -> str:
+        """The first requested resource that no node of this snapshot offers; empty if there is none."""
+        return next((name for name, amount in cls.requests.items() if amount > 0 and name not in self.axis), "")
 
 
 def take(state: State) -> Snapshot:
     """Copies the state, every gang refreshed; the caller holds its lock."""
     table = state.nodes
-    state.refresh()  # before the arrays are copied: what gangs ask for may be resources that are new
+    state.refresh()  # before the arrays are copied: seats that gangs hold are charged
+    gangs = state.gangs()
+    axis, index = table.share()
     return Snapshot(
-        gangs=state.gangs(),
+        gangs=[gang for gang in gangs if not gang.set_aside],
+        set_aside=[gang for gang in gangs if gang.set_aside],
         queues=dict(state.queues),
         nodes=list(table.nodes),
         order=table.order().copy(),
@@ -79,9 +96,10 @@ def take(state: State) -> Snapshot:
         version=table.version,
         allocatable=table.allocatable.copy(),
         free=table.allocatable - table.used,
-        in_flight=state.holds.seats(),
-        table=table,
+        axis=axis,
+        index=index,
+        on_their_way=state.holds.seats(),
         pod_counts=table.pod_counts.share(),
-        volumes=state.volumes,
+        volumes=state.volumes.share(),
         exclusive_claims={claim: table.claim_users[claim] for claim in state.volumes.exclusive},
     )

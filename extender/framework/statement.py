@@ -12,11 +12,12 @@ cannot fail half-way. After KAI-Scheduler's Statement (framework/statement.go), 
 not atomic.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from extender.framework.session import Session
+from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
-from extender.state.nodes import Amounts
 from extender.state.podclass import PodClass
 
 
@@ -26,7 +27,7 @@ class Operation:
 
     gang: GangView
     pod_set: str
-    ranks: list[int]
+    ranks: Sequence[int]
     column: int
     row: Amounts
     cls: PodClass
@@ -44,12 +45,17 @@ class Statement:
         self._session = session
         self._log: list[Operation] = []
 
-    def allocate(self, gang: GangView, pod_set: str, ranks: list[int], column: int, cls: PodClass) -> None:
+    def allocate(self, gang: GangView, pod_set: str, ranks: Sequence[int], column: int, cls: PodClass) -> None:
         """Gives the members with these ranks a place on the node in `column`, which must have room."""
         operation = Operation(gang, pod_set, ranks, column, self._session.snapshot.row_of(cls), cls)
         self._session.snapshot.free[:, column] -= operation.amount
         self._log.append(operation)
         self._session.call_all("allocated", operation)
+
+    @property
+    def seats(self) -> int:
+        """How many seats have been given a place."""
+        return sum(len(operation.ranks) for operation in self._log)
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -8,6 +8,7 @@ from muster.api.core import Node
 from muster.api.meta import LabelSelectorRequirement
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_MAX_CHARS = 256
 _LARGEST = 2**63 - 1
 
 
@@ -50,7 +51,7 @@ def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> 
 
 def _integer(text: str | None) -> int | None:
     """The 64-bit integer that is written there; anything else matches nothing, as in kube-scheduler."""
-    if text is None or not _INTEGER.fullmatch(text):
+    if text is None or len(text) > _MAX_CHARS or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
     return number if -_LARGEST - 1 <= number <= _LARGEST else None

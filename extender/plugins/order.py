@@ -6,8 +6,9 @@ the end the older gang, the pod set that is written first, the lower rank.
 
 from extender.framework.registry import PlainPlugin
 from extender.framework.session import Session
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
+from extender.state.podset import PodSetView
 from muster.api.names import TASK_PRIORITY
 
 

@@ -45,7 +45,7 @@ class ReflectJobOrder(PlainPlugin):
 
 def page(seen: Seen) -> dict[str, Any]:
     """The snapshot as plain data; amounts are (allocatable, free), cpu in milli-CPU. Decisions of the cycle are in."""
-    axis = [(name, row) for name, row in seen.table.axis.items() if row < seen.free.shape[0]]
+    axis = list(seen.axis.items())
     nodes = {
         seen.name(column): {
             name: [int(seen.allocatable[row, column]), int(seen.free[row, column])] for name, row in axis

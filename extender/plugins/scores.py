@@ -65,8 +65,8 @@ class NodePlacement(PlainPlugin):
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         resource = GPU if cls.requests.get(GPU) else "cpu"
-        row = session.snapshot.table.axis.get(resource)
-        if row is None or row >= session.snapshot.free.shape[0]:
+        row = session.snapshot.axis.get(resource)
+        if row is None:
             return np.zeros(len(session.snapshot.nodes))
         free, total = session.snapshot.free[row], session.snapshot.allocatable[row]
         strategy = self._strategies["gpu" if resource == GPU else "cpu"]
@@ -87,8 +87,8 @@ class GpuPack(PlainPlugin):
         session.add("node_order", lambda cls: self._scores(session, cls))
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
-        row = session.snapshot.table.axis.get(GPU)
-        if not cls.requests.get(GPU) or row is None or row >= session.snapshot.free.shape[0]:
+        row = session.snapshot.axis.get(GPU)
+        if not cls.requests.get(GPU) or row is None:
             return np.zeros(len(session.snapshot.nodes))
         return self._score(session.snapshot.free[row], session.snapshot.allocatable[row]) * (GPU_DENSITY / DENSITY)
 
@@ -111,8 +111,8 @@ class ResourceType(PlainPlugin):
 
     @staticmethod
     def _scores(session: Session, cls: PodClass) -> Scores:
-        row = session.snapshot.table.axis.get(GPU)
-        if cls.requests.get(GPU) or row is None or row >= session.snapshot.allocatable.shape[0]:
+        row = session.snapshot.axis.get(GPU)
+        if cls.requests.get(GPU) or row is None:
             return np.zeros(len(session.snapshot.nodes))
         scores: Scores = np.where(session.snapshot.allocatable[row] == 0, RESOURCE_TYPE, 0.0)
         return scores

@@ -12,7 +12,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from extender.state.nodes import Amounts, Charge
+from extender.state.amounts import Amounts
+from extender.state.nodes import Charge
 from extender.state.podcounts import Counts
 from extender.state.queries import Labels, Mark
 from extender.state.state import State
@@ -44,6 +45,8 @@ class StateDigest:
     assumed: Mapping[str, str]
     taken: Mapping[str, int]
     """Gang → pods of it that are bound or have succeeded."""
+    alive: Mapping[str, int]
+    """Gang → pods of it that hold a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ def digest(state: State) -> StateDigest:
         {uid: record.seat for uid, record in state.pods.items()},
         dict(state.pod_table.assumed),
         dict(state.pod_table.taken),
+        dict(state.pod_table.alive),
     )
 
 
@@ -99,8 +103,9 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
         fresh.on_pod_group(None, group)
     for pod in pods:
         fresh.on_pod(None, pod)
-        record = fresh.pods[pod.metadata.uid]
-        record.seat = record.seat or seen.seats.get(record.uid)
+        record = fresh.pods.get(pod.metadata.uid)
+        if record is not None:  # it is not set aside
+            record.seat = record.seat or seen.seats.get(record.uid)
     for uid, bound_to in seen.assumed.items():
         fresh.assume(uid, bound_to)
     for placement in objects.placements:
@@ -116,6 +121,7 @@ def differences(kept: StateDigest, fresh: StateDigest) -> list[str]:
         *_unlike("charge", _charges(kept), _charges(fresh)),
         *_unlike("claim in use", dict(kept.claim_users), dict(fresh.claim_users)),
         *_unlike("pods that are taken of gang", kept.taken, fresh.taken),
+        *_unlike("pods alive of gang", kept.alive, fresh.alive),
         *_unlike("allocatable", _amounts(kept, kept.allocatable), _amounts(fresh, fresh.allocatable)),
         *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),
         *_unlike("pods counted", _counts(kept, asked), _counts(fresh, asked)),

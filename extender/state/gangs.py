@@ -4,74 +4,41 @@ A *seat* is (pod set, rank). It is taken by a pod that is bound or has succeeded
 A view is made from the objects when any of them changed, and is not changed afterwards.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from itertools import groupby
 
+from extender.state.minimums import counting, enough, lower
 from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
+from extender.state.podset import PodSetView
 from muster.api.meta import parse_time
-from muster.api.placement import Placement
+from muster.api.placement import Placement, StartedWith
 from muster.api.scheduling import PodGroup
 
 ACTIVE = frozenset({"Planned", "Binding"})
 
 
 def once_whole(placement: Placement | None) -> bool:
-    """Whether the placement says that its gang had what it needs."""
+    """Whether the placement says that its gang had what it needs; of its members none may be left by now."""
     return placement is not None and (placement.status.started or placement.status.phase == "Bound")
-
-
-@dataclass(slots=True)
-class PodSetView:
-    """Pods of one shape inside a gang."""
-
-    name: str
-    cls: PodClass | None
-    """None while neither a pod nor a template says what the pods are."""
-    replicas: int
-    minimum: int
-    taken: dict[int, str] = field(default_factory=dict)
-    """Rank → node ("" for a pod that succeeded and is gone)."""
-    waiting: dict[int, PodRecord] = field(default_factory=dict)
-    template: bool = False
-    """Pods may be made from a template, so a seat needs no pod yet."""
-    unit: int = 1
-    """Size of its sub-groups: consecutive ranks that are placed together or not at all."""
-    mixed: bool = False
-    """Some waiting pods are of another class than the set, e.g. because each has a claim of its own."""
-
-    def class_of(self, rank: int) -> PodClass | None:
-        """What the pod with this rank is, or will be."""
-        pod = self.waiting.get(rank) if self.mixed else None
-        return pod.cls if pod else self.cls
-
-    def open_seats(self, *, begun: bool) -> list[int]:
-        """Ranks that can be given a node now, in order.
-
-        Once the gang has begun, only pods that exist count: its owner decides whether one comes again.
-        """
-        if self.template and not begun:
-            return [rank for rank in range(self.replicas) if rank not in self.taken]
-        return sorted(rank for rank in self.waiting if rank not in self.taken)
-
-    def units(self, ranks: list[int]) -> list[list[int]]:
-        """These ranks by sub-group, in order."""
-        return [list(group) for _, group in groupby(ranks, key=lambda rank: rank // self.unit)]
 
 
 class GangPhase(Enum):
     """How far a gang is, for the planner.
 
-    Two questions make six phases: how many members have (or had) a node - none, too few, enough - and whether a
-    placement is being carried out. The phase of a PodGroup is another thing: it is what users and the controller see.
+    Two questions make six phases: how many members have a node (or have succeeded) - none, too few, enough - and
+    whether a placement is being carried out. The phase of a PodGroup is another thing: it is what users and the
+    controller see.
+
+    A gang has one life after the other: one begins when it starts whole, and ends when no member of it holds a node any
+    more. Within a life members are placed as they come; in the next one it starts whole again.
     """
 
     WAITING = auto()
-    """Nobody has a node and nothing is being carried out: room is looked for, for the whole minimum at once."""
+    """Nobody holds a node and nothing is being carried out: room is looked for, for the whole minimum at once."""
     STARTING = auto()
-    """A placement is being carried out, and nobody has a node yet: the members are on their way."""
+    """A placement is being carried out, and nobody holds a node yet: the members are on their way."""
     ARRIVING = auto()
     """A placement is being carried out; some members have their node, and still too few to start."""
     STRANDED = auto()
@@ -80,9 +47,9 @@ class GangPhase(Enum):
     They hold room and do nothing, so this must not last: the gang is completed at once, or goes back as a whole.
     """
     WHOLE = auto()
-    """The gang has, or once had, what it needs. From now on members are placed as they come (again)."""
+    """The gang has, or had in this life, what it needs. Until its last member ends, others are placed as they come."""
     GROWING = auto()
-    """The gang is whole, and a placement is being carried out for members that came later, or again."""
+    """The gang is whole, and a placement is being carried out for members that came later or again."""
 
 
 _ACTIVE = (GangPhase.STARTING, GangPhase.ARRIVING, GangPhase.GROWING)
@@ -102,8 +69,10 @@ class GangView:
     placement: Placement | None
     arrival: int
     """Number in the order in which gangs were seen; decides between those created in the same second."""
+    set_aside: str = ""
+    """Why the gang cannot be evaluated, in a sentence for its owner; nothing else is then known but its PodGroup."""
     phase: GangPhase = field(init=False)
-    _open_seats: dict[str, list[int]] | None = field(default=None, init=False)
+    _open_seats: dict[str, Sequence[int]] | None = field(default=None, init=False)
     _at_rest: bool | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -146,7 +115,7 @@ class GangView:
 
     @property
     def started(self) -> bool:
-        """Whether the gang has (or once had) what it needs; from then on its members are placed as they come."""
+        """Whether the gang has (or had, in this life) what it needs; then its members are placed as they come."""
         return self.phase in _STARTED
 
     @property
@@ -156,35 +125,101 @@ class GangView:
 
     @property
     def begun(self) -> bool:
-        """Whether any member ever had a node."""
-        return self.incomplete or self.started
+        """Whether any member ever had a node, in this life or an earlier one, as far as that is known."""
+        return self.incomplete or self.started or once_whole(self.placement)
 
     @property
     def at_rest(self) -> bool:
         """Whether nothing is to be carried out, waited for or cleared away until one of the gang's objects changes."""
         if self._at_rest is None:
             pinned = any(pod.waiting and pod.pin and not pod.gated for pod in self.pods)
-            self._at_rest = not self.active and not self.incomplete and not pinned
+            self._at_rest = not (self.active or self.incomplete or pinned or self.outgrew_minimum)
         return self._at_rest
 
-    def open_seats(self) -> dict[str, list[int]]:
+    def open_seats(self) -> dict[str, Sequence[int]]:
         """Per pod set the ranks that can be given a node now."""
         if self._open_seats is None:
             begun = self.begun
             self._open_seats = {pod_set.name: pod_set.open_seats(begun=begun) for pod_set in self.pod_sets}
         return self._open_seats
 
+    @property
+    def minimums(self) -> dict[str, int]:
+        """Per pod set how many must start together, whoever else does.
+
+        Minimums per task count only if minMember covers their sum (Volcano's gang rule); else all are 0.
+        """
+        return counting(self.min_member, {pod_set.name: pod_set.minimum for pod_set in self.pod_sets})
+
+    def certainly_needed(self) -> dict[str, int]:
+        """Per pod set how many it cannot start without, of those it may have; the rest of minMember may be anybody."""
+        needed = self.minimums
+        if len(self.pod_sets) == 1:
+            needed[self.pod_sets[0].name] = self.min_member
+        return {each.name: min(needed[each.name], each.replicas) for each in self.pod_sets}
+
     def satisfied(self, counts: Mapping[str, int]) -> bool:
         """Whether so many members per pod set are enough.
 
-        Minimums per task count only if minMember covers their sum (Volcano's gang rule).
+        See `minimums` for those per pod set.
         """
-        if sum(counts.values()) < self.min_member:
-            return False
-        minimums = {pod_set.name: pod_set.minimum for pod_set in self.pod_sets}
-        if self.min_member < sum(minimums.values()):
-            return True
-        return all(counts.get(name, 0) >= minimum for name, minimum in minimums.items())
+        return enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
+
+    def viable(self, counts: Mapping[str, int]) -> bool:
+        """Whether so many members per pod set are enough to go on, now that the gang has started.
+
+        A minimum that was raised since then is a wish: whoever runs does not have to go because more were asked for.
+        """
+        kept = self._kept
+        return self.satisfied(counts) if kept is None else enough(counts, kept.min_member, kept.min_task_member)
+
+    def started_with(self) -> StartedWith:
+        """The minimum to remember: today's once it has been reached, else no more than was remembered or is there."""
+        counts = {each.name: len(each.taken) for each in self.pod_sets}
+        today = StartedWith(min_member=self.min_member, min_task_member={e.name: e.minimum for e in self.pod_sets})
+        if self.satisfied(counts):
+            return today
+        return self._kept or lower(today, StartedWith(min_member=sum(counts.values()), min_task_member=counts))
+
+    @property
+    def floor(self) -> StartedWith:
+        """What it needs to start, or once it has started, to go on; whoever comes above that is growth."""
+        today = StartedWith(min_member=self.min_member, min_task_member=self.minimums)
+        return (self._kept if self.started else None) or today
+
+    @property
+    def outgrew_minimum(self) -> bool:
+        """Whether the minimum that is remembered is not the right one any more."""
+        known = self.placement.status.started_with if self.placement else None
+        return known is not None and self.phase is GangPhase.WHOLE and known != self.started_with()
+
+    @property
+    def _kept(self) -> StartedWith | None:
+        """The minimum that is remembered, as far as it is not above today's; None if there is none."""
+        known = self.placement.status.started_with if self.placement and once_whole(self.placement) else None
+        if known is None:
+            return None
+        today = StartedWith(min_member=self.min_member, min_task_member={e.name: e.minimum for e in self.pod_sets})
+        return lower(today, known)
+
+    @property
+    def held_by_others(self) -> list[PodRecord]:
+        """Its pods that wait for scheduling gates that are not Muster's."""
+        return [pod for pod in self.pods if pod.waiting and pod.other_gates]
+
+    @property
+    def has_pods(self) -> bool:
+        """Whether so many of its pods exist that it could start."""
+        return self.satisfied({each.name: len(each.taken.keys() | each.waiting.keys()) for each in self.pod_sets})
+
+    def waits_until(self, now: float) -> str:
+        """When it may be placed again after its pods did not come in time (RFC 3339); empty if it may be placed now.
+
+        `now` is seconds since the epoch. The wait is over as soon as the pods exist.
+        """
+        until = self.placement.status.not_before if self.placement else ""
+        over = (parse_time(until) or 0.0) <= now
+        return "" if over or self.started or self.has_pods else until
 
     def next_epoch(self) -> int:
         """An epoch later than that of every placement and pin there has been."""
@@ -194,12 +229,20 @@ class GangView:
     def _find_phase(self) -> GangPhase:
         active = self.placement is not None and self.placement.status.phase in ACTIVE
         counts = {pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets}
-        some = any(counts.values())
-        if once_whole(self.placement) or (some and self.satisfied(counts)):
+        alive = any(pod_set.alive for pod_set in self.pod_sets)
+        if (alive and once_whole(self.placement)) or (any(counts.values()) and self.satisfied(counts)):
             return GangPhase.GROWING if active else GangPhase.WHOLE
-        if some:
+        if alive:
             return GangPhase.ARRIVING if active else GangPhase.STRANDED
         return GangPhase.STARTING if active else GangPhase.WAITING
+
+
+def _until(text: str) -> float:
+    """The time that stands there, in seconds since the epoch; one that nobody can read is over."""
+    try:
+        return parse_time(text) or 0.0
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
@@ -207,7 +250,7 @@ def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
     result: dict[str, set[str]] = {}
     for gang in gangs:
         if gang.placement is not None and gang.placement.status.avoided:
-            nodes = {each.node for each in gang.placement.status.avoided if (parse_time(each.until) or 0.0) > now}
+            nodes = {each.node for each in gang.placement.status.avoided if _until(each.until) > now}
             if nodes:
                 result[gang.key] = nodes
     return result

@@ -10,11 +10,13 @@ as soon as the API server has confirmed them, and a watch may show what was befo
 from itertools import count
 from typing import TypeVar
 
+from extender.state.aside import sentence
 from extender.state.gangs import GangView, once_whole
 from extender.state.pods import PodRecord
 from extender.state.templates import Templates
-from extender.state.views import free_seats, view_of
+from extender.state.views import free_seats, set_aside, view_of
 from muster.api.batch import Job
+from muster.api.limits import whole_number
 from muster.api.meta import Object
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
@@ -24,7 +26,7 @@ T = TypeVar("T", bound=Object)
 
 def version(text: str) -> int:
     """A resourceVersion as a number; the API server promises that they can be compared since 1.35."""
-    return int(text) if text.isdigit() else 0
+    return whole_number(text) or 0
 
 
 class GangTable:
@@ -89,9 +91,12 @@ class GangTable:
         """The key of the gang that a Job owns."""
         return self._of_job.get(uid)
 
-    def certainly_started(self, key: str, taken: int) -> bool | None:
-        """What `GangView.started` would be with so many members taken; None if only a view can tell."""
-        if once_whole(self.placement_of(key)):
+    def certainly_started(self, key: str, taken: int, alive: int) -> bool | None:
+        """What `GangView.started` would be with so many members taken, and so many of them alive.
+
+        None if only a view can tell.
+        """
+        if alive and once_whole(self.placement_of(key)):
             return True
         group = self.groups.get(key)
         return False if group is None or not taken or taken < group.spec.min_member else None
@@ -102,26 +107,37 @@ class GangTable:
         """Notes that something changed of which the gang's view does not know."""
         self.dirty.add(key)
 
-    def look(self, key: str, pods: list[PodRecord]) -> bool:
-        """Gives these members of a gang their seats and makes its view; True if what its pods are is not as before."""
+    def look(self, key: str, pods: list[PodRecord], aside: str) -> bool:
+        """Gives these members of a gang their seats and makes its view; True if what its pods are is not as before.
+
+        `aside` says why the gang is set aside; it may also turn out here that it must be.
+        """
         self.dirty.discard(key)
         group, known = self.groups.get(key), self.views.get(key)
         if group is None:
             self.views.pop(key, None)
             return False
+        arrival = self._arrivals[group.metadata.uid]
+        try:
+            view = set_aside(group, aside, arrival) if aside else self._view(key, group, pods, arrival)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one gang must not end the others
+            view = set_aside(group, sentence(error), arrival)
+        self.views[key] = view
+        return known is not None and known.classes != view.classes
+
+    def _view(self, key: str, group: PodGroup, pods: list[PodRecord], arrival: int) -> GangView:
         for pod, seat in free_seats(pods):
             pod.seat = seat
         owner = group.metadata.controller
-        view = self.views[key] = view_of(
+        return view_of(
             group,
             pods,
             self._templates,
             job=self.jobs.get(owner.uid) if owner else None,
             placement=self.placement_of(key),
             priority=self.priorities.get(group.spec.priority_class_name, 0),
-            arrival=self._arrivals[group.metadata.uid],
+            arrival=arrival,
         )
-        return known is not None and known.classes != view.classes
 
 
 def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:

@@ -32,7 +32,10 @@ class Holds:
         return key in self._held
 
     def hold(self, key: str, gang: GangView | None) -> None:
-        """Charges the seats of the gang's active placement, and only those; None for a gang that is gone."""
+        """Charges the seats of the gang's active placement, and only those; None for a gang that is gone.
+
+        Seats that the gang does not have hold nothing, whatever its placement says.
+        """
         before = {holder for holder, _ in _holders(self._held.pop(key, None))}
         placement = gang.placement if gang else None
         if gang and placement and placement.status.phase in ACTIVE:
@@ -41,7 +44,8 @@ class Holds:
             for holder, node in _holders(placement):
                 pod_set, rank = sets.get(holder.seat.pod_set), holder.seat.rank
                 cls = pod_set.class_of(rank) if pod_set else None
-                if pod_set and cls and rank not in pod_set.taken:
+                wanted = pod_set and (rank < pod_set.replicas or rank in pod_set.waiting)
+                if pod_set and wanted and cls and rank not in pod_set.taken:
                     self._nodes.charge(holder, node, cls)
                     before.discard(holder)
         for holder in before:
@@ -59,11 +63,13 @@ class Holds:
         else:
             self._nodes.charge(holder, node, record.cls)
 
-    def seats(self) -> int:
-        """How many seats are held, over all gangs."""
-        return sum(
-            self._nodes.charged(holder) is not None for held in self._held.values() for holder, _ in _holders(held)
-        )
+    def seats(self) -> dict[str, int]:
+        """Key of a gang → how many seats are held for it; gangs without any are left out."""
+        counts = {
+            key: sum(self._nodes.charged(holder) is not None for holder, _ in _holders(held))
+            for key, held in self._held.items()
+        }
+        return {key: count for key, count in counts.items() if count}
 
 
 def _holders(placement: Placement | None) -> list[tuple[HeldSeat, str]]:

@@ -3,6 +3,9 @@
 `allocatable` and `used` are int64 of shape (resources, nodes): resource-major, so that one requested resource over all
 nodes is one contiguous row. cpu is in milli-CPU, everything else in base units. What uses a node is a *charge*: a pod
 bound to it, or a seat that a placement holds for a pod that is not bound yet.
+
+Only what nodes offer has a row: a pod that asks for anything else fits nowhere, and its words for it cost nothing.
+Rows and columns grow by doubling; those that are not used are all 0, and are the next to be given away.
 """
 
 import re
@@ -11,8 +14,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from extender.state.amounts import CLIP, Amounts, clipped, row_along
 from extender.state.podclass import PodClass
 from extender.state.podcounts import PodCounts
 from extender.state.queries import Mark
@@ -20,8 +23,8 @@ from muster.api.core import Node
 from muster.resources.pods import node_allocatable
 from muster.resources.vector import Vector
 
-Amounts = NDArray[np.int64]
 GROWTH = 64
+ROWS = 4
 
 
 @dataclass(slots=True)
@@ -45,10 +48,12 @@ class NodeTable:
 
     def __init__(self) -> None:
         self.axis: dict[str, int] = {}
+        """Resource → row; like `index`, replaced by a copy once a snapshot has it (see `share`)."""
         self.index: dict[str, int] = {}
+        """Name of a node → column."""
         self.nodes: list[Node | None] = []
-        self.allocatable: Amounts = np.zeros((0, 0), dtype=np.int64)
-        self.used: Amounts = np.zeros((0, 0), dtype=np.int64)
+        self.allocatable: Amounts = np.zeros((ROWS, 0), dtype=np.int64)
+        self.used: Amounts = np.zeros((ROWS, 0), dtype=np.int64)
         self.changed: Amounts = np.zeros(0, dtype=np.int64)
         self.generation = 0
         self.version = 0
@@ -56,7 +61,13 @@ class NodeTable:
         self.pod_counts = PodCounts()
         self.claim_users: Counter[str] = Counter()
         """Key of a claim → pods that use it."""
+        self._offered: Counter[str] = Counter()
+        """Resource → nodes that offer it; each has a row."""
+        self._offers: dict[str, tuple[str, ...]] = {}
+        """Node → what it offers."""
+        self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
+        self._shared = False
         self._charges: dict[Hashable, Charge] = {}
         self._by_node: dict[str, set[Hashable]] = {}
         self._order: Amounts | None = None
@@ -68,28 +79,30 @@ class NodeTable:
         old = self.nodes[column] if column is not None else None
         if old is not None and _same(old, node):
             return False
-        amounts = node_allocatable(node)
-        for resource in amounts:
-            self._row(resource)
+        amounts = node_allocatable(node)  # may raise, so it comes before anything is changed
+        self._own()
+        self._offer(name, tuple(amounts))
         if column is None:
             column = self._new_column(name)
         self.nodes[column] = node
         self.version += 1
         self.generation += 1
         self.changed[column] = self.generation
-        self.allocatable[:, column] = self.row_of(amounts)
+        self.allocatable[:, column] = np.minimum(self.row_of(amounts), CLIP - 1)
         return True
 
     def remove(self, name: str) -> None:
         """Forgets a node; its charges stay until their holders go."""
-        column = self.index.pop(name, None)
-        if column is None:
+        if name not in self.index:
             return
+        self._own()
+        column = self.index.pop(name)
         for holder in self._by_node.get(name, ()):
             self.pod_counts.add(self._charges[holder].marks, column, -1)
         self.nodes[column] = None
         self.allocatable[:, column] = 0
         self.used[:, column] = 0
+        self._offer(name, ())
         self.version += 1
         self.generation += 1
         self.changed[column] = self.generation
@@ -127,8 +140,7 @@ class NodeTable:
                 del self.claim_users[claim.key]
         column = self.index.get(charge.node)
         if column is not None:
-            row = self.row_of(charge.cls.requests)  # may add rows, so it comes before the array is looked at
-            self.used[:, column] += pods * row
+            self.used[:, column] += pods * self.row_of(charge.cls.requests)
             if charge.cls.charged:
                 self.pod_counts.add(charge.marks, column, pods)
 
@@ -142,11 +154,17 @@ class NodeTable:
         return dict(self._charges)
 
     def row_of(self, vector: Vector) -> Amounts:
-        """A vector along the resource axis; resources that were never seen get a row of their own."""
-        rows = [self._row(resource) for resource in vector]
-        result = np.zeros(len(self.axis), dtype=np.int64)
-        result[rows] = list(vector.values())
-        return result
+        """A vector along the resource axis, each amount from 0 to the clip; what no node offers is left out."""
+        return row_along(self.axis, self.used.shape[0], vector)
+
+    def unknown(self, vector: Vector) -> bool:
+        """Whether something of the vector is offered by no node."""
+        return any(amount > 0 and resource not in self.axis for resource, amount in vector.items())
+
+    def share(self) -> tuple[dict[str, int], dict[str, int]]:
+        """`axis` and `index` as they are now; they are not changed afterwards and may not be changed."""
+        self._shared = True
+        return self.axis, self.index
 
     def order(self) -> Amounts:
         """Columns of the known nodes in natural order of their names (node-2 before node-10)."""
@@ -163,13 +181,43 @@ class NodeTable:
                 used[:, self.index[charge.node]] += self.row_of(charge.cls.requests)
         return used
 
-    def _row(self, resource: str) -> int:
-        row = self.axis.get(resource)
-        if row is None:
-            row = self.axis[resource] = len(self.axis)
-            pad = ((0, 1), (0, 0))
+    def _own(self) -> None:
+        """Leaves the maps that were shared as they are, and goes on with copies."""
+        if self._shared:
+            self.axis, self.index, self._shared = dict(self.axis), dict(self.index), False
+
+    def _offer(self, name: str, resources: tuple[str, ...]) -> None:
+        """Notes what a node offers: gives a row to what is new, and takes the row of what nobody offers any more."""
+        before = self._offers.pop(name, ())
+        if resources:
+            self._offers[name] = resources
+        if before == resources:
+            return
+        self._offered.update(resources)
+        self._offered.subtract(before)
+        for resource in before:
+            if not self._offered[resource]:
+                del self._offered[resource]
+                row = self.axis.pop(resource)
+                self.allocatable[row], self.used[row] = 0, 0
+                self._free_rows.append(row)
+        self._add_rows([resource for resource in resources if resource not in self.axis])
+
+    def _add_rows(self, resources: list[str]) -> None:
+        """Rows for resources that no node offered so far; who has asked for them already is charged for them now."""
+        while len(self._free_rows) < len(resources):
+            rows = self.used.shape[0]
+            pad = ((0, rows), (0, 0))
             self.allocatable, self.used = np.pad(self.allocatable, pad), np.pad(self.used, pad)
-        return row
+            self._free_rows = [*range(2 * rows - 1, rows - 1, -1), *self._free_rows]
+        self.axis.update({resource: self._free_rows.pop() for resource in resources})
+        if not resources:
+            return
+        for charge in self._charges.values():
+            column = self.index.get(charge.node)
+            late = [resource for resource in resources if resource in charge.cls.requests] if column is not None else ()
+            for resource in late:
+                self.used[self.axis[resource], column] += clipped(charge.cls.requests[resource])
 
     def _new_column(self, name: str) -> int:
         if not self._free_columns:

@@ -100,7 +100,7 @@ class ClassTable:
         pin: str | None = None,
     ) -> PodClass:
         """The class of a pod or template with this spec; `pin` is the node that Muster pinned it to."""
-        requests = {name: amount for name, amount in pod_requests(spec).items() if name not in names.MARKERS}
+        requests = requests_of(spec)
         affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
         ports = host_ports(spec)
         claims = claims_of(spec, namespace, pod_name)
@@ -153,6 +153,18 @@ class ClassTable:
 
 def _key(shape: bytes, matched: frozenset[Mark]) -> bytes:
     return shape + msgspec.msgpack.encode(sorted(matched)) if matched else shape
+
+
+def requests_of(spec: PodSpec) -> Vector:
+    """What a pod takes from a node. Markers are not among it: no node has any, and kube-scheduler ignores them too."""
+    return {name: amount for name, amount in pod_requests(spec).items() if name not in names.MARKERS}
+
+
+def marked(spec: PodSpec) -> bool:
+    """Whether a scheduler that Muster shares with others asks Muster about the pod: it carries both markers."""
+    containers = (*spec.containers, *spec.init_containers)
+    asked = {name for each in containers for name in (*each.resources.limits, *each.resources.requests)}
+    return asked >= names.MARKERS
 
 
 def host_ports(spec: PodSpec) -> tuple[Port, ...]:

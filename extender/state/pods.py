@@ -8,10 +8,10 @@ which is its own (see `extender.state.views.free_seats`).
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from extender.state.podclass import PodClass
+from extender.state.podclass import PodClass, marked
 from muster.api.core import Pod
-from muster.api.gang import Seat, epoch_of, gang_of, gated, seat_of
-from muster.api.names import GATES, NODE
+from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
+from muster.api.names import NODE, SCHEDULERS
 
 
 @dataclass(slots=True, eq=False)
@@ -34,11 +34,14 @@ class PodRecord:
     terminating: bool
     gated: bool
     other_gates: tuple[str, ...]
+    """Scheduling gates that are not Muster's."""
     epoch: int | None
     pin: str
     refused: bool
     """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable)."""
     scheduler_name: str
+    ours: bool
+    """Muster's extender is asked about it: by its scheduler's name, or by the markers that it carries."""
     created: str
     resource_version: str
 
@@ -51,6 +54,11 @@ class PodRecord:
     def taken(self) -> bool:
         """Its seat counts for the gang: bound and alive, or done."""
         return self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
+
+    @property
+    def alive(self) -> bool:
+        """It holds a node for the gang: bound and not ended."""
+        return self.taken and self.phase != "Succeeded"
 
     @property
     def uses_node(self) -> bool:
@@ -75,11 +83,12 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         phase=status.phase,
         terminating=meta.deletion_timestamp is not None,
         gated=gated(pod),
-        other_gates=tuple(gate.name for gate in pod.spec.scheduling_gates if gate.name not in GATES),
+        other_gates=other_gates(pod.spec),
         epoch=epoch_of(meta),
         pin=meta.annotations.get(NODE, ""),
         refused=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),
         scheduler_name=pod.spec.scheduler_name,
+        ours=pod.spec.scheduler_name in SCHEDULERS or marked(pod.spec),
         created=meta.creation_timestamp or "",
         resource_version=meta.resource_version,
     )
@@ -98,17 +107,27 @@ class PodTable:
 
         Never less than the gang's seats that are taken, and known without a look at its pods.
         """
+        self.alive: Counter[str] = Counter()
+        """Key of a gang → pods of it that hold a node; gangs without any are left out."""
         self._members: dict[str, dict[str, PodRecord]] = {}
+        self._seat_of: dict[str, tuple[str, Seat]] = {}
+        """UID → gang and seat of the pods that have taken one."""
+        self._sitting: Counter[tuple[str, Seat]] = Counter()
 
     def of_gang(self, key: str) -> list[PodRecord]:
         """The pods of a gang, in the order in which they were first seen."""
         return list(self._members.get(key, {}).values())
+
+    def seat_taken(self, gang: str | None, seat: Seat | None) -> bool:
+        """Whether some pod has this seat of the gang and is bound or done."""
+        return (gang, seat) in self._sitting
 
     def put(self, record: PodRecord) -> PodRecord | None:
         """Keeps a record; returns the one that it takes the place of."""
         known = self.records.get(record.uid)
         self._count(known, -1)
         self._count(record, 1)
+        self._sit(record.uid, record)
         if known is not None and known.gang and known.gang != record.gang:
             self._leave(known.gang, known.uid)
         self.records[record.uid] = record
@@ -121,6 +140,7 @@ class PodTable:
         self.assumed.pop(uid, "")
         record = self.records.pop(uid, None)
         self._count(record, -1)
+        self._sit(uid, None)
         if record is not None and record.gang:
             self._leave(record.gang, uid)
         return record
@@ -139,8 +159,21 @@ class PodTable:
         if not members:
             self._members.pop(gang, None)
 
+    def _sit(self, uid: str, record: PodRecord | None) -> None:
+        left = self._seat_of.pop(uid, None)
+        if left is not None:
+            self._sitting[left] -= 1
+            if not self._sitting[left]:
+                del self._sitting[left]
+        if record is not None and record.gang and record.seat is not None and record.taken:
+            place = self._seat_of[uid] = (record.gang, record.seat)
+            self._sitting[place] += 1
+
     def _count(self, record: PodRecord | None, change: int) -> None:
-        if record is not None and record.gang and record.taken:
-            self.taken[record.gang] += change
-            if not self.taken[record.gang]:
-                del self.taken[record.gang]
+        if record is None or not record.gang:
+            return
+        for counter, counts in ((self.taken, record.taken), (self.alive, record.alive)):
+            if counts:
+                counter[record.gang] += change
+                if not counter[record.gang]:
+                    del counter[record.gang]

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from extender.state.answers import Answers
+from extender.state.aside import Aside, sentence
 from extender.state.gangs import ACTIVE, GangView
 from extender.state.gangtable import GangTable, version
 from extender.state.holds import Holds
@@ -41,6 +43,10 @@ class State:
         self._gangs = GangTable(self._templates)
         self.holds = Holds(self.nodes)
         """The seats of active placements whose pods are not bound yet."""
+        self.answers = Answers()
+        """What filter answered about pods without a gang that are not bound yet."""
+        self.aside = Aside()
+        """Nodes and pods that cannot be evaluated; gangs that cannot say so themselves."""
 
     # -- what there is ----------------------------------------------------------------------------------------------
 
@@ -71,11 +77,21 @@ class State:
     # -- objects that change ----------------------------------------------------------------------------------------
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:
-        """Takes in a node; True if the change matters to scheduling, which a heartbeat does not."""
+        """Takes in a node; True if the change matters to scheduling, which a heartbeat does not.
+
+        One that cannot be evaluated is a node that is not there.
+        """
+        name = (new or old or Node()).metadata.name
+        self.aside.nodes.pop(name, "")
         if new is not None:
-            return self.nodes.put(new)
-        if old is not None:
-            self.nodes.remove(old.metadata.name)
+            try:
+                return self.nodes.put(new)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one node must not end the others
+                self.aside.nodes[name] = sentence(error)
+        column = self.nodes.index.get(name)
+        if column is not None:
+            self.answers.forget_node(column)
+            self.nodes.remove(name)
         return True
 
     def on_pod(self, old: Pod | None, new: Pod | None) -> None:
@@ -84,10 +100,18 @@ class State:
             if old is not None:
                 self._forget_pod(old.metadata.uid)
             return
-        known = self.pods.get(new.metadata.uid)
+        uid = new.metadata.uid
+        known = self.pods.get(uid)
         if known and version(new.metadata.resource_version) < version(known.resource_version):
             return
-        self._keep_pod(record_of(new, self.classes.of_pod(new), self.pod_table.assumed.get(new.metadata.uid, "")))
+        self._gang_changed(self.aside.forget_pod(uid))
+        try:
+            record = record_of(new, self.classes.of_pod(new), self.pod_table.assumed.get(uid, ""))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one pod must not end the others
+            self._forget_pod(uid)
+            self._gang_changed(self.aside.add_pod(new, sentence(error)))
+            return
+        self._keep_pod(record)
         self._meet_queries()
 
     def on_pod_written(self, new: Pod) -> None:
@@ -162,9 +186,9 @@ class State:
         """Does so for one gang, if it changed."""
         if key not in self._gangs.dirty and key in self._gangs.views:
             return
-        other_classes = self._gangs.look(key, self.pod_table.of_gang(key))
+        other_classes = self._gangs.look(key, self.pod_table.of_gang(key), self.aside.of_gang(key))
         self._meet_queries()
-        if other_classes and key in self.holds:
+        if other_classes and (key in self.holds or key in self.placements):
             self._hold(key)
 
     def gangs(self) -> list[GangView]:
@@ -177,7 +201,7 @@ class State:
 
     def started(self, key: str) -> bool:
         """As `GangView.started`, now; the gang is refreshed only where the number of its pods does not decide."""
-        certainly = self._gangs.certainly_started(key, self.pod_table.taken[key])
+        certainly = self._gangs.certainly_started(key, self.pod_table.taken[key], self.pod_table.alive[key])
         if certainly is not None:
             return certainly
         self.refresh_gang(key)
@@ -229,6 +253,8 @@ class State:
         known = self.pod_table.put(record)
         if known is not None and known.gang and known.gang != record.gang:
             self._gangs.touch(known.gang)
+        if record.node:
+            self.answers.forget(record.uid)
         if record.uses_node:
             self.nodes.charge(record.uid, record.node, record.cls, leaving=record.terminating)
         else:
@@ -241,7 +267,9 @@ class State:
                 self._hold(record.gang)
 
     def _forget_pod(self, uid: str) -> None:
+        self._gang_changed(self.aside.forget_pod(uid))
         self.nodes.discharge(uid)
+        self.answers.forget(uid)
         record = self.pod_table.remove(uid)
         if record is None or not record.gang:
             return

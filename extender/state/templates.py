@@ -8,6 +8,7 @@ import msgspec
 from extender.state.podclass import ClassTable, PodClass
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import Container, ContainerPort, PodSpec
+from muster.api.gang import other_gates
 from muster.volcano.claims import claim_names
 from muster.volcano.plugins import registry
 from muster.volcano.pods import task_labels
@@ -22,6 +23,8 @@ class Template:
     labels: dict[str, str]
     """Those of the template, and those that every pod of a job gets; not those that tell its pods apart."""
     cls: PodClass
+    other_gates: tuple[str, ...] = ()
+    """Scheduling gates that are not Muster's."""
 
 
 class Templates:
@@ -58,7 +61,8 @@ class Templates:
         spec = _as_made(msgspec.convert(task.template.get("spec") or {}, PodSpec), job, task)
         namespace = job.metadata.namespace
         labels = {**((task.template.get("metadata") or {}).get("labels") or {}), **task_labels(job, task)}
-        return Template(task, namespace, labels, self._classes.of_spec(spec, namespace=namespace, labels=labels))
+        cls = self._classes.of_spec(spec, namespace=namespace, labels=labels)
+        return Template(task, namespace, labels, cls, other_gates(spec))
 
 
 def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:

@@ -1,12 +1,16 @@
 """How the planner sees a gang: made anew from the objects whenever one of them changed. Pure."""
 
-from extender.state.gangs import GangView, PodSetView
+from extender.state.gangs import GangView
+from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
+from extender.state.podset import PodSetView
 from extender.state.templates import Templates
 from muster.api.batch import Job
 from muster.api.gang import DEFAULT_POD_SET, Seat, later_tasks
+from muster.api.limits import EPOCH, PODS, RESOURCES, TASKS, LimitError
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
+from muster.volcano.tasks import total_replicas
 
 
 def free_seats(pods: list[PodRecord]) -> list[tuple[PodRecord, Seat]]:
@@ -36,6 +40,7 @@ def view_of(
     arrival: int,
 ) -> GangView:
     """A gang with its seats; every pod has been given one before."""
+    _check(group, pods, job, placement)
     pod_sets = _job_sets(group, job, templates) if job else {}
     for pod in sorted(pods, key=lambda pod: (pod.created, pod.name)):
         _seat_pod(pod_sets, pod)
@@ -43,7 +48,32 @@ def view_of(
         existing = next(iter(pod_set.waiting.values()), None)
         pod_set.cls = existing.cls if existing else pod_set.cls
         pod_set.mixed = any(pod.cls is not pod_set.cls for pod in pod_set.waiting.values())
+        for cls in {pod.cls for pod in pod_set.waiting.values()} if pod_set.mixed else {pod_set.cls}:
+            _check_class(pod_set.name, cls)
     return GangView(group.metadata.key, group, priority, list(pod_sets.values()), pods, placement, arrival)
+
+
+def set_aside(group: PodGroup, reason: str, arrival: int) -> GangView:
+    """A gang of which nothing is known but its PodGroup, and why."""
+    return GangView(group.metadata.key, group, 0, [], [], None, arrival, set_aside=reason)
+
+
+def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: Placement | None) -> None:
+    """Raises LimitError for a gang of which some number is over its limit: admission was bypassed."""
+    asked = [("its minMember is", group.spec.min_member, PODS), ("it has", len(pods), PODS)]
+    if job:
+        asked += [("its Job asks for", total_replicas(job.spec), PODS), ("its Job has", len(job.spec.tasks), TASKS)]
+    epoch = max([placement.spec.epoch if placement else 0, *(pod.epoch or 0 for pod in pods)])
+    asked.append(("its next placement would be number", epoch + 1, EPOCH))
+    for what, value, limit in asked:
+        if value > limit.value:
+            raise LimitError(f"{what} {value}; at most {limit.value} {limit.unit} are allowed")
+
+
+def _check_class(name: str, cls: PodClass | None) -> None:
+    if cls and len(cls.requests) > RESOURCES.value:
+        asked = f"pods of {name} ask for {len(cls.requests)} {RESOURCES.unit}"
+        raise LimitError(f"{asked}, and at most {RESOURCES.value} are allowed")
 
 
 def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodSetView]:
@@ -53,6 +83,7 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
         seats = 0 if task.name in later else task.replicas
         minimum = min(group.spec.min_task_member.get(task.name, 0), seats)
         sets[task.name] = PodSetView(task.name, template.cls, seats, minimum, template=True)
+        sets[task.name].born_gated = bool(template.other_gates)
     for policy in group.spec.sub_group_policy:
         if policy.name in sets:
             sets[policy.name].unit = policy.sub_group_size or 1
@@ -69,6 +100,9 @@ def _seat_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
         pod_set = pod_sets[name] = PodSetView(name, pod.cls, 0, 0)
     if pod.taken:
         pod_set.taken[rank] = pod.node
+        pod_set.alive += pod.alive
+    elif pod.phase == "Failed" and not pod.terminating:
+        pod_set.failed.add(rank)
     elif pod.waiting:
         pod_set.waiting[rank] = pod
     if not pod_set.template:

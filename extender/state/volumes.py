@@ -1,13 +1,14 @@
 """The volumes of the cluster: claims, persistent volumes and storage classes, kept by events."""
 
+from copy import copy
+
 from muster.api.storage import READ_WRITE_ONCE_POD, PersistentVolume, PersistentVolumeClaim, StorageClass
 
 
 class Volumes:
     """What pods' claims lead to. `generation` grows with every change that can decide something.
 
-    A snapshot shares this object: what is made from it while it changes is labelled with the older generation, and so
-    it is made again.
+    A snapshot gets its maps, and the first change after that goes on with copies of them (see `share`).
 
     Every `on_*` takes in one object that changed (None: gone), and says whether that matters to scheduling.
     """
@@ -20,9 +21,21 @@ class Volumes:
         self.exclusive: set[str] = set()
         """Keys of claims that one pod at a time may use (ReadWriteOncePod)."""
         self.generation = 0
+        self._shared = False
+
+    def share(self) -> "Volumes":
+        """The volumes as they are now; they are not changed afterwards and may not be changed."""
+        self._shared = True
+        return copy(self)
+
+    def _own(self) -> None:
+        if self._shared:
+            self.claims, self.volumes, self.classes = dict(self.claims), dict(self.volumes), dict(self.classes)
+            self.exclusive, self._shared = set(self.exclusive), False
 
     def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
         """Takes in a claim: how it may be used, and where its volume is or will be."""
+        self._own()
         if new is None:
             key = old.metadata.key if old else ""
             self.exclusive.discard(key)
@@ -35,6 +48,7 @@ class Volumes:
 
     def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
         """Takes in a volume: its node affinity and labels say where it can be used."""
+        self._own()
         if new is None:
             return self._changed(self.volumes.pop(old.metadata.name if old else "", None) is not None)
         known = self.volumes.get(new.metadata.name)
@@ -44,6 +58,7 @@ class Volumes:
 
     def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
         """Takes in a storage class: it says whether a claim waits for its first pod before it is bound."""
+        self._own()
         if new is None:
             return self._changed(self.classes.pop(old.metadata.name if old else "", None) is not None)
         known = self.classes.get(new.metadata.name)

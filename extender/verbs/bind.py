@@ -1,5 +1,6 @@
 """The bind verb: a member of a gang waits for the others, then all are bound."""
 
+import threading
 from collections.abc import Callable, Collection, Mapping
 
 import msgspec
@@ -34,6 +35,16 @@ MAX_HELD = 1000
 Each held call takes a thread here and a connection of kube-scheduler's, which brings a few hundred members a second.
 """
 
+MOST_CALLS = 2800
+"""Bind calls that are worked on at once, each in a thread; more are told to come again.
+
+That is more than the planner brings about: while 1,000 members of a large gang are held, the 1,000 before them may
+still be posted, and 800 members of other gangs may be on their way (`extender.actions.inflight.MOST_SEATS`). The
+server has more threads than that, so that whatever calls come, some are left for filter, which never waits.
+"""
+
+_LASTING = {None, Reason.NOT_OURS, Reason.NOT_ASKED}
+"""What our watches will not change, so that it is not worth a wait."""
 _NOT_RELEASED = {Outcome.TIMED_OUT: Reason.BARRIER_TIMEOUT, Outcome.CANCELLED: Reason.PLACEMENT_OVER}
 
 
@@ -71,6 +82,7 @@ class Bind:
         on_release: Callable[[Placement, int], None],
         session: Callable[[], Session | None] = lambda: None,
         most_held: int = MAX_HELD,
+        most_calls: int = MOST_CALLS,
     ) -> None:
         self._cluster = cluster
         self._barrier = barrier
@@ -78,12 +90,19 @@ class Bind:
         self._active = active
         self._on_release = on_release
         self._most_held = most_held
+        self._calls = threading.BoundedSemaphore(most_calls)
         self._session = session
         """The last planning cycle, whose plugins may add to bindings."""
 
     def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
         """Binds a pod, a member of a gang after waiting for the others; the answer is an error or nothing."""
-        kind, reason = self._bind(args)
+        if self._calls.acquire(blocking=False):
+            try:
+                kind, reason = self._bind(args)
+            finally:
+                self._calls.release()
+        else:
+            kind, reason = "unknown", Reason.TOO_MANY_CALLS
         BINDS.labels(kind, *labels(reason)).inc()
         return ExtenderBindingResult(error=reason or "")
 
@@ -92,14 +111,15 @@ class Bind:
         reason = unavailable(self._cluster, self._active)
         if reason:
             return "plain", reason
-        self._cluster.wait_for(lambda: self._objection(args) is None, LAG_S)
+        self._cluster.wait_for(lambda: self._objection(args) in _LASTING, LAG_S)
         with self._cluster.lock:
+            reason = self._objection(args)
             record = self._cluster.state.pods.get(args.pod_uid)
         if record is None:
             return "plain", Reason.NOT_SEEN
         if record.gang:
             return "gang", self._bind_member(args, record, record.gang)
-        return "plain", self._post(args, {})
+        return "plain", reason or self._post(args, {})
 
     def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
         """Holds the call until enough members of this epoch have come, looks again, and binds.
@@ -115,7 +135,9 @@ class Bind:
             return reason or Reason.NOT_SEEN
         epoch, gang_uid = placement.spec.epoch, placement.spec.pod_group_uid
         if not started:
-            outcome = self._barrier.join(gang_uid, epoch, record.seat, lambda held: self._enough(key, epoch, held))
+            outcome = self._barrier.join(
+                gang_uid, epoch, record.seat, lambda held: self._enough(key, epoch, held), pod_uid=args.pod_uid
+            )
             if outcome is not Outcome.RELEASED:
                 return _NOT_RELEASED[outcome]
             reason = unavailable(self._cluster, self._active) or self._still(key, epoch, args)
@@ -132,11 +154,17 @@ class Bind:
             record = state.pods.get(args.pod_uid)
             if record is None:
                 return Reason.NOT_SEEN
+            if not record.ours:
+                return Reason.NOT_OURS
             if not record.gang:
-                return None
+                allowed = record.node == args.node or state.answers.passed(record.uid, state.nodes.index.get(args.node))
+                return None if allowed else Reason.NOT_ASKED
             if record.seat is None:
                 state.refresh_gang(record.gang)  # gives it a seat
-            return _refusal(state.placement_of(record.gang), state.pods.get(args.pod_uid, record), args.node)
+            seated = state.pods.get(args.pod_uid, record)
+            if not seated.node and state.pod_table.seat_taken(record.gang, seated.seat):
+                return Reason.SEAT_TAKEN
+            return _refusal(state.placement_of(record.gang), seated, args.node)
 
     def _enough(self, key: str, epoch: int, held: Collection[Seat]) -> bool:
         """Whether the members held at the barrier, with those bound already, may start. Tells who writes the story."""
@@ -189,7 +217,7 @@ def _refusal(placement: Placement | None, record: PodRecord, node: str) -> Reaso
         return Reason.NOT_SEEN
     if record.node:
         return None if record.node == node else Reason.WRONG_NODE
-    if placement.status.phase not in ACTIVE or record.epoch != placement.spec.epoch:
+    if placement.status.phase not in ACTIVE or record.epoch not in {None, placement.spec.epoch}:
         return Reason.PLACEMENT_OVER
     return None if node_of(placement, record.seat.pod_set, record.seat.rank) == node else Reason.WRONG_NODE
 

@@ -12,12 +12,12 @@ from prometheus_client import Counter
 
 from extender.cluster import Cluster
 from extender.state.gangs import ACTIVE
+from extender.state.podclass import requests_of
 from extender.verbs.reasons import Reason, Verdict, labels, unavailable
 from muster.api.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.gang import epoch_of, gang_of, seat_of
 from muster.api.names import NODE
 from muster.api.placement import node_of
-from muster.resources.pods import pod_requests
 
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
 FILTERS = Counter("muster_filter_total", "Filter calls", ["pod", "verdict", "reason"])
@@ -47,11 +47,14 @@ class Filter:
         return self._member(args, gang, nodes) if gang else self._plain(args, nodes)
 
     def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> Answer:
-        """Looks up the one node that the placement gives this member."""
+        """Looks up the one node that the placement gives this member.
+
+        A member without an epoch has lost its gate before there was a placement; it goes where it is planned.
+        """
         meta = args.pod.metadata
         key = f"{meta.namespace}/{gang}"
         with self._cluster.lock:
-            placement = self._cluster.state.placements.get(key)
+            placement = self._cluster.state.placement_of(key)
             record = self._cluster.state.pods.get(meta.uid)
             known = key in self._cluster.state.groups
         if not known:
@@ -59,23 +62,24 @@ class Filter:
         epoch = epoch_of(meta)
         if epoch is not None and (placement is None or placement.spec.epoch < epoch):
             return Reason.NOT_SEEN
-        if placement is None or placement.status.phase not in ACTIVE or placement.spec.epoch != epoch:
+        if placement is None or placement.status.phase not in ACTIVE or epoch not in {None, placement.spec.epoch}:
             return Reason.WAITS_FOR_GANG
         seat = seat_of(meta) or (record.seat if record else None)
         node = node_of(placement, seat.pod_set, seat.rank) if seat else None
         return [node] if node in nodes else Reason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Leaves out the nodes whose remaining room is held by gangs that are starting."""
+        """Leaves out the nodes whose remaining room is held by gangs that are starting. Bind may use the others."""
         with self._cluster.lock:
             state = self._cluster.state
             table = state.nodes
-            row = table.row_of(pod_requests(args.pod.spec))
+            row = table.row_of(requests_of(args.pod.spec))
             index = table.index
             columns = np.fromiter((index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
             wanted = np.flatnonzero(row)
             free = table.allocatable[wanted][:, columns] - table.used[wanted][:, columns]
-        fits = (free >= row[wanted, None]).all(axis=0) & (columns >= 0)
+            fits = (free >= row[wanted, None]).all(axis=0) & (columns >= 0)
+            state.answers.keep(args.pod.metadata.uid, columns[fits])
         return [name for name, fit in zip(nodes, fits, strict=True) if fit] or Reason.HELD_BY_GANG
 
 

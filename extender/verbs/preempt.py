@@ -36,6 +36,6 @@ def _breaks_a_gang(cluster: Cluster, uids: list[str]) -> bool:
             for pod in gang.pods:
                 if pod.taken and pod.uid not in lost and pod.seat is not None:
                     counts[pod.seat.pod_set] += 1
-            if not gang.satisfied(counts):
+            if not gang.viable(counts):
                 return True
     return False

@@ -14,9 +14,13 @@ class GroupVersionKind(Wire):
 
 
 class UserInfo(Wire):
-    """Who asks."""
+    """Who asks, as the API server has authenticated him."""
 
     username: str = ""
+    uid: str = ""
+    groups: list[str] = field(default_factory=list)
+    extra: dict[str, list[str]] = field(default_factory=dict)
+    """What else his credential says, e.g. its scopes; an authorizer may go by it."""
 
 
 class AdmissionRequest(Wire):

@@ -1,6 +1,7 @@
 """Kubernetes' own objects that Muster reads, trimmed to the fields that decide something.
 
-Most are of core/v1; where a pod may run is in `constraints`, storage in `storage`, StatefulSets are in `apps`.
+Most are of core/v1; where a pod may run is in `constraints`, how its containers are in `container_status`, storage in
+`storage`, StatefulSets are in `apps`.
 """
 
 from typing import Any
@@ -9,6 +10,7 @@ from msgspec import field
 
 from muster.api.base import Resource, Wire
 from muster.api.constraints import Affinity, SchedulingGate, Toleration, TopologySpreadConstraint
+from muster.api.container_status import ContainerStatus
 from muster.api.meta import Object
 
 Quantities = dict[str, str | int | float]
@@ -77,28 +79,6 @@ class PodSpec(Wire):
     resources: ResourceRequirements | None = None
 
 
-class ContainerStateTerminated(Wire):
-    """How a container ended: policies ask for its exit code."""
-
-    exit_code: int
-    reason: str = ""
-
-
-class ContainerState(Wire):
-    """Only the end of a container matters to Muster."""
-
-    terminated: ContainerStateTerminated | None = None
-
-
-class ContainerStatus(Wire):
-    """How one container is: ready or not, how often restarted, how ended."""
-
-    name: str = ""
-    ready: bool = False
-    restart_count: int = 0
-    state: ContainerState = field(default_factory=ContainerState)
-
-
 class PodCondition(Wire):
     """A pod condition, e.g. PodScheduled."""
 
@@ -153,6 +133,7 @@ class NodeCondition(Wire):
 
     type: str
     status: str
+    last_transition_time: str | None = None
 
 
 class NodeStatus(Wire):

@@ -17,6 +17,17 @@ class Run(Sequence[str]):
     def __len__(self) -> int:
         return self.size
 
+    @property
+    def characters(self) -> int:
+        """The length of all names together, without making one."""
+        end = self.start + self.size
+        digits, low, length = 0, 0, 1
+        while low < end:
+            high = 10**length
+            digits += length * max(0, min(end, high) - max(self.start, low))
+            low, length = high, length + 1
+        return self.size * (len(self.prefix) + len(self.suffix)) + digits
+
     @overload
     def __getitem__(self, rank: int) -> str: ...
     @overload

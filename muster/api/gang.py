@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.api import names
-from muster.api.core import Pod
+from muster.api.core import Pod, PodSpec
+from muster.api.limits import EPOCH, RANK, whole_number
 from muster.api.meta import ObjectMeta
 
 DEFAULT_POD_SET = "pods"
@@ -49,7 +50,7 @@ def later_tasks(meta: ObjectMeta) -> frozenset[str]:
 def seat_of(meta: ObjectMeta) -> Seat | None:
     """The seat of a pod: Volcano task and index, Indexed Job index, StatefulSet ordinal, or the rank the planner wrote.
 
-    None if nothing on the pod says it; the planner then gives it the first free rank.
+    None if nothing on the pod says it, or a rank beyond the limit; the planner then gives it the first free rank.
     """
     annotations, labels = meta.annotations, meta.labels
     if names.TASK_SPEC in annotations:
@@ -67,7 +68,8 @@ def seat_of(meta: ObjectMeta) -> Seat | None:
 
 
 def _seat(pod_set: str, index: str | None) -> Seat | None:
-    return Seat(pod_set, int(index)) if index and index.isascii() and index.isdigit() else None
+    rank = whole_number(index, RANK.value)
+    return None if rank is None else Seat(pod_set, rank)
 
 
 def gated(pod: Pod) -> bool:
@@ -75,10 +77,14 @@ def gated(pod: Pod) -> bool:
     return any(gate.name in names.GATES for gate in pod.spec.scheduling_gates)
 
 
+def other_gates(spec: PodSpec) -> tuple[str, ...]:
+    """Scheduling gates that are not Muster's: somebody else decides when the pod may run."""
+    return tuple(gate.name for gate in spec.scheduling_gates if gate.name not in names.GATES)
+
+
 def epoch_of(meta: ObjectMeta) -> int | None:
-    """The epoch of the placement that pinned this pod; None if it was never pinned."""
-    text = meta.annotations.get(names.EPOCH, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+    """The epoch of the placement that pinned this pod; None if it was never pinned, or by no placement of ours."""
+    return whole_number(meta.annotations.get(names.EPOCH), EPOCH.value)
 
 
 def pinned_affinity(affinity: dict[str, Any] | None, node: str) -> dict[str, Any]:

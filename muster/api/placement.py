@@ -1,12 +1,13 @@
 """muster.dev/v1alpha1: Placement, which node each member of a gang gets."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
 from muster.api.gang import Seat
+from muster.api.limits import EPOCH, PODS
 from muster.api.meta import Object
 from muster.api.scheduling import NonNegative
 
@@ -18,7 +19,7 @@ class NodeRun(Wire):
 
     node: str = ""
     """Name of the node."""
-    count: Annotated[int, Meta(ge=1)] = 1
+    count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
     """How many consecutive ranks are there."""
 
 
@@ -38,7 +39,7 @@ class PlacementSpec(Wire):
 
     pod_group_uid: str = field(default="", name="podGroupUID")
     """UID of the PodGroup that this was decided for."""
-    epoch: Annotated[int, Meta(ge=1)] = 1
+    epoch: Annotated[int, Meta(ge=1, le=EPOCH.value)] = 1
     """Counts the placements of the gang; it never decreases, and stale writes are refused by it."""
     deadline: str = ""
     """When the placement is given up if the gang is not bound (RFC 3339)."""
@@ -55,6 +56,15 @@ class AvoidedNode(Wire):
     """Placements of this gang leave the node out until then (RFC 3339)."""
 
 
+class StartedWith(Wire):
+    """The minimum that a gang started with, or has reached since."""
+
+    min_member: NonNegative = 0
+    """Pods in all."""
+    min_task_member: dict[str, int] = field(default_factory=dict)
+    """Pods of each pod set."""
+
+
 class PlacementStatus(Wire):
     """How far it is carried out."""
 
@@ -65,11 +75,19 @@ class PlacementStatus(Wire):
     planned: NonNegative = 0
     """Pods that have a node in the plan."""
     started: bool = False
-    """Whether the gang has been whole once; from then on its members are placed as they come."""
+    """Whether the gang has been whole; its members are placed as they come until the last of them has ended."""
+    started_at: str = ""
+    """When it was whole, to the next full second (RFC 3339)."""
+    started_with: StartedWith | None = None
+    """What the gang must keep to go on. A minimum that is raised later counts once it has been reached."""
     message: str = ""
     """Why it was abandoned, or what it waits for."""
     avoided: list[AvoidedNode] = field(default_factory=list)
     """Nodes that the next placements leave out for a while."""
+    attempts: NonNegative = 0
+    """Placements in a row that were given up because the gang's pods were not created in time."""
+    not_before: str = ""
+    """No placement is tried before this time (RFC 3339), unless the gang's pods exist by then."""
 
 
 class Placement(Object):
@@ -94,11 +112,18 @@ def node_of(placement: Placement, pod_set: str, rank: int) -> str | None:
 
 
 def seats_of(placement: Placement) -> Iterator[tuple[Seat, str]]:
-    """Every seat that has a place, with its node; pod sets as they are written, ranks in order."""
+    """Every seat that has a place, with its node; pod sets as they are written, ranks in order.
+
+    Only as many as a gang may have pods: what a count says beyond that costs nothing, whoever wrote it.
+    """
+    left = PODS.value
     for pod_set in placement.spec.pod_sets:
-        for rank, node in enumerate(nodes_of(pod_set.runs)):
-            if node:
+        for ranks, node in ranks_of(pod_set.runs):
+            for rank in ranks[:left]:
                 yield Seat(pod_set.name, rank), node
+            left -= min(left, len(ranks))
+            if not left:
+                return
 
 
 def pin_of(placement: Placement, pod_set: str, rank: int) -> str | None:
@@ -107,24 +132,41 @@ def pin_of(placement: Placement, pod_set: str, rank: int) -> str | None:
     return None if held else node_of(placement, pod_set, rank)
 
 
-def runs_of(nodes: list[str]) -> list[NodeRun]:
-    """Rank-ordered node names folded into runs; the inverse of `nodes_of`."""
+def runs_of(nodes: Mapping[int, str]) -> list[NodeRun]:
+    """Nodes by rank folded into runs, for as many steps as there are nodes; an empty node is no place."""
     runs: list[NodeRun] = []
-    for node in nodes:
-        if runs and runs[-1].node == node:
+    next_rank = 0
+    for rank in sorted(rank for rank, node in nodes.items() if node):
+        if rank > next_rank:
+            runs.append(NodeRun(count=rank - next_rank))
+        if runs and runs[-1].node == nodes[rank]:
             runs[-1].count += 1
         else:
-            runs.append(NodeRun(node=node))
-    while runs and not runs[-1].node:
-        runs.pop()
+            runs.append(NodeRun(node=nodes[rank]))
+        next_rank = rank + 1
     return runs
 
 
-def nodes_of(runs: list[NodeRun]) -> Iterator[str]:
-    """The node of each rank, in order; empty where a rank has no place."""
+def ranks_of(runs: list[NodeRun]) -> Iterator[tuple[range, str]]:
+    """Each run that has a node: its ranks, below the limit of ranks, and the node. Never longer than the list."""
+    first = 0
     for run in runs:
-        for _ in range(run.count):
-            yield run.node
+        ranks = range(min(first, PODS.value), min(first + run.count, PODS.value))
+        first += run.count
+        if run.node and ranks:
+            yield ranks, run.node
+
+
+def nodes_of(runs: list[NodeRun], ranks: Collection[int]) -> dict[int, str]:
+    """The nodes of these ranks, without those that have no place; in one walk over the runs."""
+    wanted, found = sorted(ranks), dict[int, str]()
+    place = 0
+    for held, node in ranks_of(runs):
+        while place < len(wanted) and wanted[place] < held.stop:
+            if wanted[place] >= held.start:
+                found[wanted[place]] = node
+            place += 1
+    return found
 
 
 PLACEMENTS = Resource("muster.dev", "v1alpha1", "placements", "Placement", Placement)

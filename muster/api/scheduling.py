@@ -52,7 +52,7 @@ class PodGroupSpec(Wire):
     queue: str = "default"
     """The queue whose share the gang uses."""
     priority_class_name: str = ""
-    """PriorityClass; gangs with a higher value go first."""
+    """PriorityClass; gangs with a higher value go first where the extender's plugin `priority` is configured."""
     min_resources: Quantities | None = None
     """What the gang needs at least; it enters the queue once this seems possible."""
     network_topology: NetworkTopology | None = None

@@ -61,6 +61,10 @@ object.""",
         ),
         about="""A queue: a node in the tree of fair shares. Muster makes the queues `root` and `default`.
 
+Not yet enforced: `weight`, `capability`, `deserved`, `guarantee`, `reclaimable`, `priority`, `dequeueStrategy` and
+`affinity` are checked and shown, but no gang is limited, ordered or reclaimed by them. State and tree are enforced:
+gangs enter leaves that are open. ResourceQuotas of namespaces hold as ever.
+
 `capability`, `deserved` and `guarantee` may name any resource. To close a queue, create a Command `CloseQueue`, or
 write `status.state: Closed` through the status subresource.""",
     ),

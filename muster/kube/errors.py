@@ -25,6 +25,8 @@ import msgspec
 
 from muster.api.meta import Status
 
+_OVER_QUOTA = "exceeded quota"
+
 
 class ConfigurationError(Exception):
     """No usable kubeconfig or service account; the message says which and what to do."""
@@ -107,6 +109,11 @@ class TooManyRequests(APIError):
 
 class ServerError(APIError):
     """The API server failed; the same request may succeed in a moment."""
+
+
+def over_quota(error: APIError) -> bool:
+    """Whether the object was refused only because a ResourceQuota of its namespace is used up now."""
+    return isinstance(error, Forbidden) and _OVER_QUOTA in error.message
 
 
 _BY_REASON: dict[str, type[APIError]] = {"AlreadyExists": AlreadyExists, "Expired": Gone, "Gone": Gone}

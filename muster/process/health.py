@@ -19,6 +19,10 @@ Check = Callable[[], str | None]
 _POLL_S = 0.1  # how soon the server's thread notices that it shall stop
 
 
+CLIENT_TIMEOUT_S = 10.0
+"""How long a client of the status port may be silent; each has a thread of its own."""
+
+
 class Health:
     """The readiness checks of a process; it is ready when none of them objects."""
 
@@ -77,6 +81,8 @@ class StatusServer:
 
         class Handler(BaseHTTPRequestHandler):
             """One request to the status port."""
+
+            timeout = CLIENT_TIMEOUT_S
 
             def do_GET(self) -> None:
                 """Answers the three paths, everything else with 404."""

@@ -7,6 +7,7 @@ worker. So threads, caches and the status port are started by `on_worker_start`,
 import ctypes
 import logging
 import os
+import resource
 import signal
 import ssl
 import sys
@@ -21,12 +22,14 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
 from muster.api.base import prepare
-from muster.process.worker import PatientSocket, Worker
+from muster.process.connection import Limits
+from muster.process.worker import Worker
 
 log = structlog.get_logger()
 
-KEEPALIVE_S = 120  # Go clients keep idle connections for 90 s; whoever closes first must not be the server
 GRACEFUL_TIMEOUT_S = 5
+SPARE_CONNECTIONS = 200
+"""Connections beside those that threads work for: idle ones, and those whose request is not whole yet."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -39,23 +42,28 @@ def serve(
     name: str,
     cert_file: str | Path | None = None,
     key_file: str | Path | None = None,
+    client_ca_file: str | Path | None = None,
     on_worker_start: Callable[[], None] | None = None,
     on_worker_stop: Callable[[], None] | None = None,
     graceful_timeout_s: int = GRACEFUL_TIMEOUT_S,
+    limits: Limits | None = None,
 ) -> None:
     """Serves until SIGTERM, then ends the process with SystemExit (0 after an orderly stop).
 
-    With certificate files it speaks TLS and takes up new files with the next connection. `on_worker_start` runs in the
+    With certificate files it speaks TLS and takes up new files with the next connection; with `client_ca_file` too, it
+    answers only clients that have a certificate of that authority. `on_worker_start` runs in the
     worker before the first request and must not block; if it raises, the process ends with an error. `on_worker_stop`
-    runs in the worker after its last request.
+    runs in the worker after its last request. `limits` are what one client, and all together, may take.
     """
+    limits = limits or Limits(connections=threads + SPARE_CONNECTIONS)
+    _allow_descriptors()
     settings: dict[str, Any] = {
         "bind": f"{host}:{port}",
-        "worker_class": Worker,
+        "worker_class": type("Worker", (Worker,), {"limits": limits}),
         "workers": 1,
         "threads": threads,
-        "worker_connections": threads + 200,
-        "keepalive": KEEPALIVE_S,
+        "worker_connections": limits.connections + threads,
+        "keepalive": max(1, round(limits.idle_s)),
         "graceful_timeout": graceful_timeout_s,
         # A worker that seems to hang is judged by the liveness probe; gunicorn would kill it and lose its caches.
         "timeout": 0,
@@ -69,7 +77,7 @@ def serve(
     if os.access(memory, os.W_OK):
         settings["worker_tmp_dir"] = str(memory)
     if cert_file and key_file:
-        context = TLSContext(Path(cert_file), Path(key_file))
+        context = TLSContext(Path(cert_file), Path(key_file), Path(client_ca_file) if client_ca_file else None)
         context.get()  # a bad pair fails here, before anything runs
         settings |= {
             "certfile": str(cert_file),
@@ -80,13 +88,17 @@ def serve(
 
 
 class TLSContext:
-    """A server's TLS context, made anew when one of the two files changes.
+    """A server's TLS context, made anew when one of its files changes.
+
+    With an authority for clients, those must have a certificate of it.
 
     While the pair does not fit (a writer between its two files) the previous context stays in use.
     """
 
-    def __init__(self, cert_file: Path, key_file: Path) -> None:
-        self._files = (cert_file, key_file)
+    def __init__(self, cert_file: Path, key_file: Path, client_ca_file: Path | None = None) -> None:
+        self._pair = (cert_file, key_file)
+        self._client_ca_file = client_ca_file
+        self._files = (*self._pair, client_ca_file) if client_ca_file else self._pair
         self._lock = threading.Lock()
         self._stamp: tuple[tuple[int, int, int], ...] = ()
         self._context: ssl.SSLContext | None = None
@@ -109,9 +121,17 @@ class TLSContext:
 
     def _load(self) -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.sslsocket_class = PatientSocket
-        context.load_cert_chain(*map(str, self._files))
+        context.load_cert_chain(*map(str, self._pair))
+        if self._client_ca_file:
+            context.load_verify_locations(cafile=str(self._client_ca_file))
+            context.verify_mode = ssl.CERT_REQUIRED
         return context
+
+
+def _allow_descriptors() -> None:
+    """Takes as many file descriptors as the process may have: each connection is one, and the usual start is 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _worker_started(master_pid: int, on_worker_start: Callable[[], None] | None) -> None:

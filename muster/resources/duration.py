@@ -5,6 +5,7 @@ import re
 _NS = 10**9
 _UNIT_NS = {"h": 3600 * _NS, "m": 60 * _NS, "s": _NS, "ms": 10**6, "us": 10**3, "µs": 10**3, "ns": 1}
 _MAX_NS = 2**63 - 1  # Go's clients cannot read more, some 292 years
+_MAX_CHARS = 256
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ms|us|µs|ns|h|m|s)")
 _DURATION = re.compile(r"\+?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ms|us|µs|ns|h|m|s))+)")
 
@@ -14,7 +15,7 @@ def parse_duration_ns(text: str) -> int:
 
     Negative durations, which Go and the schema know, are refused: nobody can wait for less than no time.
     """
-    if not _DURATION.fullmatch(text):
+    if len(text) > _MAX_CHARS or not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration; write it like 30s, 5m or 1h30m")
     total = 0
     for whole, part, unit in _PART.findall(text):

@@ -22,6 +22,13 @@ def pod_requests(spec: PodSpec) -> Vector:
     return result
 
 
+def resource_names(spec: PodSpec) -> set[str]:
+    """Every resource that the pod names in a request or limit."""
+    asked = [container.resources for container in (*spec.containers, *spec.init_containers)]
+    asked += [spec.resources] if spec.resources else []
+    return {name for each in asked for name in (*each.requests, *each.limits)} | set(spec.overhead or ())
+
+
 def node_allocatable(node: Node) -> Vector:
     """What the node has for pods."""
     return vector(node.status.allocatable)

@@ -1,12 +1,13 @@
 """Resource vectors: resource name → amount, and their arithmetic.
 
 CPU is counted in milli-CPU, everything else in base units (bytes, devices, pods). Every function returns a new vector
-and leaves its arguments as they are; a name that is missing counts as 0.
+and leaves its arguments as they are; a name that is missing counts as 0. No amount leaves 64 bits: as quantities are
+capped when they are read, so are their sums and multiples (8E and 8E are 8E), whoever wrote them.
 """
 
 from collections.abc import Mapping
 
-from muster.resources.quantity import format_quantity, parse
+from muster.resources.quantity import LARGEST, format_quantity, parse
 
 Vector = dict[str, int]
 
@@ -29,7 +30,7 @@ def add(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
     """What `a` and `b` are together."""
     result = dict(a)
     for name, amount in b.items():
-        result[name] = result.get(name, 0) + amount
+        result[name] = _capped(result.get(name, 0) + amount)
     return result
 
 
@@ -37,7 +38,7 @@ def subtract(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
     """What is left of `a` without `b`; may be negative."""
     result = dict(a)
     for name, amount in b.items():
-        result[name] = result.get(name, 0) - amount
+        result[name] = _capped(result.get(name, 0) - amount)
     return result
 
 
@@ -51,12 +52,16 @@ def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 def scale(a: Mapping[str, int], n: int) -> Vector:
     """What `n` such as `a` are together."""
-    return {name: amount * n for name, amount in a.items()}
+    return {name: _capped(amount * n) for name, amount in a.items()}
 
 
 def fits(request: Mapping[str, int], free: Mapping[str, int]) -> bool:
     """Whether `free` has all of `request`. What is not asked for does not matter, even where `free` is negative."""
     return all(amount <= 0 or amount <= free.get(name, 0) for name, amount in request.items())
+
+
+def _capped(amount: int) -> int:
+    return max(-LARGEST, min(amount, LARGEST))
 
 
 def to_quantities(v: Mapping[str, int]) -> dict[str, str]:

@@ -4,8 +4,8 @@ from muster.api.batch import Job, TaskSpec
 from muster.api.endpoints import Endpoints, Run
 
 
-def pod_name(job: str, task: str, index: int) -> str:
-    """The name of a task's pod."""
+def pod_name(job: str, task: str, index: int | str) -> str:
+    """The name of a task's pod; the index is a number, or the text of one as pods carry it."""
     return f"{_prefix(job, task)}{index}"
 
 

@@ -2,15 +2,27 @@
 
 from typing import NamedTuple
 
+from muster.api import names
 from muster.api.batch import JOBS, Job, is_job
 from muster.api.meta import ObjectMeta, OwnerReference
+from muster.volcano.hosts import pod_name
 
 
 class JobRef(NamedTuple):
-    """The Job that controls an object."""
+    """The Job that controls an object: one of the object's own namespace, whatever other Job has the UID."""
 
     key: str
     uid: str
+
+    @property
+    def entry(self) -> str:
+        """The same as one text, under which objects are found in a store."""
+        return f"{self.key}/{self.uid}"
+
+
+def reference(job: Job) -> JobRef:
+    """How objects of this Job refer to it."""
+    return JobRef(job.metadata.key, job.metadata.uid)
 
 
 def owner_of(job: Job) -> OwnerReference:
@@ -31,3 +43,16 @@ def job_of(meta: ObjectMeta) -> JobRef | None:
     if owner is None or not is_job(owner):
         return None
     return JobRef(f"{meta.namespace}/{owner.name}", owner.uid)
+
+
+def job_of_pod(meta: ObjectMeta) -> JobRef | None:
+    """The Volcano Job that a pod is one of; None for a pod that only says so.
+
+    An owner reference is a claim that whoever creates an object can make. So the pod must be called as the Job calls
+    the pod of the task and index that it carries; of such a name there is one in a namespace.
+    """
+    owner = meta.controller
+    if owner is None:
+        return None
+    task, index = meta.annotations.get(names.TASK_SPEC, ""), meta.annotations.get(names.TASK_INDEX, "")
+    return job_of(meta) if meta.name == pod_name(owner.name, task, index) else None

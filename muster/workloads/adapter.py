@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from muster.api.base import Resource
 from muster.api.endpoints import Endpoints
 from muster.api.fields import FieldError
+from muster.api.limits import whole_number
 from muster.api.meta import ObjectMeta
 
 OWNER_PATH = "metadata.ownerReferences"
@@ -112,7 +113,7 @@ def annotation(key: str) -> FieldPath:
 
 def number(text: str | None) -> int | None:
     """A count or index of decimal digits; None for anything else."""
-    return int(text) if text and text.isascii() and text.isdecimal() else None
+    return whole_number(text)
 
 
 def own_rank(rank: Value, pod: ObjectMeta) -> int | None:

@@ -7,6 +7,7 @@ from muster.api import names
 from muster.api.core import CRON_JOBS, INDEXED_JOBS, IndexedJob
 from muster.api.endpoints import Endpoints, Run
 from muster.api.fields import FieldError
+from muster.api.limits import PODS
 from muster.api.meta import ObjectMeta
 from muster.workloads.adapter import Owner, Value, annotation, label
 from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind
@@ -49,7 +50,7 @@ class IndexedJobAdapter:
         elif spec.completions != _parallelism(self._job):
             message = f"must equal completions ({spec.completions}) for {names.FRAMEWORK}: all ranks run together"
             result.append(FieldError("spec.parallelism", message, _parallelism(self._job)))
-        return result
+        return [*result, *PODS.exceeded("spec.completions", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
         """The completion index: a label since Kubernetes 1.28, an annotation before that."""

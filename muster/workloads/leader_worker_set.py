@@ -10,6 +10,7 @@ from muster.api.apps import STATEFUL_SETS, StatefulSet
 from muster.api.base import Resource
 from muster.api.endpoints import Endpoints, Joined, Run
 from muster.api.fields import FieldError
+from muster.api.limits import PODS
 from muster.api.meta import Object, ObjectMeta
 from muster.workloads.adapter import Owner, Value, label, number
 from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, World
@@ -62,7 +63,7 @@ class LeaderWorkerSetAdapter:
                     "LeaderWorkerSet webhook must come first by name"
                 )
                 result.append(FieldError(f"metadata.labels[{key}]", message, self._pod.labels.get(key)))
-        return result
+        return [*result, *PODS.exceeded(f"metadata.annotations[{LWS_SIZE}]", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
         """The index in the group: the leader has 0."""

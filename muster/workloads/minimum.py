@@ -2,6 +2,7 @@
 
 from muster.api import names
 from muster.api.core import Pod
+from muster.api.limits import PODS, whole_number
 from muster.api.meta import Object
 from muster.workloads.table import gang_rules
 from muster.workloads.worlds import needed, world_size
@@ -18,9 +19,9 @@ def min_member(pod: Pod, owner: Object | None) -> int:
     metas = (owner.metadata, pod.metadata) if owner else (pod.metadata,)
     for meta in metas:
         for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER):
-            text = meta.annotations.get(key, "")
-            if text.isascii() and text.isdigit() and int(text) > 0:
-                return min(int(text), most or int(text))
+            least = whole_number(meta.annotations.get(key), PODS.value)
+            if least:
+                return min(least, most or least)
     if not (most and owner and shaped(pod, owner)):
         return 1
     elastic = pod.metadata.annotations.get(names.ELASTIC) or owner.metadata.annotations.get(names.ELASTIC)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from muster.api import names
+from muster.api import limits, names
 from muster.api.core import PODS
 from muster.api.endpoints import Endpoints
 from muster.api.fields import FieldError
@@ -48,11 +48,12 @@ class BarePodAdapter:
             value = number(text)
             if text is not None and (value is None or value < least):
                 result.append(FieldError(_path(key), f"must be a number of at least {least}", text))
+        result += limits.PODS.exceeded(_path(names.SIZE), self.size())
         if (rank is None) != (size is None):
             missing = names.RANK if rank is None else names.SIZE
             message = f"must be set as well as {names.SIZE if rank is None else names.RANK}"
             result.append(FieldError(_path(missing), message, reason="Required"))
-        if not result and rank is not None and int(rank) >= self.size():
+        if not result and rank is not None and (number(rank) or 0) >= self.size():
             message = f"must be less than {names.SIZE} ({self.size()}), because ranks start at 0"
             result.append(FieldError(_path(names.RANK), message, rank))
         if not result and self.size() > 1 and not self._given(names.LEADER) and self._own is None:

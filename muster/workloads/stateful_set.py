@@ -7,6 +7,7 @@ from muster.api import names
 from muster.api.apps import STATEFUL_SETS, StatefulSet
 from muster.api.endpoints import Endpoints, Run
 from muster.api.fields import FieldError
+from muster.api.limits import PODS
 from muster.api.meta import ObjectMeta
 from muster.workloads.adapter import Owner, Value, label, number, ordinal
 from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind
@@ -48,7 +49,7 @@ class StatefulSetAdapter:
                 f"the one before is ready (annotation {names.MIN_MEMBER} says how many pods must start together)"
             )
             result.append(FieldError("spec.podManagementPolicy", message, self._spec.pod_management_policy))
-        return result
+        return [*result, *PODS.exceeded("spec.replicas", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
         """The label with the ordinal (Kubernetes 1.28); a literal where ordinals don't start at 0 or it is missing."""

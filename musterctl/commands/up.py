@@ -1,6 +1,7 @@
 """`muster up`: starts a plane, or attaches Muster to a control plane that exists."""
 
 import signal
+import time
 from collections.abc import Mapping
 from types import FrameType
 from typing import Any, NoReturn
@@ -119,17 +120,34 @@ def _differences(options: Options, chosen: Mapping[str, Any]) -> list[str]:
     return [f"{option.replace('_', ' ')} {stored[option] or 'unset'}" for option in different]
 
 
-def start(plane: Plane, console: Console) -> None:
-    """Starts the plane and shows what is waited for."""
-    with console.status("starting") as line:
-        plane.start(lambda what: line.update(f"waiting for {what}"))
+def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
+    """Starts the plane and shows what is waited for: with `lines`, and where nobody looks at a terminal, line by line.
+
+    Of a new plane that does not start nothing is left; the error has the end of the log that tells why.
+    """
+    began_s = time.monotonic()
+
+    def line(what: str) -> None:
+        text = f"{time.monotonic() - began_s:4.0f} s  waiting for {what}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    try:
+        if lines or not console.is_terminal:
+            plane.start(line)
+        else:
+            with console.status("starting") as shown:
+                plane.start(lambda what: shown.update(f"waiting for {what}"))
+    except BaseException:
+        if plane.is_new:
+            plane.remove(lambda what: click.echo(what, err=True))
+        raise
 
 
 def _stay(plane: Plane, console: Console) -> None:
     """Starts the plane, keeps its parts alive, and stops it on SIGTERM or Ctrl-C."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        start(plane, console)
+        start(plane, console, lines=True)
         show(plane, Console())
         click.echo("ready")
         supervise(plane.parts, click.echo)

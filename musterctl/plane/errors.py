@@ -2,6 +2,7 @@
 
 LocalError
 ├── BinariesError   the control plane's programs are neither found nor can they be built
+├── RightsError     the user of a kubeconfig may not do what Muster needs
 └── PartError       a part died, or did not become ready in time
 """
 
@@ -12,6 +13,10 @@ class LocalError(Exception):
 
 class BinariesError(LocalError):
     """The programs of the control plane cannot be found or built."""
+
+
+class RightsError(LocalError):
+    """The user of a kubeconfig may not do what Muster needs in that cluster; the message names each right."""
 
 
 class PartError(LocalError):

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from musterctl.plane import binaries, components, guard, install, nodes, state
+from musterctl.plane import binaries, components, guard, install, nodes, rights, state
 from musterctl.plane.commandlines import CommandLines
 from musterctl.plane.errors import LocalError, PartError
 from musterctl.plane.health import PartStatus, wait_ready
@@ -35,7 +35,8 @@ class Plane:
 
     `wanted` names the parts; a process of Muster's that cannot be run is left out. Options and parts count when the
     plane is made: a plane that exists keeps its own. A `bound` plane ends with this process, however that ends; one
-    that is used in a `with` statement is bound. `arguments` are more of them for the command lines of parts.
+    that is used in a `with` statement is bound. `is_new` says that the folder held none before. `arguments` are more of
+    them for the command lines of parts.
     """
 
     def __init__(
@@ -50,7 +51,9 @@ class Plane:
         self.root = root.absolute()
         self._arguments = arguments or {}
         names = tuple(name for name in components.COMPONENTS if name in wanted and components.runnable(name))
-        self.state = state.load(self.root) or state.create(self.root, options or Options(), names)
+        found = state.load(self.root)
+        self.is_new = found is None
+        self.state = found or state.create(self.root, options or Options(), names)
         self._pki = Pki(self.root)
         self.commandlines = CommandLines(
             folder=self.root,
@@ -127,6 +130,7 @@ class Plane:
             if self._bound and self._guard is None:
                 self._guard = guard.start(self.root)
             self._pki.ensure()
+            self._prepare(report)
             self._start((components.ETCD, components.API_SERVER), report)
             self._launch(components.CLUSTER)  # ready later: meanwhile the CRDs are installed
             if self.attached or components.API_SERVER in self.parts:
@@ -174,6 +178,16 @@ class Plane:
             PartStatus(name, part.pid, part.started, self.commandlines.listens(name), part.log_file)
             for name, part in self.parts.items()
         ]
+
+    def _prepare(self, report: Report) -> None:
+        """What takes long or may fail before anything runs: the rights in somebody else's cluster, and programs."""
+        if self.attached:
+            report("an answer on what this kubeconfig's user may do")
+            with contextlib.closing(self.client()) as client:
+                rights.check(client)
+        if self._programs():
+            report("the programs of Kubernetes (built once, in some minutes, if they are not there)")
+            self.commandlines.binaries()
 
     def _start(self, names: Collection[str], report: Report) -> None:
         """Starts those of the parts and waits for all of them."""

@@ -42,14 +42,14 @@ def attach(cluster: Plane, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def read_until_ready(process: subprocess.Popen[str]) -> None:
-    """Reads what `up` prints until it says that everything is ready."""
+def read_until_ready(process: subprocess.Popen[str]) -> list[str]:
+    """What `up` prints until it says that everything is ready."""
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
         lines.append(line)
         if line == "ready\n":
-            return
+            return lines
     pytest.fail("".join(lines))
 
 
@@ -98,7 +98,8 @@ def test_foreground_stops_everything_on_sigterm(cluster: Plane, wait_for: Any) -
     before = {status.name: status.pid for status in cluster.status()}
     port, extender_port = free_ports(2)
     process = attach(cluster, f"--webhook-port={port}", f"--extender-port={extender_port}")
-    read_until_ready(process)
+    lines = read_until_ready(process)
+    assert [line for line in lines if line.endswith(" s  waiting for webhook\n")], lines
     folder = folder_of("default")
     assert webhook_url(cluster).startswith(f"https://127.0.0.1:{port}/")
     assert "etcd" not in Plane(folder).parts
@@ -117,6 +118,23 @@ def test_foreground_stops_everything_on_sigterm(cluster: Plane, wait_for: Any) -
     assert not parts_alive(folder)
     assert not webhook_url(cluster), "nobody answers there any more"
     assert {status.name: status.pid for status in cluster.status()} == before
+
+
+def test_who_may_not_is_told_what_is_missing(cluster: Plane, tmp_path: Path) -> None:
+    """Each right by its name, in seconds; nothing is written to the cluster, and nothing stays here."""
+    cluster.kubectl("create", "serviceaccount", "nobody", "--namespace=default")
+    token = cluster.kubectl("create", "token", "nobody", "--namespace=default").stdout
+    assert token
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"] = [{**user, "user": {"token": token}} for user in config["users"]]
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    command = [MUSTER, "up", f"--kubeconfig={tmp_path / 'kubeconfig'}", "--foreground", "--name=lacking"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 1
+    assert "may not do what Muster needs" in result.stderr
+    assert "\n  create, get, patch customresourcedefinitions.apiextensions.k8s.io\n" in result.stderr
+    assert "\n  create pods/binding\n" in result.stderr
+    assert not folder_of("lacking").exists()
 
 
 def test_killed_foreground_leaves_no_process(cluster: Plane, wait_for: Any) -> None:

@@ -14,7 +14,7 @@ from gangs import History, Life, job
 
 from muster.api.batch import JOBS
 from muster.api.core import NODES, PODS
-from muster.api.placement import PLACEMENTS, nodes_of
+from muster.api.placement import PLACEMENTS, node_of
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
@@ -195,8 +195,8 @@ def assert_on_their_places(storm: Storm, name: str, lives: list[Life]) -> None:
     assert sorted(life.seat.rank for life in done if life.seat) == list(range(storm.sizes[name]))
     for placement in storm.client.list(PLACEMENTS, storm.namespace):
         if placement.metadata.name.startswith(f"{name}-"):
-            nodes = [node for pod_set in placement.spec.pod_sets for node in nodes_of(pod_set.runs)]
-            assert all(nodes[life.seat.rank] == life.node for life in done if life.seat)
+            seats = [(life.node, life.seat) for life in done if life.seat]
+            assert all(node_of(placement, seat.pod_set, seat.rank) == node for node, seat in seats)
 
 
 def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:

@@ -7,6 +7,7 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.core import IndexedJob
 from muster.api.fields import Findings
+from muster.api.limits import PODS
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.workloads.batch_job import BATCH_JOB
@@ -54,7 +55,9 @@ def check(job: IndexedJob, queues: Queues, framework: Framework) -> Findings:
     if names.FRAMEWORK in labels:
         adapter, path = adapter_for(job), _where(names.FRAMEWORK, job.metadata.labels)
         findings.errors += [*unknown_framework(path, labels[names.FRAMEWORK], framework), *adapter.errors()]
-        findings.add(check_template(job.spec.template, _TEMPLATE, adapter, job.metadata.annotations, framework))
+        if adapter.size() <= PODS.value:  # else refused already; nobody has to write a list of so many hosts
+            found = check_template(job.spec.template, _TEMPLATE, adapter, job.metadata.annotations, framework)
+            findings.add(found)
     most = 1 if job.spec.parallelism is None else job.spec.parallelism
     findings.errors += check_minimum(_TEMPLATE, annotations, job.metadata.annotations, most, "spec.parallelism")
     return findings

@@ -6,9 +6,11 @@ from typing import Any
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.fields import Findings, InvalidFieldError
+from muster.api.limits import PODS
 from muster.runtime.framework import Framework
 from muster.runtime.settings import from_annotations
 from muster.runtime.workload import describe, template_of
+from muster.volcano.tasks import total_replicas
 from muster.workloads.adapter import Adapter
 from muster.workloads.volcano_job import VolcanoJobAdapter
 from webhook.objects.names import unknown_framework
@@ -36,6 +38,8 @@ def check_frameworks(job: Job, framework: Framework) -> Findings:
     asking = [(index, task, _label(task)) for index, task in enumerate(job.spec.tasks) if _label(task)]
     if asking:
         findings.errors += VolcanoJobAdapter(job, asking[0][1].name).errors()
+    if total_replicas(job.spec) > PODS.value:
+        return findings  # refused already; nobody has to write a list of so many hosts
     for index, task, name in asking:
         adapter, path = VolcanoJobAdapter(job, task.name), f"spec.tasks[{index}].template"
         findings.errors += unknown_framework(f"{path}.metadata.labels[{names.FRAMEWORK}]", name, framework)

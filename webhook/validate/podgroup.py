@@ -3,6 +3,9 @@
 A user's own needs an open queue. That of a controller may also enter a queue that is Closing: its pods come whatever
 is said to it, e.g. when a Deployment is updated, and in no queue they would count nowhere. A Volcano Job was asked
 before, and its group needs no more than a queue that exists.
+
+A group that moves needs what a new one needs. That of a Volcano Job stays in the queue where the Job was admitted, as
+the Job itself does: its only way is back there.
 """
 
 from collections.abc import Iterator
@@ -11,24 +14,32 @@ from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
-from muster.api.batch import is_job
+from muster.api.batch import JOBS, Job, is_job
 from muster.api.fields import FieldError
+from muster.api.limits import PODS
 from muster.api.meta import OwnerReference
 from muster.api.scheduling import NetworkTopology, PodGroup
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU
-from webhook.lookup import Queues
+from muster.volcano.defaults import queue_of
+from webhook.lookup import Owners, Queues
 from webhook.objects.names import unknown_queue, unusable_queue
 from webhook.review import Handler, Verdict, decode
 
 _POD_GROUP = Decoder(PodGroup)
 
 
-def reviewer(queues: Queues) -> Handler:
-    """The handler for PodGroups, on CREATE."""
+def reviewer(queues: Queues, owners: Owners) -> Handler:
+    """The handler for PodGroups, on CREATE, and on UPDATE for those that move."""
 
     def review(request: AdmissionRequest) -> Verdict:
-        return Verdict(errors=list(check(decode(request.object, _POD_GROUP), queues)))
+        group = decode(request.object, _POD_GROUP)
+        if request.operation != "UPDATE":
+            return Verdict(errors=list(check(group, queues)))
+        old = decode(request.old_object, _POD_GROUP)
+        if group.metadata.deletion_timestamp or _queue(group) == _queue(old):
+            return Verdict()
+        return Verdict(errors=_move_errors(old, group, request.namespace, queues, owners))
 
     return review
 
@@ -36,11 +47,13 @@ def reviewer(queues: Queues) -> Handler:
 def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
     """Everything that is wrong with a new PodGroup."""
     spec = group.spec
-    yield from _queue_errors(spec.queue or names.DEFAULT_QUEUE, group.metadata.controller, queues)
+    yield from _queue_errors(_queue(group), group.metadata.controller, queues)
     yield from check_topology(spec.network_topology, "spec.networkTopology")
     for index, policy in enumerate(spec.sub_group_policy):
         yield from check_topology(policy.network_topology, f"spec.subGroupPolicy[{index}].networkTopology")
+    yield from PODS.exceeded("spec.minMember", spec.min_member)
     for task, minimum in spec.min_task_member.items():
+        yield from PODS.exceeded(f"spec.minTaskMember[{task}]", minimum)
         if minimum < 0:
             yield FieldError(f"spec.minTaskMember[{task}]", "must not be negative", minimum)
     for name, quantity in (spec.min_resources or {}).items():
@@ -56,6 +69,25 @@ def check_topology(topology: NetworkTopology | None, path: str) -> Iterator[Fiel
     if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name:
         message = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
         yield FieldError(f"{path}.highestTierName", message, topology.highest_tier_name)
+
+
+def _queue(group: PodGroup) -> str:
+    return group.spec.queue or names.DEFAULT_QUEUE
+
+
+def _move_errors(old: PodGroup, group: PodGroup, namespace: str, queues: Queues, owners: Owners) -> list[FieldError]:
+    """An error unless the group may be in its new queue. Whose it was counts too: that can be changed in one write."""
+    for owner in (old.metadata.controller, group.metadata.controller):
+        if owner and is_job(owner):
+            job = owners.find(JOBS, namespace, owner)
+            if isinstance(job, Job) and queue_of(job.spec) == _queue(group):
+                return []
+            message = (
+                f"must stay {_queue(old)!r}: the PodGroup is that of Job {owner.name}, which was admitted to a queue "
+                "and stays in it; create the Job anew in another queue"
+            )
+            return [FieldError("spec.queue", message, _queue(group))]
+    return _queue_errors(_queue(group), group.metadata.controller, queues)
 
 
 def _queue_errors(name: str, owner: OwnerReference | None, queues: Queues) -> list[FieldError]:

@@ -10,11 +10,12 @@ from msgspec.json import Decoder
 from muster.api.admission import AdmissionRequest
 from muster.api.fields import FieldError
 from muster.api.jobset import ReplicatedJob
+from muster.api.limits import PODS
 from muster.api.trainer import ANCESTOR, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TRAINER
 from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.plugins.claims import claim_names, mounted_names
 from webhook.review import Handler, Verdict, decode
-from webhook.validate.trainjob import MAX_NODES, deprecation
+from webhook.validate.trainjob import deprecation
 
 CONTAINERS: Mapping[str, str] = {
     TRAINER: NODE,
@@ -49,8 +50,8 @@ def check(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldEr
         yield from _check_order(job, path, seen)
         seen.add(job.name)
     count = runtime.spec.ml_policy.num_nodes if runtime.spec.ml_policy else None
-    if count is not None and not 0 <= count <= MAX_NODES:
-        yield FieldError("spec.mlPolicy.numNodes", f"must be a number from 0 to {MAX_NODES}", count)
+    if count is not None and not 0 <= count <= PODS.value:
+        yield FieldError("spec.mlPolicy.numNodes", f"must be a number from 0 to {PODS.value}", count)
     yield from _check_claims(runtime)
     policy = runtime.spec.pod_group_policy
     if policy and policy.coscheduling and policy.volcano:

@@ -15,6 +15,7 @@ from muster.api.admission import AdmissionRequest
 from muster.api.base import Wire
 from muster.api.core import ResourceRequirements
 from muster.api.fields import FieldError, Findings
+from muster.api.limits import PODS
 from muster.api.meta import Object
 from muster.api.runtimepatch import PodSpecPatch, ReplicatedJobPatch
 from muster.api.trainer import DEPRECATED, GROUP, NODE, SUPPORT, RuntimeRef, TrainJob
@@ -32,7 +33,6 @@ from webhook.validate.volcano_job.templates import missing_class
 
 REFERENCE = "spec.runtimeRef"
 MAX_HOST_NAME = 63
-MAX_NODES = 100_000
 _KINDS = (CLUSTER_TRAINING_RUNTIMES.kind, TRAINING_RUNTIMES.kind)
 _JOB = Decoder(TrainJob)
 _NOT_YET = (
@@ -179,8 +179,8 @@ def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:
 def _check_against(job: TrainJob, runtime: Runtime, framework: Framework) -> Findings:
     """What the plugins object to, on the runtime as it is before it is patched."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
-    if count is not None and count > MAX_NODES:  # nobody has to write a list of so many hosts
-        return Findings([FieldError("spec.trainer.numNodes", f"must be at most {MAX_NODES}", count)])
+    if count is not None and count > PODS.value:  # nobody has to write a list of so many hosts
+        return Findings(PODS.exceeded("spec.trainer.numNodes", count))
     compiled = compile_train_job(job, runtime, framework)
     findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
     if compiled.plan:

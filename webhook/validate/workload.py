@@ -12,6 +12,7 @@ import msgspec
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.fields import FieldError, Findings
+from muster.api.limits import PODS, whole_number
 from muster.api.meta import ObjectMeta
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
@@ -134,7 +135,8 @@ def _check_one(given: _Template, queues: Queues, framework: Framework) -> Findin
             findings.errors.append(FieldError(path, _no_ranks(given), name))
             return findings
         findings.errors += _below(given.parent, adapter.errors())
-        findings.add(check_template(given.template, given.path, adapter, given.given_annotations, framework))
+        if adapter.size() <= PODS.value:  # else refused already; nobody has to write a list of so many hosts
+            findings.add(check_template(given.template, given.path, adapter, given.given_annotations, framework))
     most = adapter.size() if adapter else None
     findings.errors += check_minimum(given.path, given.annotations, given.given_annotations, most)
     return findings
@@ -145,7 +147,7 @@ def check_minimum(
 ) -> list[FieldError]:
     """The gang's minimum is a number of pods, and there are so many, where that is known; the template's wins."""
     text = {**workload, **template}.get(names.MIN_MEMBER)
-    if text is None or (text.isascii() and text.isdecimal() and 1 <= int(text) <= (most or int(text))):
+    if text is None or whole_number(text, min(most or PODS.value, PODS.value)):
         return []
     annotation = f"metadata.annotations[{names.MIN_MEMBER}]"
     where = f"{path}.{annotation}" if names.MIN_MEMBER in template else annotation

@@ -8,6 +8,7 @@ that was dealt with. A pod that is gone says nothing any more; that it was there
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from controller.job.rules import request as event
 from controller.job.rules.counts import task_of
@@ -15,8 +16,11 @@ from controller.job.rules.request import Request
 from muster.api import names
 from muster.api.batch import Job, TaskState, is_job
 from muster.api.bus import Command
-from muster.api.core import ContainerStatus, Pod
+from muster.api.container_status import ContainerStatus
+from muster.api.core import Pod
+from muster.api.limits import PODS, whole_number
 from muster.api.meta import parse_time
+from muster.api.pod_problems import refused
 from muster.api.scheduling import PodGroup
 from muster.volcano.defaults import task_max_retry
 from muster.volcano.slots import PodSlot, slot
@@ -39,6 +43,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
         pod_uid=pod.metadata.uid,
         partition=pod.metadata.labels.get(names.PARTITION_ID, ""),
         exit_codes=exit_codes(pod) if what == event.POD_FAILED else (),
+        refused=pod.status.reason if what == event.POD_FAILED and refused(pod) else "",
         since_s=_created_s(pod) if what == event.POD_PENDING else None,
     )
 
@@ -83,9 +88,9 @@ def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[Request]:
     for task in job.spec.tasks:
         counted = job.status.task_status_count.get(task.name, TaskState()).phase
         lost = min(sum(counted.values()) - left[task.name], counted.get("Running", 0) - begun[task.name])
-        wanted = (slot(job, task, index) for index in range(task.replicas))
-        missing = [one for one in wanted if one.name not in there]
-        result += [_unseen(job, one) for one in missing[: max(0, lost)]]
+        wanted = (slot(job, task, index) for index in range(min(task.replicas, PODS.value)))
+        missing = (one for one in wanted if one.name not in there)
+        result += [_unseen(job, one) for one in islice(missing, max(0, lost))]
     return result
 
 
@@ -137,8 +142,7 @@ def _statuses(pod: Pod) -> Sequence[ContainerStatus]:
 
 def version_of(pod: Pod) -> int:
     """The Job's version that the pod was made for."""
-    text = pod.metadata.annotations.get(names.JOB_VERSION, "0")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return whole_number(pod.metadata.annotations.get(names.JOB_VERSION)) or 0
 
 
 def group_changed(old: PodGroup | None, new: PodGroup | None) -> Request | None:

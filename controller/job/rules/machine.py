@@ -54,6 +54,8 @@ class Transition(NamedTuple):
     message: str
 
 
+MAX_RETRY = "MaxRetryReached"
+"""Reason of a Job that has failed as no restart was left."""
 TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION})
 STOPPED_PHASES = FINISHED | {"Aborted"}
 """Phases in which nothing runs; Aborted is the only one that can be left, by ResumeJob."""
@@ -124,7 +126,7 @@ def _started(spec: JobSpec, counts: Counts) -> Transition | None:
 def _restarted(spec: JobSpec, counts: Counts, retry_count: int) -> Transition | None:
     limit = max_retry(spec)
     if retry_count >= limit:
-        return Transition("Failed", "MaxRetryReached", f"restarted {retry_count} times, maxRetry is {limit}")
+        return Transition("Failed", MAX_RETRY, f"restarted {retry_count} times, maxRetry is {limit}")
     if total_replicas(spec) - counts.terminating >= spec.min_available:
         return Transition(
             "Pending", "Restarted", f"the old pods are gone; restart {retry_count} of at most {limit - 1}"

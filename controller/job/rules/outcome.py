@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from controller.job.rules import status as statuses
+from controller.job.rules.backoff import back_off
 from controller.job.rules.counts import count, without
-from controller.job.rules.machine import STOPPED_PHASES, next_phase
+from controller.job.rules.machine import MAX_RETRY, STOPPED_PHASES, Transition, next_phase
 from muster.api.batch import Job, JobStatus, Phase
 from muster.api.core import Pod
+from muster.api.pod_problems import sentence
 
 SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
 """Phases whose work is to have the pods that the Job wants; the work of all others is to delete pods."""
@@ -21,8 +23,10 @@ class Failure(NamedTuple):
     transient: bool = True
 
 
-RECOVERABLE = frozenset({"FailedCreate", "FailedDelete", "PluginError", "PodGroupError", "PVCError"})
+RECOVERABLE = frozenset({"FailedCreate", "FailedDelete", "OverLimit", "PluginError", "PodGroupError", "PVCError"})
 """Reasons that give way to another one when the failure is over."""
+_RUNNING = frozenset({"", "MinAvailableReached", "Recovered"})
+"""Reasons of a Job that runs as it should; any other is what kubelet said, or why pods were not made."""
 
 
 class Work(NamedTuple):
@@ -57,7 +61,8 @@ def concluded(job: Job, work: Work, now_s: float) -> Outcome:
     wanted = count(without(work.pods, work.surplus)) if work.surplus else counts
     transition = None if held else next_phase(job.spec, phase, wanted, job.status.retry_count)
     if transition:
-        status = statuses.moved(status, transition.phase, transition.reason, transition.message, now_s)
+        message = _with_refusals(transition, work)
+        status = statuses.moved(status, transition.phase, transition.reason, message, now_s)
         status = statuses.finished_with_duration(job, status)
     elif phase in STOPPED_PHASES:
         pass  # the reason for which it ended stays; events tell the rest
@@ -65,11 +70,22 @@ def concluded(job: Job, work: Work, now_s: float) -> Outcome:
         status = statuses.explained(status, *_summary(work.failures))
     elif work.waiting:
         status = statuses.explained(status, *work.waiting)
-    elif status.state.reason in RECOVERABLE:
+    elif phase == "Running" and (hindered := sentence(work.pods)):
+        status = statuses.explained(status, *hindered)
+    elif status.state.reason in RECOVERABLE or (phase == "Running" and status.state.reason not in _RUNNING):
         status = statuses.explained(status, "Recovered", f"{status.state.reason} is over")
     waits = work.waiting if not transition and not work.failures else None
     unschedulable = waits[1] if waits and waits[0] == statuses.UNSCHEDULABLE else None
     return Outcome(statuses.counted(status, counts, job.spec.min_available), unschedulable)
+
+
+def _with_refusals(transition: Transition, work: Work) -> str:
+    """The message of a transition; of a Job that has failed it tells what kubelet says of pods that have ended."""
+    if transition.phase != "Failed":
+        return transition.message
+    ended, last = sentence(pod for pod in work.pods if pod.finished), back_off(work.status)
+    why = ended[1] if ended else last.refusal if last and transition.reason == MAX_RETRY else ""
+    return f"{transition.message}; {why}" if why else transition.message
 
 
 def _summary(failures: Sequence[Failure]) -> tuple[str, str]:

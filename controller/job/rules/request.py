@@ -18,7 +18,8 @@ class Request:
     """One event, with what is needed to tell later whether it is still true.
 
     `job_version` None means that the event belongs to no version of the Job. `since_s` is when it happened, in seconds
-    since the epoch, as far as an object's timestamp says so: timeouts count from there.
+    since the epoch, as far as an object's timestamp says so: timeouts count from there. `refused` is kubelet's
+    reason for having refused the pod before any of its containers ran.
     """
 
     event: str = OUT_OF_SYNC
@@ -30,6 +31,7 @@ class Request:
     pod_uid: str = ""
     partition: str = ""
     exit_codes: tuple[int, ...] = ()
+    refused: str = ""
     since_s: float | None = None
     group_uid: str = ""
     command: str = ""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
+from controller.job.rules.backoff import REFUSED_NOTE
 from controller.job.rules.counts import Counts
 from controller.job.rules.kill import UNFINISHED, WHOLE, Target
 from controller.job.rules.machine import STOPPED_PHASES
@@ -17,6 +18,7 @@ from muster.api.batch import Job, JobCondition, JobState, JobStatus, Phase, Task
 from muster.api.core import Pod
 from muster.api.gang import gated, later_tasks
 from muster.api.meta import format_time, parse_time
+from muster.api.pod_problems import sentence
 from muster.api.scheduling import PodGroup
 
 RESTART_NOTE = "muster.dev/restart"
@@ -103,7 +105,7 @@ def timed(status: JobStatus, note: str) -> JobStatus:
 
 def with_resources(status: JobStatus, plugins: Iterable[str], claims: Iterable[str]) -> JobStatus:
     """The status with a note of the plugins whose objects exist, and of the claims of the Job's volumes."""
-    notes = (RESTART_NOTE, COMMAND_NOTE, TIMERS_NOTE)
+    notes = (RESTART_NOTE, COMMAND_NOTE, TIMERS_NOTE, REFUSED_NOTE)
     own = {key: value for key, value in status.controlled_resources.items() if key in notes}
     found = {f"{PLUGIN_NOTE}{name}": name for name in plugins} | {f"{CLAIM_NOTE}{name}": name for name in claims}
     return structs.replace(status, controlled_resources=own | found)
@@ -138,12 +140,19 @@ def format_duration(seconds: float) -> str:
 
 
 def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
-    """Why a pending Job waits (reason, message), as far as its PodGroup and pods say."""
+    """Why a pending Job waits (reason, message), as far as its PodGroup and pods say.
+
+    What kubelet says of a pod goes before pods that have no node yet: that will not pass by itself.
+    """
+    pods = [*pods]
     obstacle = unschedulable(group)
     if obstacle is not None:
         return UNSCHEDULABLE, obstacle
     if group.status.phase in {"", "Pending"}:
         return queued(group.spec.queue)
+    hindered = sentence(pods)
+    if hindered:
+        return hindered
     if any(gated(pod) for pod in pods):
         return "Gated", "the gang is admitted and waits for a placement"
     later = sorted(later_tasks(group.metadata))

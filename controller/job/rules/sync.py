@@ -5,13 +5,15 @@ from typing import NamedTuple
 
 from controller.job.rules.counts import task_of
 from controller.job.rules.events import version_of
+from controller.job.rules.outcome import Failure
 from muster.api import names
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Pod
 from muster.api.gang import later_tasks
+from muster.api.limits import PODS, TASKS
 from muster.api.scheduling import PodGroup
 from muster.volcano.slots import PodSlot, slots
-from muster.volcano.tasks import minimum
+from muster.volcano.tasks import minimum, total_replicas
 
 
 class Decision(NamedTuple):
@@ -45,6 +47,20 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
         return Decision([], delete)
     ready = {task.name: dependencies_ready(job.spec, task, pods) for task in job.spec.tasks}
     return Decision([slot for slot in wanted.values() if ready[slot.task.name]], delete)
+
+
+def over_limits(job: Job) -> Failure | None:
+    """Why nothing is made for a Job whose numbers are over their limits: admission was bypassed."""
+    for what, value, limit in (
+        ("asks for", total_replicas(job.spec), PODS),
+        ("has", len(job.spec.tasks), TASKS),
+    ):
+        if value > limit.value:
+            message = (
+                f"the Job {what} {value}; at most {limit.value} {limit.unit} are allowed, so nothing is made for it"
+            )
+            return Failure("OverLimit", message, transient=False)
+    return None
 
 
 def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bool:

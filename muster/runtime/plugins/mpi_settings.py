@@ -1,6 +1,7 @@
 """What users choose for MPI, read and checked."""
 
 from muster.api.fields import FieldError, InvalidFieldError
+from muster.api.limits import PROCESSES, whole_number
 from muster.runtime.devices import cpus, gpus
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plugins.mpi_kinds import KINDS, OPEN_MPI, Kind
@@ -75,10 +76,10 @@ def slots(info: Info, nodes: PodSet) -> int:
         return gpus(requests)
     if setting.text == "gpu":
         raise _invalid(setting, "the nodes ask for no GPU: add one to their resources, or use cpu")
-    digits = setting.text
-    if not (digits.isascii() and digits.isdecimal() and int(digits) > 0):
-        raise _invalid(setting, "must be auto, cpu, gpu or a number of processes of at least 1")
-    return int(digits)
+    slots = whole_number(setting.text, PROCESSES.value)
+    if not slots:
+        raise _invalid(setting, f"must be auto, cpu, gpu or a number of processes from 1 to {PROCESSES.value}")
+    return slots
 
 
 def key_kind(info: Info) -> str:

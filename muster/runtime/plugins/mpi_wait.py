@@ -6,6 +6,7 @@ the launcher asks until all of them do, in the image of the launcher, which has 
 """
 
 from muster.api.fields import FieldError, InvalidFieldError
+from muster.api.limits import whole_number
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import InitPlan
 from muster.runtime.plugins.mpi_kinds import HOSTFILE, SSH_ARGUMENTS
@@ -68,11 +69,11 @@ def wait_s(info: Info) -> int:
     setting = info.setting(MPI_WAIT)
     if setting is None:
         return DEFAULT_S
-    text = setting.text
-    if not (text.isascii() and text.isdecimal() and int(text) <= MAX_S):
+    seconds = whole_number(setting.text, MAX_S)
+    if seconds is None:
         message = f"must be a number of seconds from 0 (do not wait) to {MAX_S}"
-        raise InvalidFieldError(FieldError(setting.path, message, text))
-    return int(text)
+        raise InvalidFieldError(FieldError(setting.path, message, setting.text))
+    return seconds
 
 
 def waiter(info: Info, launcher: PodSet, plugin: str) -> InitPlan | None:

@@ -1,6 +1,7 @@
 """What users choose for Torch, read and checked; InvalidFieldError says what would be right."""
 
 from muster.api.fields import FieldError, InvalidFieldError
+from muster.api.limits import PROCESSES, whole_number
 from muster.runtime.devices import cpus, gpus
 from muster.runtime.info import Info, PodSet
 from muster.runtime.settings import ELASTIC, MAX_RESTARTS, NPROC_PER_NODE, TORCH_ENV, Setting, annotation
@@ -28,9 +29,9 @@ def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
         if not devices:
             raise _invalid(setting, f"container {container} asks for no GPU: add one to its resources, or use cpu")
         return wanted, f"{source}: torchrun counts the GPUs it sees ({devices} asked for)"
-    if _number(wanted) > 0:
-        return str(int(wanted)), source
-    raise _invalid(setting, "must be auto, cpu, gpu or a number of processes of at least 1")
+    if 0 < _number(wanted) <= PROCESSES.value:
+        return str(_number(wanted)), source
+    raise _invalid(setting, f"must be auto, cpu, gpu or a number of processes from 1 to {PROCESSES.value}")
 
 
 def form(info: Info) -> None:
@@ -66,7 +67,7 @@ def restarts(info: Info) -> tuple[str, str]:
         raise _invalid(setting, "must be a number of restarts of at least 0")
     if not info.setting(ELASTIC):
         raise _invalid(setting, f"must be left out unless {annotation(ELASTIC)} is set")
-    return str(int(setting.text)), setting.source
+    return str(_number(setting.text)), setting.source
 
 
 def is_plain(info: Info) -> bool:
@@ -77,7 +78,8 @@ def is_plain(info: Info) -> bool:
 
 def _number(digits: str) -> int:
     """A number of ASCII digits, -1 for anything else."""
-    return int(digits) if digits.isascii() and digits.isdecimal() else -1
+    number = whole_number(digits)
+    return -1 if number is None else number
 
 
 def _invalid(setting: Setting | None, message: str) -> InvalidFieldError:

@@ -96,6 +96,20 @@ class Plugin:
         del job, slot, manifest
 
 
+def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:
+    """For `check`: an error if no Service can be named after the Job.
+
+    Names of Services are stricter than those of pods (RFC 1035) in all but the newest Kubernetes.
+    """
+    name = job.metadata.name or job.metadata.generate_name
+    if name[:1].isdigit():
+        message = (
+            f"must begin with a letter, as plugin {plugin} makes a Service that is named after the Job; "
+            "without the plugin it may begin with a digit"
+        )
+        yield FieldError("metadata.name", message, name)
+
+
 def missing_task(job: Job, plugin: str, flag: str, task: str) -> Iterator[FieldError]:
     """For `check`: an error if the Job has no task of this name, which `flag` of the plugin gives."""
     there = [each.name for each in job.spec.tasks]

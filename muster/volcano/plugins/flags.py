@@ -7,6 +7,8 @@ flag does not hide those behind it.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from muster.api.limits import whole_number
+
 Default = str | bool | int
 Flags = Mapping[str, Default]
 """Flag → its default, which also says of what type its values are."""
@@ -53,7 +55,7 @@ def _value(text: str, default: Default) -> Default | None:
     if isinstance(default, bool):
         return True if text in _TRUE else False if text in _FALSE else None
     if isinstance(default, int):
-        number = int(text) if text.isascii() and text.isdigit() else 0
+        number = whole_number(text) or 0
         return number if 0 < number <= _HIGHEST_PORT else None
     return text or None
 

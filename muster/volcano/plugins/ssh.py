@@ -6,11 +6,12 @@ the old ones.
 """
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from muster.api.batch import Job
 from muster.api.core import SECRETS
+from muster.api.endpoints import Run
 from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, add_volume
 from muster.volcano.plugins.base import KeyMaker, Owned, Plugin, PluginError
@@ -82,13 +83,26 @@ def secret_name(job: Job) -> str:
 
 
 def config(job: Job, port: int) -> str:
-    """The client's configuration: no questions about unknown hosts, and short names for all pods of the Job."""
+    """The client's configuration: no questions about unknown hosts, and short names for all pods of the Job.
+
+    A pattern for each task, so that its size does not follow the number of pods: a Secret holds 1 MiB. The first one
+    that fits a name counts, and a longer one is more exact; names with a dot are whole already.
+    """
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
-    for task in job.spec.tasks:
-        for host in task_hosts(job, task):
-            lines += [f"Host {host.partition('.')[0]}", f"  HostName {host}"]
-            lines += [f"  Port {port}"] if port != _DEFAULT_PORT else []
+    for pattern, host in sorted(_patterns(job), key=lambda pair: len(pair[0]), reverse=True):
+        lines += [f"Host {pattern}", f"  HostName {host}"]
+        lines += [f"  Port {port}"] if port != _DEFAULT_PORT else []
     return "\n".join(lines) + "\n"
+
+
+def _patterns(job: Job) -> Iterator[tuple[str, str]]:
+    """The short names of each task's pods, as ssh_config matches them, and the whole name; %h stands for the short."""
+    for task in job.spec.tasks:
+        hosts = task_hosts(job, task)
+        if isinstance(hosts, Run):
+            yield f"{hosts.prefix}* !*.*", f"%h{hosts.suffix}"
+        else:
+            yield from ((host.partition(".")[0], host) for host in hosts)
 
 
 def _entries(private: bytes, public: bytes) -> Mapping[str, str]:

@@ -8,17 +8,20 @@ not be started with it. A ConfigMap holds 1 MiB; where both forms of the lists d
 environments is left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
+from muster.api.endpoints import Run
+from muster.api.fields import FieldError
 from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, add_volume, fits_env
-from muster.volcano.plugins.base import Owned, Plugin
+from muster.volcano.plugins.base import Owned, Plugin, unfit_for_a_service
 from muster.volcano.plugins.flags import Flags
 from muster.volcano.slots import PodSlot
+from muster.volcano.tasks import total_replicas
 
 MOUNT_PATH = "/etc/volcano"
 CONFIG_MAP_BYTES = 1 << 20
@@ -37,6 +40,17 @@ class Svc(Plugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         super().__init__(arguments)
         self._known: list[Manifest] | None = None
+
+    def check(self, job: Job) -> Iterable[FieldError]:
+        """The Job's name is the Service's too, and the lists of hosts fit into a ConfigMap."""
+        yield from unfit_for_a_service(job, self.name)
+        size = sum(_file_bytes(job, task) for task in job.spec.tasks)
+        if size > CONFIG_MAP_BYTES:
+            message = (
+                f"makes a ConfigMap of {size} bytes with the names of {total_replicas(job.spec)} pods, and one holds "
+                f"{CONFIG_MAP_BYTES}; use fewer pods, or shorter names of the Job and its tasks"
+            )
+            yield FieldError("spec.plugins[svc]", message, reason="Forbidden")
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
         """References to the ConfigMap: the hosts of each task, and their number."""
@@ -112,6 +126,17 @@ def hosts_data(job: Job) -> dict[str, str]:
             if not _hosts_fit(job, task):
                 del data[_hosts_key(task)]
     return data
+
+
+def _file_bytes(job: Job, task: TaskSpec) -> int:
+    """The size of the task's file of hosts with its count: computed, as nobody has looked at the number of pods yet."""
+    hosts = task_hosts(job, task)
+    if isinstance(hosts, Run):
+        count, size = max(0, hosts.size), hosts.characters
+    else:
+        count, size = len(hosts), sum(map(len, hosts))
+    keys = len(_file(task.name)) + len(_count_key(task))
+    return keys + size + max(0, count - 1) + len(str(count))
 
 
 def _hosts_fit(job: Job, task: TaskSpec) -> bool:

@@ -157,6 +157,35 @@ def test_one_pod_that_cannot_be_created_does_not_hold_up_the_phase(
     assert brief(cluster) == ("Completed", 0)
 
 
+def test_a_quota_that_is_used_up_costs_few_calls_and_one_event(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass gives up the rest of a task after a few refusals; another task, of smaller pods perhaps, has its tries."""
+    call, asked, events = cluster.api.create, list[str](), told(cluster)
+
+    def create(res: Any, what: Any, *args: Any, **kwargs: Any) -> Any:
+        if res is PODS:
+            asked.append(what["metadata"]["name"])
+            if what["metadata"]["name"].startswith("j-w"):
+                raise Forbidden("exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5")
+        return call(res, what, *args, **kwargs)
+
+    monkeypatch.setattr(cluster.api, "create", create)
+    add(cluster, "j", task("w", 2000), task("v", 5), minAvailable=1)
+    cluster.deliver(everything=True)
+    cluster.work(1)
+    cluster.plan(everything=True)
+    cluster.deliver(everything=True)
+    cluster.work(1)
+    assert asked == ["j-w-0", "j-w-1", "j-w-2", *(f"j-v-{index}" for index in range(5))]
+    [message] = [message for reason, message in events if reason == "FailedCreate"]
+    assert "pod j-w-0 cannot be created" in message
+    assert message.endswith("limited: pods=5 (and 3 more)")
+    monkeypatch.undo()
+    assert cluster.converge()
+    assert job(cluster, "j").status.running == 2005
+
+
 def test_a_command_does_not_wait_behind_a_pod_that_cannot_be_deleted(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -465,3 +494,25 @@ def test_the_reason_for_which_a_job_ended_stays(cluster: Cluster, monkeypatch: p
     cluster._phase(cluster.api.find(PODS, "j-w-0", "n"), "Succeeded", exit_code=0)
     turn(cluster, 4, pause_s=31)
     assert job(cluster, "j").status.state.reason == "MinSuccessReached"
+
+
+def test_an_obstacle_is_told_once_however_many_passes_find_it(cluster: Cluster) -> None:
+    """Another one is told again, and so is the same one once it was over."""
+    add(cluster, "j", task("w", 2))
+    turn(cluster, 3)
+    [group] = cluster.api.all(POD_GROUPS)
+    events = told(cluster)
+
+    def says(status: str, message: str) -> None:
+        condition = {"type": "Unschedulable", "status": status, "reason": "NotEnoughResources", "message": message}
+        change = {"status": {"phase": "Inqueue", "conditions": [condition]}}
+        cluster.api.change(POD_GROUPS, group.metadata.name, change, "n")
+        for _ in range(3):
+            turn(cluster, 2)
+            for worker in cluster.controller.workers:
+                worker.queue.add("n/j")
+
+    for status, message in (("True", "no room"), ("True", "no queue"), ("False", "over"), ("True", "no queue")):
+        says(status, message)
+    pending = [message for reason, message in events if reason == "PodGroupPending"]
+    assert pending == ["no room", "no queue", "no queue"]

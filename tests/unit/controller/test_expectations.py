@@ -1,12 +1,15 @@
 """What was done is known before the caches show it."""
 
 from controller.job.expectations import KEPT_S, Expectations
+from muster.api import names
 from muster.api.batch import Job
 from muster.api.core import Pod
 from muster.api.meta import ObjectMeta, OwnerReference
 from muster.api.scheduling import PodGroup
+from muster.volcano.owner import JobRef
 
 OWNER = OwnerReference(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="j", uid="u", controller=True)
+JOB = JobRef("n/j", "u")
 
 
 class Clock:
@@ -19,42 +22,58 @@ class Clock:
         return self.now
 
 
-def pod(name: str, uid: str = "") -> Pod:
-    """A pod of owner `u`."""
-    return Pod(metadata=ObjectMeta(name=name, namespace="n", uid=uid or name, owner_references=[OWNER]))
+def pod(name: str, uid: str = "", namespace: str = "n") -> Pod:
+    """The Job's pod of this task."""
+    slot = {names.TASK_SPEC: name, names.TASK_INDEX: "0"}
+    meta = ObjectMeta(
+        name=f"j-{name}-0",
+        namespace=namespace,
+        uid=uid or name,
+        annotations=slot,
+        owner_references=[OWNER],
+    )
+    return Pod(metadata=meta)
 
 
-def names(pods: list[Pod]) -> list[str]:
-    """Their names."""
-    return [one.metadata.name for one in pods]
+def tasks(pods: list[Pod]) -> list[str]:
+    """Their tasks."""
+    return [one.metadata.annotations[names.TASK_SPEC] for one in pods]
 
 
 def test_created_pods_are_there_at_once_and_once() -> None:
     """A created pod counts until the cache shows it, and not twice then."""
     expectations = Expectations(Clock())
-    expectations.pod_created("u", pod("a"))
-    assert names(expectations.pods("u", [])) == ["a"]
-    assert not expectations.satisfied("u")
-    assert names(expectations.pods("u", [pod("a")])) == ["a"]
-    assert names(expectations.pods("u", [])) == [], "the cache showed it, so it is the cache that tells of its end"
-    assert expectations.satisfied("u")
+    expectations.pod_created(JOB, pod("a"))
+    assert tasks(expectations.pods(JOB, [])) == ["a"]
+    assert not expectations.satisfied(JOB)
+    assert tasks(expectations.pods(JOB, [pod("a")])) == ["a"]
+    assert tasks(expectations.pods(JOB, [])) == [], "the cache showed it, so it is the cache that tells of its end"
+    assert expectations.satisfied(JOB)
 
 
 def test_created_pods_that_never_show_are_forgotten() -> None:
     """A pod that came and went unseen does not count for ever."""
     clock = Clock()
     expectations = Expectations(clock)
-    expectations.pod_created("u", pod("a"))
+    expectations.pod_created(JOB, pod("a"))
     clock.now += KEPT_S
-    assert expectations.pods("u", []) == []
+    assert expectations.pods(JOB, []) == []
 
 
 def test_an_event_ends_what_was_noted() -> None:
     """Created and deleted before this process looked again: gone."""
     expectations = Expectations(Clock())
-    expectations.pod_created("u", pod("a"))
+    expectations.pod_created(JOB, pod("a"))
     expectations.pod_seen(pod("a"), None)
-    assert expectations.pods("u", []) == []
+    assert expectations.pods(JOB, []) == []
+
+
+def test_a_pod_elsewhere_tells_nothing() -> None:
+    """Whatever it says of its owner, a pod of another namespace does not end what was noted here."""
+    expectations = Expectations(Clock())
+    expectations.pod_created(JOB, pod("a"))
+    expectations.pod_seen(None, pod("a", "forged", "other"))
+    assert tasks(expectations.pods(JOB, [])) == ["a"]
 
 
 def test_deleted_pods_are_on_their_way_out() -> None:
@@ -62,9 +81,9 @@ def test_deleted_pods_are_on_their_way_out() -> None:
     expectations = Expectations(Clock())
     cached = pod("a")
     expectations.deleted("a")
-    assert expectations.pods("u", [cached])[0].metadata.deletion_timestamp
+    assert expectations.pods(JOB, [cached])[0].metadata.deletion_timestamp
     assert cached.metadata.deletion_timestamp is None
-    assert expectations.pods("u", [pod("a", uid="new")])[0].metadata.deletion_timestamp is None
+    assert expectations.pods(JOB, [pod("a", uid="new")])[0].metadata.deletion_timestamp is None
 
 
 def group(uid: str) -> PodGroup:
@@ -90,9 +109,9 @@ def test_a_group_that_never_shows_is_forgotten() -> None:
     clock = Clock()
     expectations = Expectations(clock)
     expectations.group_created(group("new"))
-    assert not expectations.satisfied("u", "n/g")
+    assert not expectations.satisfied(JOB, "n/g")
     clock.now += KEPT_S
-    assert expectations.satisfied("u", "n/g")
+    assert expectations.satisfied(JOB, "n/g")
     assert expectations.group("n/g", None) is None
 
 

@@ -15,6 +15,7 @@ from muster.api.base import Resource
 from muster.api.core import INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod
 from muster.api.meta import Object, OwnerReference
 from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.kube.errors import Invalid
 from muster.kube.store import Store
 from muster.workloads.jobset import JOB_SET, JOBSET_NAME
 from muster.workloads.leader_worker_set import LEADER_WORKER_SET, LWS_NAME
@@ -105,6 +106,36 @@ def test_a_job_in_no_queue_gets_its_service(world: World, subdomain: str, made: 
     world.meet(world.owner(INDEXED_JOBS), subdomain=subdomain)
     assert world.made(SERVICES) == made
     assert not world.api.all(SECRETS)
+
+
+def test_a_pod_that_only_claims_an_owner(world: World) -> None:
+    """It has a workload's UID under another name, and does not end what is done for that workload."""
+    owner = world.owner(INDEXED_JOBS)
+    world.meet(msgspec.structs.replace(owner, name="other"), subdomain="other")
+    world.api.remove(PODS, world.api.find(PODS, "x", "n"), at_once=True)
+    world.meet(owner, subdomain="train")
+    assert world.made(SERVICES) == [("train", "Job")]
+
+
+def test_a_gang_that_may_not_move_stays_and_its_owner_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else has changed is written all the same: the pods that came are members."""
+    owner = world.owner(INDEXED_JOBS, spec={"completionMode": "Indexed", "completions": 4, "parallelism": 4})
+    world.pod(owner, "muster", {"muster.dev/queue": "a"})
+    assert world.group(owner)
+    patch = world.api.merge_patch
+
+    def merge_patch(res: Any, name: str, content: Any, *args: Any, **kwargs: Any) -> Any:
+        if "queue" in content.get("spec", {}):
+            raise Invalid("queue `b` status is `Closed`")
+        return patch(res, name, content, *args, **kwargs)
+
+    monkeypatch.setattr(world.api, "merge_patch", merge_patch)
+    world.api.remove(PODS, world.api.find(PODS, "x", "n"), at_once=True)
+    world.pod(owner, "muster", {"muster.dev/queue": "b"}, priorityClassName="high")
+    group = world.group(owner)
+    assert group
+    assert (group.spec.queue, group.spec.priority_class_name) == ("a", "high")
+    assert "queue `b` status is `Closed`. It stays in queue a until" in world.events.said["PodGroupError"]
 
 
 def test_others_have_their_services(world: World) -> None:

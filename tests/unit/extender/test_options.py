@@ -20,6 +20,7 @@ DEFAULTS = Options(
     barrier_timeout_s=10.0,
     recovery_timeout_s=30.0,
     staleness_grace_s=60.0,
+    growth_delay_s=1.0,
     config=None,
     log_level="info",
 )
@@ -32,12 +33,19 @@ def test_every_default() -> None:
 
 def test_every_flag() -> None:
     """Each flag sets the field of its name; a negative grace is a number, not a flag."""
-    flags = ["--kubeconfig=k", "--host=::", "--port=1", "--status-port=2", "--lease-namespace=ns", "--lease-name=l"]
+    flags = [
+        "--kubeconfig=k",
+        "--host=127.0.0.2",
+        "--port=1",
+        "--status-port=2",
+        "--lease-namespace=ns",
+        "--lease-name=l",
+    ]
     flags += ["--identity-prefix=a_", "--barrier-timeout=1.5", "--recovery-timeout=2", "--staleness-grace", "-1"]
-    flags += ["--config=actions.yaml", "--log-level=debug"]
+    flags += ["--growth-delay=3", "--config=actions.yaml", "--log-level=debug"]
     assert parse(flags) == Options(
         kubeconfig="k",
-        host="::",
+        host="127.0.0.2",
         port=1,
         status_port=2,
         lease_namespace="ns",
@@ -46,6 +54,7 @@ def test_every_flag() -> None:
         barrier_timeout_s=1.5,
         recovery_timeout_s=2.0,
         staleness_grace_s=-1.0,
+        growth_delay_s=3.0,
         config=Path("actions.yaml"),
         log_level="debug",
     )

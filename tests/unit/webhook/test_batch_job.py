@@ -75,7 +75,7 @@ BAD = {
     "processes that are none": (
         annotated(nproc_per_node="many"),
         "metadata.annotations[muster.dev/nproc-per-node]",
-        '"many": must be auto, cpu, gpu or a number of processes of at least 1',
+        '"many": must be auto, cpu, gpu or a number of processes from 1 to 4096',
     ),
     "processes in the template": (
         indexed_job(annotations={"muster.dev/nproc-per-node": "0"}),

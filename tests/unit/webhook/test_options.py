@@ -17,6 +17,7 @@ def test_every_default() -> None:
         port=9443,
         cert_file="tls.crt",
         key_file="tls.key",
+        client_ca_file="",
         status_port=8080,
         mark_pods=False,
         config=None,
@@ -26,13 +27,21 @@ def test_every_default() -> None:
 
 def test_every_flag() -> None:
     """Each flag sets the field of its name."""
-    flags = ["--kubeconfig=k", "--host=::", "--mark-pods", "--config=groups.yaml", "--log-level=debug"]
+    flags = [
+        "--kubeconfig=k",
+        "--client-ca-file=ca.crt",
+        "--host=::",
+        "--mark-pods",
+        "--config=groups.yaml",
+        "--log-level=debug",
+    ]
     assert parse([*REQUIRED, *flags]) == Options(
         kubeconfig="k",
         host="::",
         port=9443,
         cert_file="tls.crt",
         key_file="tls.key",
+        client_ca_file="ca.crt",
         status_port=8080,
         mark_pods=True,
         config=Path("groups.yaml"),

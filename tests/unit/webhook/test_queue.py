@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from webhook_world import JSON, QueueWorld, request
+from webhook_world import JSON, OwnerWorld, QueueWorld, request
 
 from muster.api.scheduling import Queue
 from muster.kube.client import Client
@@ -104,8 +104,43 @@ def test_pod_group(name: str, owner: str, refused: bool) -> None:  # noqa: FBT00
     """A user's needs an open leaf, a controller's may enter a closing one; a Volcano Job, which was asked, any."""
     reference = {"apiVersion": owner, "kind": "Job", "name": "x", "uid": "u", "controller": True}
     metadata: JSON = {"name": "g", "ownerReferences": [reference] if owner else []}
-    verdict = podgroup.reviewer(QUEUES)(request({"metadata": metadata, "spec": {"queue": name}}))
+    verdict = podgroup.reviewer(QUEUES, OwnerWorld())(request({"metadata": metadata, "spec": {"queue": name}}))
     assert bool(verdict.errors) == refused
+
+
+JOB: JSON = {"metadata": {"name": "x", "uid": "u"}, "spec": {"queue": "e"}}
+OF_THE_JOB: JSON = {
+    "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "x", "uid": "u", "controller": True,
+}  # fmt: skip
+
+
+def a_group(name: str, *owners: JSON, **metadata: object) -> JSON:
+    """A PodGroup in this queue."""
+    return {"metadata": {"name": "g", "ownerReferences": [*owners], **metadata}, "spec": {"queue": name}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (a_group("e"), a_group("shut"), "`shut` status is `Closed`"),
+        (a_group("e"), a_group("a"), "can only submit job to leaf queue"),
+        (a_group("e"), a_group("nowhere"), "unable to find job queue"),
+        (a_group("e"), a_group("default"), ""),
+        (a_group("shut"), a_group("shut", finalizers=["x"]), ""),
+        (a_group("e"), a_group("shut", deletionTimestamp="2026-01-01T00:00:00Z"), ""),
+        (a_group(""), a_group("default"), ""),
+        (a_group("e", OF_THE_JOB), a_group("default", OF_THE_JOB), "must stay 'e'"),
+        (a_group("e", OF_THE_JOB), a_group("default"), "must stay 'e'"),
+        (a_group("e"), a_group("default", OF_THE_JOB), "must stay 'e'"),
+        (a_group("default", OF_THE_JOB), a_group("e", OF_THE_JOB), ""),
+        (a_group("e", {**OF_THE_JOB, "uid": "other"}), a_group("default"), "must stay 'e'"),
+    ],
+)
+def test_a_pod_group_that_moves(old: JSON, new: JSON, words: str) -> None:
+    """It needs what a new one needs; that of a Volcano Job is in the Job's queue or on its way back there."""
+    errors = podgroup.reviewer(QUEUES, OwnerWorld(JOB))(request(new, "UPDATE", old)).errors
+    assert [error.path for error in errors] == ["spec.queue"] * bool(words)
+    assert words in "".join(map(str, errors))
 
 
 def test_tree_from_the_cache() -> None:

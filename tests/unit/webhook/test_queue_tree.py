@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from webhook_world import JSON, DownWorld, NamespaceWorld, apply, request
+from webhook_world import JSON, DownWorld, NamespaceWorld, OwnerWorld, apply, request
 
 from muster.api.scheduling import Queue
 from webhook.mutate import podgroup as mutate_podgroup
@@ -190,5 +190,5 @@ def test_a_namespace_that_cannot_be_read_changes_no_group() -> None:
 def test_amounts_of_a_pod_group() -> None:
     """What the planner could not read is refused at its field."""
     spec = {"queue": "default", "minTaskMember": {"w": -1}, "minResources": {"requests.cpu": "500m", "memory": "much"}}
-    errors = podgroup.reviewer(TREE)(request({"metadata": {"name": "g"}, "spec": spec})).errors
+    errors = podgroup.reviewer(TREE, OwnerWorld())(request({"metadata": {"name": "g"}, "spec": spec})).errors
     assert [error.path for error in errors] == ["spec.minTaskMember[w]", "spec.minResources[memory]"]

@@ -7,13 +7,16 @@ import msgspec
 import pytest
 from webhook_world import JSON, QueueWorld, request
 
+from muster.api.admission import UserInfo
+from muster.api.authorization import ResourceAttributes
 from muster.api.base import Resource
 from muster.api.batch import Job
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, Unreachable
 from muster.runtime import registry
+from webhook import deadline
 from webhook.dryrun import ServerDryRuns
 from webhook.validate.volcano_job import job as validate_job
-from webhook.validate.volcano_job.templates import check_templates, sample
+from webhook.validate.volcano_job.templates import MAX_TRIED, check_templates, sample
 
 CAUSES = [
     {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.containers[0].image"},
@@ -27,10 +30,12 @@ class Verdicts:
     def __init__(self, **verdicts: APIError) -> None:
         self.verdicts = verdicts
         self.asked: list[JSON] = []
+        self.left_s: list[float] = []
 
     def attempt(self, pod: Mapping[str, Any], _namespace: str) -> APIError | None:
         """See webhook.dryrun.DryRuns."""
         self.asked.append(dict(pod))
+        self.left_s.append(deadline.within(100.0))
         return self.verdicts.get(pod["metadata"]["generateName"].rstrip("-"))
 
 
@@ -38,6 +43,11 @@ def a_job(*templates: JSON, **spec: Any) -> JSON:
     """A Job with tasks t0, t1, … of these templates."""
     tasks = [{"name": f"t{i}", "replicas": 1, "template": template} for i, template in enumerate(templates or [{}])]
     return {"metadata": {"name": "j"}, "spec": {"tasks": tasks, "queue": "default", **spec}}
+
+
+def template(host: str) -> JSON:
+    """A template that differs from others."""
+    return {"spec": {"hostname": host}}
 
 
 def decoded(document: JSON) -> Job:
@@ -48,7 +58,7 @@ def decoded(document: JSON) -> Job:
 def test_errors_get_the_path_of_their_task() -> None:
     """In the API server's words, as causes that clients show field by field."""
     dry_runs = Verdicts(t1=Invalid("Pod is invalid", details={"causes": CAUSES}))
-    found = check_templates(decoded(a_job({}, {})), "n", dry_runs)
+    found = check_templates(decoded(a_job({}, template("UP"))), "n", dry_runs)
     assert [str(error) for error in found.errors] == [
         "spec.tasks[1].template.spec.containers[0].image: Required value",
         'spec.tasks[1].template.metadata.labels: Invalid value: "UP": must be lower',
@@ -71,6 +81,65 @@ def test_refusals_as_a_whole(refusal: APIError, errors: int, warnings: int) -> N
     found = check_templates(decoded(a_job()), "n", Verdicts(t0=refusal))
     assert (len(found.errors), len(found.warnings)) == (errors, warnings)
     assert all(refusal.message in words for words in [*map(str, found.errors), *found.warnings])
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kept_back"),
+    [
+        (Forbidden('violates PodSecurity "restricted:latest"'), True),
+        (Forbidden("exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5"), True),
+        (Forbidden("no PriorityClass with name high was found"), False),
+        (Invalid("spec.containers[0].image: Required value"), False),
+    ],
+)
+def test_who_may_make_no_pods_is_not_told_of_the_namespace(refusal: APIError, kept_back: bool) -> None:  # noqa: FBT001 - a column of the table
+    """What its policies and quotas say is for those who could ask themselves; the refusal itself is for everybody."""
+    told = check_templates(decoded(a_job()), "n", Verdicts(t0=refusal), lambda: False)
+    [words] = [*map(str, told.errors), *told.warnings]
+    assert (refusal.message not in words) == ("kubectl auth can-i create pods -n n" in words) == kept_back
+
+
+def test_the_sender_is_asked_for() -> None:
+    """Only where there is something to keep back."""
+
+    class Nobody:
+        asked: list[tuple[str, ResourceAttributes]] = []  # noqa: RUF012 - one object, one test
+
+        def allows(self, user: UserInfo, action: ResourceAttributes) -> bool:
+            self.asked.append((user.username, action))
+            return False
+
+    def review(refusal: APIError) -> str:
+        handler = validate_job.reviewer(QueueWorld(), registry.framework(), Verdicts(t0=refusal), Nobody())
+        [error] = handler(request(a_job(), user_info=UserInfo(username="anne"))).errors
+        return str(error)
+
+    assert "hostname" in review(Invalid("hostname"))
+    assert not Nobody.asked
+    assert "secret" not in review(Forbidden("a secret of the namespace"))
+    assert Nobody.asked == [("anne", ResourceAttributes(verb="create", resource="pods", namespace="team"))]
+
+
+def test_equal_templates_are_tried_once() -> None:
+    """Whatever their tasks are called; each task is told what its template's refusal is."""
+    dry_runs = Verdicts(t0=Invalid("no"))
+    found = check_templates(decoded(a_job(*[{}] * 400)), "n", dry_runs)
+    assert len(dry_runs.asked) == 1
+    assert [error.path for error in found.errors] == [f"spec.tasks[{index}].template" for index in range(400)]
+
+
+def test_of_many_templates_the_first_are_tried() -> None:
+    """Within the time of the review, which each of the threads knows; the others are warned of."""
+    dry_runs = Verdicts(t3=Invalid("no"))
+    with deadline.of("timeout=3s"):
+        found = check_templates(decoded(a_job(*map(template, map(str, range(400))))), "n", dry_runs)
+    assert len(dry_runs.asked) == MAX_TRIED
+    assert max(dry_runs.left_s) <= 2.5
+    assert [error.path for error in found.errors] == ["spec.tasks[3].template"]
+    [warning] = found.warnings
+    assert warning.startswith(
+        f"spec.tasks[{MAX_TRIED}].template: the templates of {400 - MAX_TRIED} tasks were not tried"
+    )
 
 
 def test_muster_without_the_permission_says_so() -> None:

@@ -75,7 +75,7 @@ NEW: dict[str, tuple[JSON, str]] = {
     ),
     "nodes": (
         train_job(trainer={"numNodes": 100_001}),
-        "spec.trainer.numNodes: Invalid value: 100001: must be at most 100000",
+        "spec.trainer.numNodes: Invalid value: 100001: must be at most 20000 (pods; limit 'pods per gang')",
     ),
     "host name": (
         train_job("t" * 58),
@@ -232,7 +232,7 @@ RUNTIMES: dict[str, tuple[JSON, list[str]]] = {
     ),
     "count": (
         runtime(mlPolicy={"numNodes": -1}),
-        ["spec.mlPolicy.numNodes: Invalid value: -1: must be a number from 0 to 100000"],
+        ["spec.mlPolicy.numNodes: Invalid value: -1: must be a number from 0 to 20000"],
     ),
     "two gangs": (
         runtime(podGroupPolicy={"coscheduling": {}, "volcano": {}}),

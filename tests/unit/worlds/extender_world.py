@@ -1,10 +1,13 @@
 """Builders: a small cluster in memory, for tests of the planner that read as scenarios."""
 
+import threading
 from collections.abc import Mapping
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from extender.actions.allocate import Allocate
 from extender.actions.enqueue import Enqueue
@@ -12,6 +15,7 @@ from extender.actions.progress import TrackPlacements
 from extender.cycle import run_cycle
 from extender.framework import decisions
 from extender.framework.hooks import Causes
+from extender.framework.placementstatus import closed, opened
 from extender.framework.registry import Action, Plugin
 from extender.framework.session import CycleInputs, Session
 from extender.framework.snapshot import take
@@ -24,7 +28,7 @@ from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
 from muster.api.gang import Seat, pinned_affinity
 from muster.api.meta import ObjectMeta, OwnerReference, format_time
-from muster.api.placement import Placement, PlacementSpec, PlacementStatus, nodes_of
+from muster.api.placement import Placement, PlacementSpec, PlacementStatus
 from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
 
 NOW = 1_800_000_000.0
@@ -41,7 +45,8 @@ class RememberingState(State):
         """As the state, and remembered."""
         super().on_pod(old, new)
         if new is not None:
-            if self.pods[new.metadata.uid].resource_version == new.metadata.resource_version:
+            record = self.pods.get(new.metadata.uid)  # none of a pod that is set aside
+            if record is None or record.resource_version == new.metadata.resource_version:
                 self.pod_objects[new.metadata.uid] = new
         elif old is not None:
             self.pod_objects.pop(old.metadata.uid, None)
@@ -63,6 +68,7 @@ class World:
         self.checked = checked
         self.causes = Causes()
         self.now = NOW
+        self.growth_delay_s = 0.0
         self.progress = TrackPlacements()
         self.arrived: dict[str, frozenset[Seat]] = {}
         self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
@@ -132,6 +138,22 @@ class World:
         self.state.on_job(None, job)
         return group.metadata.key
 
+    def scale(self, key: str, task: str, replicas: int) -> None:
+        """Another number of replicas for one task of a gang's Job; its minimums become as high."""
+        group = self.state.groups[key]
+        owner = group.metadata.controller
+        job = self.state.jobs[owner.uid if owner else ""]
+        tasks = [structs.replace(one, replicas=replicas) if one.name == task else one for one in job.spec.tasks]
+        minimums = {one.name: one.replicas for one in tasks}
+        spec = structs.replace(group.spec, min_member=sum(minimums.values()), min_task_member=minimums)
+        scaled = structs.replace(group, spec=spec, metadata=self._newer(group.metadata))
+        self.state.on_pod_group(group, scaled)
+        larger = structs.replace(job, spec=structs.replace(job.spec, tasks=tasks), metadata=self._newer(job.metadata))
+        self.state.on_job(job, larger)
+
+    def _newer(self, meta: ObjectMeta) -> ObjectMeta:
+        return structs.replace(meta, resource_version=str(next(self._versions)))
+
     @staticmethod
     def pod_spec(requests: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """The spec of a one-container pod, as JSON."""
@@ -139,7 +161,8 @@ class World:
 
     def pod(
         self, gang: str, task: str, index: int, requests: Mapping[str, Any], *, node: str = "", phase: str = "Pending",
-        gated: bool = False, pin: str = "", epoch: int | None = None, refused: bool = False, **more: Any,
+        gated: bool = False, pin: str = "", epoch: int | None = None, refused: bool = False,
+        other_gates: tuple[str, ...] = (), **more: Any,
     ) -> Pod:  # fmt: skip
         """A pod of a gang; the same arguments again give a newer version of the same pod."""
         annotations = {
@@ -147,12 +170,13 @@ class World:
             "volcano.sh/task-spec": task,
             "volcano.sh/task-index": str(index),
         }
-        spec = self.pod_spec(requests)
+        spec = self.pod_spec(requests, schedulerName="muster")
         if pin:
             annotations |= {"muster.dev/node": pin, "muster.dev/epoch": str(epoch)}
             spec["affinity"] = pinned_affinity(None, pin)
-        if gated:
-            spec["schedulingGates"] = [{"name": "muster.dev/gang"}]
+        gates = (*["muster.dev/gang"] * gated, *other_gates)
+        if gates:
+            spec["schedulingGates"] = [{"name": gate} for gate in gates]
         if node:
             spec["nodeName"] = node
         conditions = [PodCondition(type="PodScheduled", status="False", reason="Unschedulable")] if refused else []
@@ -181,7 +205,13 @@ class World:
         """Run these actions in one cycle."""
         if self.checked:
             assert self.state.differences() == []
-        inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self.causes, arrived=self.arrived)
+        inputs = CycleInputs(
+            snapshot=take(self.state),
+            now=self.now,
+            causes=self.causes,
+            arrived=self.arrived,
+            growth_delay_s=self.growth_delay_s,
+        )
         return run_cycle(inputs, actions, self.plugins)
 
     def plan(self) -> Session:
@@ -192,9 +222,26 @@ class World:
                 self.place(decision)
         return session
 
+    def close(self, session: Session) -> None:
+        """Write the ends of placements that a session decided into the state."""
+        for close in of(session, decisions.ClosePlacement):
+            known = self.state.placements[close.gang.key]
+            status = msgspec.to_builtins(known.status) | closed(close, now=self.now)
+            spec = msgspec.structs.replace(known.spec)
+            if close.pod_sets is not None:
+                spec.epoch, spec.pod_sets = close.gang.next_epoch(), close.pod_sets
+            written = Placement(
+                metadata=self.meta(known.metadata.name, uid=known.metadata.uid),
+                spec=spec,
+                status=msgspec.convert(status, PlacementStatus),
+            )
+            self.state.on_placement(known, written)
+
     def place(self, place: decisions.Place) -> Placement:
         """Write the placement of a decision into the state."""
         meta = place.gang.group.metadata
+        known = self.state.placement_of(place.gang.key)
+        before = msgspec.to_builtins(known.status) if known else {}
         placement = Placement(
             metadata=self.meta(meta.name, uid=f"uid-placement-{meta.uid}"),
             spec=PlacementSpec(
@@ -203,10 +250,15 @@ class World:
                 deadline=format_time(self.now + 60),
                 pod_sets=place.pod_sets,
             ),
-            status=PlacementStatus(phase="Planned", started=place.gang.started),
+            status=msgspec.convert(before | opened(place), PlacementStatus),
         )
         self.state.on_placement(None, placement)
         return placement
+
+
+def cluster_of(world: World, *, synced: bool = True) -> Any:
+    """The cluster as the verbs see it."""
+    return SimpleNamespace(state=world.state, lock=threading.RLock(), synced=synced, changed=lambda: None)
 
 
 def of(session: Session, kind: type[Any]) -> list[Any]:
@@ -217,4 +269,4 @@ def of(session: Session, kind: type[Any]) -> list[Any]:
 def seats(placement: Placement | decisions.Place) -> dict[str, list[str]]:
     """Pod set → node of each rank."""
     pod_sets = placement.pod_sets if isinstance(placement, decisions.Place) else placement.spec.pod_sets
-    return {pod_set.name: list(nodes_of(pod_set.runs)) for pod_set in pod_sets}
+    return {pod_set.name: [run.node for run in pod_set.runs for _ in range(run.count)] for pod_set in pod_sets}

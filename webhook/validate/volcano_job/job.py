@@ -7,8 +7,10 @@ from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.admission import AdmissionRequest
+from muster.api.authorization import ResourceAttributes
 from muster.api.batch import Job
 from muster.api.compat import KNOWN, compat
+from muster.api.core import PODS
 from muster.api.fields import FieldError, Findings
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
@@ -20,9 +22,11 @@ from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.known_keys import unknown_keys
 from webhook.objects.names import unusable_queue
 from webhook.review import Handler, Verdict, decode, generic
+from webhook.rights import Rights
 from webhook.validate.disruption import check_budgets
 from webhook.validate.frameworks import check_frameworks
 from webhook.validate.podgroup import check_topology
+from webhook.validate.volcano_job.amounts import check_amounts_of, check_pods
 from webhook.validate.volcano_job.policies import check_policies
 from webhook.validate.volcano_job.spec import check_names, check_volumes
 from webhook.validate.volcano_job.tasks import check_dependencies, check_task
@@ -38,7 +42,9 @@ _FIXED = (
 _KEYED = TEXTS | AMOUNTS | {PLUGINS}
 
 
-def reviewer(queues: Queues, framework: Framework, dry_runs: DryRuns | None = None) -> Handler:
+def reviewer(
+    queues: Queues, framework: Framework, dry_runs: DryRuns | None = None, rights: Rights | None = None
+) -> Handler:
     """The handler for Jobs, on CREATE and UPDATE; templates, which cannot change, are tried on CREATE.
 
     A priority can change, so a new one is tried on UPDATE.
@@ -53,17 +59,22 @@ def reviewer(queues: Queues, framework: Framework, dry_runs: DryRuns | None = No
         found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, queues)], warn(job))
         found.add(check_frameworks(job, framework))
         if dry_runs:
-            found.add(check_templates(job, request.namespace, dry_runs))
+            found.add(check_templates(job, request.namespace, dry_runs, lambda: _may_create_pods(request, rights)))
         return Verdict(errors=found.errors, warnings=found.warnings)
 
     return review
+
+
+def _may_create_pods(request: AdmissionRequest, rights: Rights | None) -> bool:
+    action = ResourceAttributes(verb="create", resource=PODS.plural, namespace=request.namespace)
+    return rights is None or rights.allows(request.user_info, action)
 
 
 def _review_update(request: AdmissionRequest, job: Job, dry_runs: DryRuns | None) -> Verdict:
     old, new = generic(request.old_object), generic(request.object)
     if job.metadata.deletion_timestamp or same(old, new):
         return Verdict()  # only metadata: nothing of ours, and a Job must be able to go away
-    errors = [*check_update(old, new), *_check_counts(job), *_check_shape(job), *check_names(job)]
+    errors = [*check_update(old, new), *check_pods(job), *_check_counts(job), *_check_shape(job), *check_names(job)]
     if dry_runs and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
         errors += check_priority(job, request.namespace, dry_runs)
     return Verdict(errors=errors)
@@ -76,6 +87,8 @@ def check(job: Job) -> list[FieldError]:
         return [FieldError("spec.tasks", message, reason="Required"), *check_names(job)]
     return [
         *check_names(job),
+        *check_pods(job),
+        *check_amounts_of(job),
         *_check_counts(job),
         *_check_shape(job),
         *check_policies(job.spec.policies, "spec.policies"),

@@ -2,28 +2,41 @@
 
 Nothing of pod validation is written a second time, and what the cluster's policies say of such pods (Pod Security,
 limits, other webhooks) is heard too. A quota that is used up now is no mistake of the Job's: its pods will wait.
+
+Pods are tried with Muster's rights. So what a namespace's policies and quotas say is told only to a user who could try
+a pod there himself; others learn that such pods are refused, and their Job's events will not tell them more.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, get_args
 
+import msgspec
 import structlog
 
 from muster.api import names
 from muster.api.batch import Job, TaskSpec
 from muster.api.fields import FieldError, Findings, Reason
-from muster.kube.errors import APIError, Forbidden
+from muster.kube.errors import APIError, Forbidden, over_quota
 from webhook.dryrun import DryRuns
 from webhook.objects.documents import mapping
 
 log = structlog.get_logger()
 
 _REASON_PREFIX = "FieldValue"
-_QUOTA = "exceeded quota"
 _NO_DRY_RUN = "does not support dry run"
 _NOT_ALLOWED = 'cannot create resource "pods"'
 _NO_CLASS = "no PriorityClass with name"
+
+MAX_TRIED = 8
+"""Templates of one Job that are tried: two rounds of calls end within a review."""
+_AT_ONCE = 4
+
+MayKnow = Callable[[], bool]
+"""Whether the user may create pods in the namespace himself; it is asked only where there is something to keep back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +49,68 @@ class ToldError(FieldError):
         return self.message
 
 
-def check_templates(job: Job, namespace: str, dry_runs: DryRuns) -> Findings:
-    """What the API server would say to the pods of this Job; raises APIError if it could not be asked."""
+def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKnow = lambda: True) -> Findings:
+    """What the API server would say to the pods of this Job; raises APIError if it could not be asked.
+
+    Tasks of one template are tried as one, and of many templates the first ones: the others are warned of.
+    """
+    samples = [sample(job, task) for task in job.spec.tasks]
+    shapes = [_shape(pod) for pod in samples]
+    first: dict[bytes, dict[str, Any]] = {}
+    for shape, pod in zip(shapes, samples, strict=True):
+        first.setdefault(shape, pod)
+    tried = dict(islice(first.items(), MAX_TRIED))
+    refusals = dict(zip(tried, _try([*tried.values()], namespace, dry_runs), strict=True))
     findings = Findings()
-    for index, task in enumerate(job.spec.tasks):
-        path = f"spec.tasks[{index}].template"
-        refusal = dry_runs.attempt(sample(job, task), namespace)
-        if refusal is None:
-            continue
-        if isinstance(refusal, Forbidden) and _NOT_ALLOWED in refusal.message:
-            raise refusal  # it is Muster that may not, not the user
-        if isinstance(refusal, Forbidden) and _QUOTA in refusal.message:
-            findings.warnings.append(f"{path}: pods would have to wait now: {refusal.message}")
-        elif _NO_DRY_RUN in refusal.message:
-            log.warning("a template could not be tried", namespace=namespace, job=job.metadata.name, why=str(refusal))
-        else:
-            findings.errors += _errors(refusal, path)
+    for index, shape in enumerate(shapes):
+        refusal = refusals.get(shape)
+        if refusal:
+            findings.add(_told(refusal, f"spec.tasks[{index}].template", namespace, may_know))
+    untried = [index for index, shape in enumerate(shapes) if shape not in refusals]
+    if untried:
+        findings.warnings.append(
+            f"spec.tasks[{untried[0]}].template: the templates of {len(untried)} tasks were not tried: of a Job only "
+            f"{MAX_TRIED} different ones are, as each takes a call. If they are wrong, the Job's events will say so"
+        )
     return findings
+
+
+def _shape(pod: Mapping[str, Any]) -> bytes:
+    """Equal for pods that differ in nothing but their name."""
+    metadata = {key: value for key, value in pod["metadata"].items() if key != "generateName"}
+    return msgspec.json.encode([metadata, pod["spec"]], order="deterministic")
+
+
+def _try(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRuns) -> list[APIError | None]:
+    """The verdict on each pod. A few are tried at a time, each within the deadline of the review."""
+    if len(pods) <= 1:
+        return [dry_runs.attempt(pod, namespace) for pod in pods]
+    with ThreadPoolExecutor(min(_AT_ONCE, len(pods)), thread_name_prefix="dry-run") as pool:
+        # The deadline is one of this thread's variables, so each call takes a copy of them along.
+        calls = [pool.submit(copy_context().run, dry_runs.attempt, pod, namespace) for pod in pods]
+        return [call.result() for call in calls]
+
+
+def _told(refusal: APIError, path: str, namespace: str, may_know: MayKnow) -> Findings:
+    """A refusal as its user is told of it."""
+    if _NO_DRY_RUN in refusal.message:
+        log.warning("a template could not be tried", namespace=namespace, template=path, why=str(refusal))
+        return Findings()
+    if not isinstance(refusal, Forbidden):
+        return Findings([*_errors(refusal, path)])
+    if _NOT_ALLOWED in refusal.message:
+        raise refusal  # it is Muster that may not, not the user
+    quota = over_quota(refusal)
+    # That a class of the whole cluster does not exist is no matter of the namespace.
+    if not (_NO_CLASS in refusal.message or may_know()):
+        ask = f"`kubectl auth can-i create pods -n {namespace}`: who may is told why"
+        if quota:
+            return Findings(warnings=[f"{path}: pods would have to wait now, for a quota of the namespace; {ask}"])
+        message = f"the namespace does not admit such pods; {ask}"
+        return Findings([FieldError(path, message, reason="Forbidden")])
+    if quota:
+        return Findings(warnings=[f"{path}: pods would have to wait now: {refusal.message}"])
+    return Findings([*_errors(refusal, path)])
 
 
 def check_priority(job: Job, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:

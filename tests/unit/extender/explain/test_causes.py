@@ -175,12 +175,13 @@ def _avoided(node: str, until: float) -> AvoidedNode:
 
 
 def in_flight(world: ExplainWorld) -> None:
-    """A gang of 1,024 is starting."""
+    """Two gangs with 1,024 pods are starting; the third is not a small one."""
     world.nodes(20, gpus=100)
-    world.gang("first", {"worker": (IN_FLIGHT, {"nvidia.com/gpu": 1})})
+    for name in ("first", "second"):
+        world.gang(name, {"worker": (IN_FLIGHT // 2, {"nvidia.com/gpu": 1})})
     world.plan()
     world.now += 1
-    world.gang("a", {"worker": (1, {"nvidia.com/gpu": 1})})
+    world.gang("a", {"worker": (10, {"nvidia.com/gpu": 1})})
 
 
 def not_created_yet(world: ExplainWorld) -> None:

@@ -54,4 +54,4 @@ def test_what_is_committed_cannot_be_undone() -> None:
     assert [operation.ranks for operation in statement.commit()] == [[0]]
     assert statement.operations == ()
     statement.discard()
-    assert session.snapshot.free[session.snapshot.table.axis["cpu"], 0] == 31_000
+    assert session.snapshot.free[session.snapshot.axis["cpu"], 0] == 31_000

@@ -35,7 +35,8 @@ def gang(bound: int, placement: str, *, started: bool = False) -> GangView:
         (1, "", GangPhase.STRANDED),
         (2, "", GangPhase.WHOLE),
         (2, "Planned", GangPhase.GROWING),
-        (0, "Bound", GangPhase.WHOLE),
+        (0, "Bound", GangPhase.WAITING),
+        (1, "Bound", GangPhase.WHOLE),
     ],
 )
 def test_the_phase_follows_the_members_and_the_placement(bound: int, placement: str, phase: GangPhase) -> None:
@@ -43,10 +44,12 @@ def test_the_phase_follows_the_members_and_the_placement(bound: int, placement: 
     assert gang(bound, placement).phase is phase
 
 
-def test_a_gang_that_was_whole_once_is_whole_for_ever() -> None:
-    """Its members are placed as they come, however few are left."""
-    assert gang(0, "Abandoned", started=True).phase is GangPhase.WHOLE
+def test_a_gang_that_was_whole_stays_so_while_one_member_holds_a_node() -> None:
+    """Its members are placed as they come, however few are left; when none is left it starts whole again."""
+    assert gang(1, "Abandoned", started=True).phase is GangPhase.WHOLE
     assert gang(1, "Planned", started=True).phase is GangPhase.GROWING
+    assert gang(0, "Abandoned", started=True).phase is GangPhase.WAITING
+    assert gang(0, "Planned", started=True).phase is GangPhase.STARTING
 
 
 def test_every_phase_answers_the_short_questions() -> None:

@@ -9,10 +9,12 @@ from typing import Any, cast
 import pytest
 from extender_world import World
 
+from extender.actions.inflight import MOST_SEATS, RESERVE
 from extender.barrier import Barrier
 from extender.cluster import Cluster
+from extender.main import THREADS
 from extender.verbs import bind
-from extender.verbs.bind import Bind
+from extender.verbs.bind import MAX_HELD, MOST_CALLS, Bind
 from extender.verbs.reasons import Reason
 from muster.api.core import Pod
 from muster.api.extender import ExtenderBindingArgs
@@ -45,7 +47,7 @@ class Filled(Cluster):
 class Gang:
     """A gang of one-CPU pods, all pinned, and the calls that kube-scheduler makes for them."""
 
-    def __init__(self, size: int, *, nodes: int, most_held: int = 1000) -> None:
+    def __init__(self, size: int, *, nodes: int, most_held: int = 1000, most_calls: int = 2300) -> None:
         self.world = World()
         for index in range(nodes):
             self.world.node(f"node-{index:03}", cpu=100)
@@ -58,8 +60,9 @@ class Gang:
         self.bind = Bind(
             self.cluster, self.barrier, cast("Any", self.bindings),
             active=lambda: True, on_release=lambda *_: None, most_held=most_held,
+            most_calls=most_calls,
         )  # fmt: skip
-        self.pool = ThreadPoolExecutor(size)
+        self.pool = ThreadPoolExecutor(size + 1)
 
     def node(self, rank: int) -> str:
         """Where the placement puts a member."""
@@ -149,3 +152,34 @@ def test_a_pod_that_nobody_knows_is_refused_in_the_end(
     pod = gang.pod(0)
     gang.world.state.on_pod(pod, None)
     assert gang.call(pod, 0).result(DEADLINE_S) == Reason.NOT_SEEN
+
+
+def test_bind_calls_never_take_all_threads(gang_of: Callable[..., Gang]) -> None:
+    """Two may be worked on and are held; the third is told to come again at once, and does so when they are gone."""
+    assert MOST_CALLS + 100 <= THREADS
+    assert MOST_CALLS >= 2 * MAX_HELD + MOST_SEATS + RESERVE
+    gang = gang_of(3, nodes=1, most_calls=2)
+    pods = [gang.pod(rank) for rank in range(3)]
+    held = [gang.call(pod, rank) for rank, pod in enumerate(pods[:2])]
+    gang.wait_until_held(2)
+    assert gang.call(pods[2], 2).result(DEADLINE_S) == Reason.TOO_MANY_CALLS
+    gang.barrier.cancel_all()
+    assert {call.result(DEADLINE_S) for call in held} == {Reason.PLACEMENT_OVER}
+    again = gang.call(pods[2], 2)
+    gang.wait_until_held(1)
+    assert not again.done()
+
+
+def test_a_copy_of_a_member_does_not_get_the_seat_too(gang_of: Callable[..., Gang]) -> None:
+    """It would take room that others hold. Of two that are held for one seat one is bound, and none later."""
+    gang = gang_of(2, nodes=1)
+    first, other = gang.pod(0), gang.pod(1)
+    copy = gang.world.pod(gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=1, uid="uid-copy", name="copy")
+    held = [gang.call(first, 0)]
+    gang.wait_until_held(1)
+    held.append(gang.call(copy, 0))
+    gang.wait_until_held(2)
+    held.append(gang.call(other, 1))
+    assert sorted(call.result(DEADLINE_S) for call in held) == ["", "", Reason.PLACEMENT_OVER]
+    assert gang.bindings.nodes.keys() == {"copy", other.metadata.name}
+    assert gang.call(first, 0).result(DEADLINE_S) == Reason.SEAT_TAKEN

@@ -1,12 +1,8 @@
 """What the extender answers kube-scheduler, apart from gangs on their way (those are tested on the plane)."""
 
-import threading
-from types import SimpleNamespace
-from typing import Any
-
 import msgspec
 import numpy as np
-from extender_world import World
+from extender_world import World, cluster_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,11 +15,6 @@ from muster.api.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, M
 from muster.api.meta import ObjectMeta
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
-
-
-def cluster_of(world: World, *, synced: bool = True) -> Any:
-    """The cluster as the verbs see it."""
-    return SimpleNamespace(state=world.state, lock=threading.RLock(), synced=synced, changed=lambda: None)
 
 
 def filter_of(world: World, *, active: bool = True, synced: bool = True) -> Filter:

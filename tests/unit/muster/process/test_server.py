@@ -1,118 +1,14 @@
 """An app is served over TLS by one worker that follows certificate files, signals and its master."""
 
-import json
 import os
 import signal
 import socket
-import ssl
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from http.client import HTTPSConnection
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.x509.oid import NameOID
-
-from certs.authority import Authority
-
-PROGRAM = """
-import os, sys, threading, time
-import flask
-from muster.process import logs, server
-
-logs.configure("test")
-app = flask.Flask("test")
-state = {}
-
-@app.get("/slow")
-def slow():
-    time.sleep(0.5)
-    return "done"
-
-@app.get("/")
-def pids():
-    return {"worker": os.getpid(), "master": os.getppid(), "thread": state["thread"].is_alive()}
-
-def start():
-    state["thread"] = threading.Thread(target=threading.Event().wait, daemon=True)
-    state["thread"].start()
-
-server.serve(app, host="127.0.0.1", port=int(sys.argv[1]), threads=2, name="test", cert_file=sys.argv[2],
-             key_file=sys.argv[3], on_worker_start=start, on_worker_stop=lambda: print("stopped", flush=True))
-"""
-
-
-def wait_until(condition: Callable[[], object], what: str, deadline_s: float = 20) -> None:
-    """Polls until the condition holds."""
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not happen within {deadline_s} s"
-        time.sleep(0.02)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process exists and is not a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-class Served:
-    """A served app, its certificate files and a client that trusts its authority."""
-
-    def __init__(self, folder: Path) -> None:
-        self.authority = Authority.create("test")
-        self.cert, self.key = folder / "tls.crt", folder / "tls.key"
-        self.rotate("first")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(self.port), str(self.cert), str(self.key)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        wait_until(self.answers, "the first answer")
-
-    def rotate(self, common_name: str) -> None:
-        """Writes a new pair: the key first, so for a moment it does not fit."""
-        pair = self.authority.issue(common_name, ips=["127.0.0.1"], server=True)
-        self.key.write_bytes(pair.key_pem)
-        self.cert.write_bytes(pair.cert_pem)
-
-    def connect(self) -> HTTPSConnection:
-        """A new TLS connection."""
-        context = ssl.create_default_context(cadata=self.authority.cert_pem.decode())
-        connection = HTTPSConnection("127.0.0.1", self.port, context=context, timeout=5)
-        connection.connect()
-        return connection
-
-    def answers(self) -> bool:
-        """Whether it takes connections."""
-        try:
-            self.connect().close()
-        except ConnectionError:
-            return False
-        return True
-
-    def pids(self, connection: HTTPSConnection | None = None) -> dict[str, int]:
-        """What the worker says of itself."""
-        own = connection or self.connect()
-        own.request("GET", "/")
-        result: dict[str, int] = json.loads(own.getresponse().read())
-        if connection is None:
-            own.close()
-        return result
-
-    def common_name(self, connection: HTTPSConnection) -> str:
-        """Whose certificate a connection saw."""
-        certificate = x509.load_der_x509_certificate(connection.sock.getpeercert(binary_form=True) or b"")
-        return str(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+from served_app import Served, alive, wait_until
 
 
 @pytest.fixture
@@ -120,9 +16,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     """A served app; killed after the test if it still lives."""
     served = Served(tmp_path)
     yield served
-    if served.process.poll() is None:
-        served.process.kill()
-    served.process.communicate()
+    served.end()
 
 
 def test_new_certificate_from_the_next_connection_on(served: Served) -> None:
@@ -177,7 +71,7 @@ def test_sigterm_with_idle_connections_ends_soon(served: Served) -> None:
     served.process.terminate()
     served.process.communicate(timeout=10)
     assert served.process.returncode == 0
-    assert time.monotonic() - started < 1.9
+    assert time.monotonic() - started < 4
     for connection in (used, unused, bare):
         connection.close()
 

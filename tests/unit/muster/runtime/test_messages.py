@@ -78,7 +78,7 @@ SETTINGS: dict[str, tuple[str, dict[str, str], str]] = {
     "processes": (
         "torch",
         {"nproc-per-node": "many"},
-        'nproc-per-node]: Invalid value: "many": must be auto, cpu, gpu or a number of processes of at least 1',
+        'nproc-per-node]: Invalid value: "many": must be auto, cpu, gpu or a number of processes from 1 to 4096',
     ),
     "inject-into": (
         "jax",
@@ -101,7 +101,7 @@ SETTINGS: dict[str, tuple[str, dict[str, str], str]] = {
     "slots": (
         "mpi",
         {"nproc-per-node": "0"},
-        'nproc-per-node]: Invalid value: "0": must be auto, cpu, gpu or a number of processes of at least 1',
+        'nproc-per-node]: Invalid value: "0": must be auto, cpu, gpu or a number of processes from 1 to 4096',
     ),
 }  # fmt: skip
 

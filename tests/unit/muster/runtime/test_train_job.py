@@ -186,8 +186,8 @@ BAD: dict[str, tuple[JSON, list[str]]] = {
     "processes": (
         torch(numProcPerNode="many"),
         [
-            ('spec.trainer.numProcPerNode: Invalid value: "many": must be auto, cpu, gpu or a number of processes of '
-            "at least 1")
+            ('spec.trainer.numProcPerNode: Invalid value: "many": must be auto, cpu, gpu or a number of processes '
+            "from 1 to 4096")
         ],
     ),
     "injection": (

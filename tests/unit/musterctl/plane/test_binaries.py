@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from musterctl.plane import binaries
+from musterctl.plane import binaries, build, golang
 from musterctl.plane.errors import BinariesError
 
 FAKE_GO = """#!/bin/sh
@@ -46,14 +46,14 @@ def test_builds_once(fake_go: Path) -> None:
     assert all("gitVersion=v1.36.3" in call for call in calls if "k8s.io/kubernetes/cmd" in call)
     assert binaries.find() == found
     assert fake_go.read_text().splitlines() == calls
-    leftovers = [path.name for path in binaries.cache().iterdir() if path.suffix == ".partial"]
+    leftovers = [path.name for path in build.cache().iterdir() if path.suffix == ".partial"]
     assert not leftovers
 
 
 def test_two_builders_do_not_race(fake_go: Path, tmp_path: Path) -> None:
     """Of two processes that need the programs at the same time, one builds and the other waits for it."""
     write_go(tmp_path, "1.99.0", extra="sleep 0.05")
-    command = [sys.executable, "-c", "from musterctl.plane import binaries; print(binaries.cached())"]
+    command = [sys.executable, "-c", "from musterctl.plane import build; print(build.cached())"]
     builders = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     folders = {builder.communicate()[0] for builder in builders}
     assert len(folders) == 1
@@ -82,14 +82,14 @@ def test_place_counts_only_with_all_programs(fake_go: Path, tmp_path: Path, monk
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(assets))
     assert binaries.find(("etcd", "kubectl"))["etcd"] == assets / "etcd"
     assert not fake_go.exists()
-    assert binaries.find(("etcd", "kwok"))["etcd"].parent.parent == binaries.cache()
+    assert binaries.find(("etcd", "kwok"))["etcd"].parent.parent == build.cache()
 
 
 def test_old_go_does_not_serve(fake_go: Path, tmp_path: Path) -> None:
     """A go command older than go.mod asks for counts as missing."""
-    minimum = binaries.go_version_of((binaries.RECIPE / "go.mod").read_text())
+    minimum = golang.required((build.CONTROL_PLANE.module / "go.mod").read_text())
     assert minimum >= (1, 26)
-    assert binaries.installed_go(minimum) == tmp_path / "bin" / "go"
+    assert golang.installed(minimum) == tmp_path / "bin" / "go"
     write_go(tmp_path, "1.25.9")
-    assert binaries.installed_go(minimum) is None
+    assert golang.installed(minimum) is None
     assert not fake_go.exists()

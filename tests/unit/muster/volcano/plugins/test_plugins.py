@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from muster.api.batch import Job, JobSpec, TaskSpec
+from muster.api.endpoints import Run
 from muster.api.meta import ObjectMeta
 from muster.volcano.plugins.base import PluginError
 from muster.volcano.plugins.flags import parse
-from muster.volcano.plugins.registry import plugins_for
+from muster.volcano.plugins.registry import check, plugins_for
 from muster.volcano.plugins.svc import hosts_data
 from muster.volcano.pods import complete_pod
 from muster.volcano.slots import slot
@@ -76,6 +77,33 @@ def test_svc_objects_and_pods() -> None:
     for container in (*spec["containers"], *spec["initContainers"]):
         assert container["volumeMounts"] == [{"name": "j-svc", "mountPath": "/etc/volcano"}]
         assert env(container)["VC_WORKER_HOSTS"] == {"configMapKeyRef": {"name": "j-svc", "key": "VC_WORKER_HOSTS"}}
+
+
+@pytest.mark.parametrize(("name", "refused"), [("2nd-try", True), ("try-2", False), ("", False)])
+def test_svc_needs_a_name_for_its_service(name: str, refused: bool) -> None:  # noqa: FBT001 - a column of the table
+    """The names of Services begin with a letter; a Job without the plugin may begin with a digit."""
+    wanted = job(svc=[])
+    wanted.metadata = ObjectMeta(name=name, generate_name="" if name else "try-", namespace="n")
+    errors = list(check(wanted))
+    assert [error.path for error in errors] == ["metadata.name"] * refused
+    assert not list(check(Job(metadata=wanted.metadata, spec=JobSpec(tasks=wanted.spec.tasks))))
+
+
+@pytest.mark.parametrize(("count", "refused"), [(1, False), (30_000, False), (90_000, True), (2_000_000_000, True)])
+def test_hosts_that_no_config_map_holds(count: int, refused: bool) -> None:  # noqa: FBT001 - a column of the table
+    """It is said at admission, before a list of them is made."""
+    wanted = job(svc=[])
+    wanted.spec.tasks[1].replicas = count
+    errors = list(check(wanted))
+    assert [error.path for error in errors] == ["spec.plugins[svc]"] * refused
+    assert all(f"the names of {count + 2} pods, and one holds 1048576" in str(error) for error in errors)
+
+
+@pytest.mark.parametrize(("start", "size"), [(0, 0), (0, 1), (0, 10), (0, 11), (7, 1234), (99, 2), (100, 1)])
+def test_the_length_of_names_that_are_not_made(start: int, size: int) -> None:
+    """It is that of the names."""
+    run = Run("j-w-", ".j", size, start)
+    assert run.characters == sum(map(len, run))
 
 
 def test_svc_flags() -> None:

@@ -1,6 +1,9 @@
 """Plugin ssh: one Secret per Job, and where its files are."""
 
+import subprocess
 from base64 import b64decode
+from pathlib import Path
+from shutil import which
 
 import pytest
 from plugin_jobs import container, job, objects, shaped
@@ -28,7 +31,7 @@ def test_the_secret() -> None:
     assert made["id_rsa.pub"].startswith("ssh-ed25519 ")
     assert made["config"] == (
         "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
-        "Host j-a-0\n  HostName j-a-0.j\nHost j-b-0\n  HostName j-b-0.j\nHost j-b-1\n  HostName j-b-1.j\n"
+        "Host j-a-* !*.*\n  HostName %h.j\nHost j-b-* !*.*\n  HostName %h.j\n"
     )
 
 
@@ -38,9 +41,41 @@ def test_rsa_and_port() -> None:
     made = files(owned)
     assert made["id_rsa"].startswith("-----BEGIN RSA PRIVATE KEY-----")
     assert made["id_rsa.pub"].startswith("ssh-rsa ")
-    assert "Host j-a-0\n  HostName j-a-0.j\n  Port 2222\n" in made["config"]
+    assert "Host j-a-* !*.*\n  HostName %h.j\n  Port 2222\n" in made["config"]
     (owned,) = objects(job({"a": 1}, ssh=["--ssh-port=many"]))
     assert "Port" not in files(owned)["config"]
+
+
+def test_names_that_templates_give() -> None:
+    """A task's own subdomain and host name; a name that begins as another task's is the longer one's."""
+    of = job({"a": 2, "a-b": 2, "c": 1}, ssh=[])
+    of.spec.tasks[1].template["spec"]["subdomain"] = "elsewhere"
+    of.spec.tasks[2].template["spec"]["hostname"] = "head"
+    (owned,) = objects(of)
+    assert files(owned)["config"].endswith(
+        "Host j-a-b-* !*.*\n  HostName %h.elsewhere\nHost j-a-* !*.*\n  HostName %h.j\nHost head\n  HostName head.j\n"
+    )
+
+
+def test_the_configuration_does_not_grow_with_the_pods() -> None:
+    """A Secret holds 1 MiB, however many workers there are."""
+    sizes = {len(files(*objects(job({"worker": count}, ssh=[])))["config"]) for count in (1, 9_000, 1_000_000_000)}
+    assert len(sizes) == 1
+
+
+@pytest.mark.skipif(which("ssh") is None, reason="needs the program ssh")
+def test_what_ssh_makes_of_it(tmp_path: Path) -> None:
+    """The short name of a pod becomes the whole one, and a whole one stays as it is."""
+    (owned,) = objects(job({"a": 2}, ssh=["--ssh-port=2222"]))
+    file = tmp_path / "config"
+    file.write_text(files(owned)["config"])
+
+    def understood(host: str) -> set[str]:
+        done = subprocess.run(["ssh", "-G", "-F", str(file), host], capture_output=True, text=True, check=True)
+        return {line for line in done.stdout.splitlines() if line.startswith(("hostname ", "port "))}
+
+    assert understood("j-a-1") == {"hostname j-a-1.j", "port 2222"}
+    assert understood("j-a-1.j") == {"hostname j-a-1.j", "port 22"}
 
 
 def test_keys_of_the_user() -> None:

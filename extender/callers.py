@@ -1,0 +1,47 @@
+"""Who may call the extender: kube-scheduler in the same pod, over loopback, and no browser that somebody leads there.
+
+Calls are not authenticated until they come over mTLS. A process on the same machine can call; a web page that is open
+there must not: it can send forms and plain text anywhere, and reach loopback under a name of its own (DNS rebinding),
+but it cannot send JSON elsewhere without being asked about it first, nor choose the headers `Host` and `Origin`.
+"""
+
+from http import HTTPStatus
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from werkzeug.datastructures import Headers
+
+CONTENT_TYPE = "application/json"
+Refusal = tuple[HTTPStatus, str]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this name or address can only mean the machine itself."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
+
+
+def refusal(method: str, content_type: str, headers: Headers) -> Refusal | None:
+    """Why a call is not answered, as a status and a sentence; None for one that kube-scheduler can have made."""
+    if not is_loopback(_host(headers.get("Host", ""))):
+        return (
+            HTTPStatus.FORBIDDEN,
+            "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it",
+        )
+    if "Origin" in headers:
+        return HTTPStatus.FORBIDDEN, "the extender answers kube-scheduler, no web pages: leave out the header Origin"
+    if method == "POST" and content_type != CONTENT_TYPE:
+        return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send the body as {CONTENT_TYPE}"
+    return None
+
+
+def _host(header: str) -> str:
+    """The header without its port."""
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,29 @@
+"""Amounts of resources as arrays of integers.
+
+They are clipped at `CLIP`, 2^50 base units (a pebibyte), requests at it and allocatable just below: a request at the
+clip fits nowhere, and no sum leaves 64 bits before 8,192 pods are on one node, which has long been full by then: each
+of them takes one of its `pods` too. Requests below 0, which the API server does not let through, count as 0.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.resources.vector import Vector
+
+Amounts = NDArray[np.int64]
+CLIP = 2**50
+
+
+def clipped(amount: int) -> int:
+    """An amount that a pod requests, as the arrays hold it."""
+    return max(0, min(amount, CLIP))
+
+
+def row_along(axis: dict[str, int], rows: int, vector: Vector) -> Amounts:
+    """A vector as int64 of shape (rows,), clipped; resources that are not on the axis are left out."""
+    result = np.zeros(rows, dtype=np.int64)
+    for resource, amount in vector.items():
+        row = axis.get(resource)
+        if row is not None:
+            result[row] = clipped(amount)
+    return result

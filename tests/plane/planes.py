@@ -1,0 +1,111 @@
+"""What every test folder with a control plane shares: kubectl, a namespace, waiting, and logs in reports.
+
+A conftest imports what it wants of this by name, and has a fixture `plane` of its own. A failing test reports the tail
+of every part's log.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+from jobs import Story
+
+from musterctl.plane.plane import Plane
+
+T = TypeVar("T")
+PLANES = pytest.StashKey[list[Plane]]()
+"""The planes of this run, for the reports of failing tests."""
+SECTIONS = pytest.StashKey[list[Callable[[], Iterable[tuple[str, str]]]]]()
+"""What else such a report tells: functions that give titles and texts."""
+_LOG_LINES = 15
+_POLL_S = 0.05
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepares for the planes of this run."""
+    config.stash.setdefault(PLANES, [])  # this is called for every conftest that has it
+    config.stash.setdefault(SECTIONS, [])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Adds the tail of every part's log, and what else there is to tell, to the report of a failing test."""
+    report: Any = yield
+    if report.failed:
+        for sections in item.config.stash[SECTIONS]:
+            report.sections.extend(sections())
+        for plane in item.config.stash[PLANES]:
+            for status in plane.status():
+                title = f"{status.name} ({status.word}) in {plane.root}"
+                report.sections.append((title, plane.part(status.name).log_tail(_LOG_LINES)))
+    return report
+
+
+class Kubectl:
+    """Runs kubectl against one plane."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+
+    def __call__(self, *arguments: str, stdin: Any = "", check: bool = True) -> str:
+        """Its output; `stdin` may be an object, which is sent as JSON. Fails with kubectl's own words."""
+        text = stdin if isinstance(stdin, str) else json.dumps(stdin)
+        result = self._plane.kubectl(*arguments, stdin=text)
+        if check and result.returncode:
+            pytest.fail(f"kubectl {' '.join(arguments)}: {result.stderr.strip()}")
+        return result.stdout if not result.returncode else result.stderr
+
+    def json(self, *arguments: str) -> Any:
+        """What `kubectl … --output=json` prints."""
+        return json.loads(self(*arguments, "--output=json"))
+
+    def create(self, namespace: str, *objects: dict[str, Any]) -> None:
+        """Creates the objects in the namespace."""
+        content = {"apiVersion": "v1", "kind": "List", "items": objects}
+        self("create", f"--namespace={namespace}", "--filename=-", stdin=content)
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        """Applies the objects."""
+        self("apply", "--server-side", "--filename=-", stdin={"apiVersion": "v1", "kind": "List", "items": objects})
+
+
+@pytest.fixture
+def kubectl(plane: Plane) -> Kubectl:
+    """Runs kubectl on the session's plane."""
+    return Kubectl(plane)
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl) -> Iterator[str]:
+    """The name of a fresh namespace, deleted after the test without waiting for the end of it."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    kubectl("create", "namespace", name)
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def wait_for() -> Callable[..., Any]:
+    """`wait_for(condition, timeout_s=30, what="…")`: what the condition returns as soon as that is true."""
+
+    def wait(condition: Callable[[], T], timeout_s: float = 30.0, what: str = "") -> T:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > deadline:
+                pytest.fail(f"not within {timeout_s:g} s: {what or condition}; the last value was {value!r}")
+            time.sleep(_POLL_S)
+
+    return wait
+
+
+@pytest.fixture
+def story(plane: Plane, namespace: str) -> Iterator[Story]:
+    """What happens in the test's namespace."""
+    with Story(plane.client(), namespace) as one:
+        yield one

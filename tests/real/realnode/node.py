@@ -1,0 +1,92 @@
+"""One node: a kubelet and the containerd that it drives."""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from musterctl.plane.plane import Plane
+from musterctl.plane.process import Part
+from realnode import cgroups, containerd, images, kubelet, programs
+
+_RUN = Path("/run")
+_NAMESPACE = "k8s.io"
+"""containerd's namespace of everything that kubelet makes and sees."""
+
+
+class Node:
+    """A node of the plane, whose pid files and logs lie with the plane's own.
+
+    Images and containers are kept in `storage`; `group` is the node's control group, below which its containers run.
+    """
+
+    def __init__(self, number: int, plane: Plane, storage: Path, group: str) -> None:
+        self.name = f"node-{number}"
+        self.group = group
+        self._number = number
+        self._plane = plane
+        self._folder = storage / self.name
+        self._state = _RUN / self.name
+        self.containerd = Part(f"{self.name}-containerd", plane.root, self._containerd)
+        self.kubelet = Part(f"{self.name}-kubelet", plane.root, self._kubelet)
+
+    @property
+    def parts(self) -> tuple[Part, Part]:
+        """Its processes, in the order in which they are started."""
+        return self.containerd, self.kubelet
+
+    def start_runtime(self) -> None:
+        """Starts containerd, which needs a moment until it answers."""
+        self._folder.mkdir(parents=True)
+        self._state.mkdir()
+        cgroups.make(self.group)
+        self.containerd.start()
+
+    def answers(self) -> bool:
+        """Whether containerd does."""
+        return self._ctr("version").returncode == 0
+
+    def load(self, image: images.Image) -> None:
+        """Puts an image into containerd's store."""
+        result = self._ctr("images", "import", str(image.archive()))
+        if result.returncode:
+            raise OSError(f"{self.name} cannot take {image.name}: {result.stderr.strip()}")
+
+    def kill(self, container_id: str) -> None:
+        """Ends the first process of a container by SIGKILL, as the kernel would; `container_id` as in a pod's status.
+
+        Neither kubelet nor containerd is asked for it: they find out.
+        """
+        wanted = container_id.partition("://")[2]
+        tasks = (line.split() for line in self._ctr("tasks", "list").stdout.splitlines())
+        pids = [int(pid) for name, pid, *_ in tasks if name == wanted]
+        if not pids:
+            raise ProcessLookupError(f"{self.name} runs no container {container_id}")
+        os.kill(pids[0], signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ends everything: kubelet, so that nothing is started again, the containers, containerd."""
+        self.kubelet.stop()
+        cgroups.end(self.group)
+        self.containerd.stop()
+
+    def _containerd(self) -> list[str]:
+        file = containerd.configure(self._folder, self._state, self._number, images.MPI.name)
+        return [shutil.which("containerd") or "containerd", f"--config={file}"]
+
+    def _kubelet(self) -> list[str]:
+        arguments = kubelet.configure(
+            self._folder,
+            self.name,
+            self._number,
+            pki=self._plane.commandlines.pki,
+            server=self._plane.commandlines.url("kube-apiserver", scheme="https"),
+            group=self.group,
+            socket=containerd.socket(self._state),
+        )
+        return [str(programs.kubelet()), *arguments]
+
+    def _ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["ctr", f"--address={containerd.socket(self._state)}", f"--namespace={_NAMESPACE}", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,0 +1,21 @@
+"""kubelet and CoreDNS, built once from Go modules into the user's cache."""
+
+from pathlib import Path
+
+from musterctl.plane import build
+
+_KUBELET = build.Recipe(
+    "kubelet", build.CONTROL_PLANE.module, {"kubelet": build.Program("k8s.io/kubernetes/cmd/kubelet", 640)}
+)
+"""Of the same version as the control plane."""
+_COREDNS = build.Recipe("coredns", Path(__file__).parents[1] / "coredns", {"coredns": build.Program(".", 220)})
+
+
+def kubelet() -> Path:
+    """The kubelet."""
+    return build.cached(_KUBELET) / "kubelet"
+
+
+def coredns() -> Path:
+    """A CoreDNS that knows the cluster's names and no others."""
+    return build.cached(_COREDNS) / "coredns"

@@ -1,0 +1,147 @@
+"""Pods that kubelet refuses: what the Job says, and how long their restarts wait."""
+
+from typing import Any
+
+import pytest
+from simulated_cluster import Cluster
+from simulated_jobs import add, fail, job, pods, task, turn
+
+from controller.job.rules import backoff
+from controller.job.rules.request import Request
+from muster.api.batch import JobStatus
+from muster.api.core import PODS
+from muster.api.scheduling import POD_GROUPS
+
+SYSCTL = {"reason": "SysctlForbidden", "message": "forbidden sysctl"}
+
+
+def refuse(cluster: Cluster, *names: str) -> None:
+    """Kubelet refuses these pods."""
+    for name in names:
+        status = {"phase": "Failed", **SYSCTL}
+        cluster.api.change(PODS, name, {"status": status}, "n", subresource="status")
+
+
+def settle(cluster: Cluster) -> None:
+    """Everything happens that needs no time, but for kubelet."""
+    for _ in range(8):
+        turn(cluster)
+        cluster.plan(everything=True)
+        for pod in pods(cluster):
+            if pod.metadata.deletion_timestamp:
+                cluster.api.remove(PODS, pod, at_once=True)
+    turn(cluster)
+
+
+def refused_again(cluster: Cluster, *names: str) -> float:
+    """Kubelet refuses these pods; seconds until they are made again."""
+    before = {pod.metadata.uid for pod in pods(cluster)}
+    refuse(cluster, *names)
+    settle(cluster)
+    waited_s = 0.0
+    while not set(names) <= {pod.metadata.name for pod in pods(cluster) if pod.metadata.uid not in before}:
+        assert waited_s < 1000, job(cluster, "j").status.state
+        cluster.now_s += 1
+        waited_s += 1
+        settle(cluster)
+    return waited_s
+
+
+@pytest.mark.parametrize("action", ["RestartJob", "RestartTask", "RestartPod"])
+def test_restarts_of_refused_pods_come_later_each_time(cluster: Cluster, action: str) -> None:
+    """Twice as late, up to a limit; the retries are used up as ever."""
+    policy = {"events": ["PodFailed"], "action": action}
+    add(cluster, "j", task("w", 1), policies=[policy], maxRetry=8)
+    settle(cluster)
+    waits = [refused_again(cluster, "j-w-0") for _ in range(7)]
+    assert waits == pytest.approx([10, 20, 40, 80, 160, 300, 300], abs=1)
+    assert job(cluster, "j").status.retry_count == 7
+    refuse(cluster, "j-w-0")
+    settle(cluster)
+    state = job(cluster, "j").status.state
+    assert (state.phase, state.reason) == ("Failed", "MaxRetryReached")
+    assert state.message.startswith("restarted 8 times, maxRetry is 8; ")
+    assert "pod j-w-0" in state.message
+    assert "SysctlForbidden" in state.message
+
+
+def test_a_job_that_waits_says_so_and_holds_no_nodes(cluster: Cluster) -> None:
+    """Also to the next process; its gang is asked for only when it can start."""
+    add(cluster, "j", task("w", 2), policies=[{"events": ["PodFailed"], "action": "RestartJob"}])
+    settle(cluster)
+    refuse(cluster, "j-w-1")
+    settle(cluster)
+    cluster.restart()
+    settle(cluster)
+    cluster.now_s += 1
+    turn(cluster)
+    state = job(cluster, "j").status.state
+    assert (state.phase, state.reason) == ("Pending", "BackOff")
+    assert state.message.startswith("kubelet refused pod j-w-1 (SysctlForbidden); pods are made again at 2023-")
+    assert not pods(cluster)
+    assert not cluster.api.all(POD_GROUPS)
+    cluster.now_s += 11
+    settle(cluster)
+    assert len(pods(cluster)) == 2
+
+
+def test_a_pod_that_ran_is_restarted_at_once(cluster: Cluster) -> None:
+    """A crash of a container is no refusal."""
+    add(cluster, "j", task("w", 1), policies=[{"events": ["PodFailed"], "action": "RestartPod"}])
+    settle(cluster)
+    fail(cluster, "j-w-0")
+    settle(cluster)
+    assert [pod.status.phase for pod in pods(cluster)] == ["Pending"]
+
+
+def test_without_a_policy_the_job_ends_and_says_why(cluster: Cluster) -> None:
+    """Kubelet's words are part of the message."""
+    add(cluster, "j", task("w", 1))
+    settle(cluster)
+    refuse(cluster, "j-w-0")
+    settle(cluster)
+    state = job(cluster, "j").status.state
+    assert (state.phase, state.reason) == ("Failed", "PodsFailed")
+    assert state.message.endswith("; pod j-w-0 on node-1: SysctlForbidden: forbidden sysctl")
+
+
+def containers(cluster: Cluster, name: str, phase: str, state: dict[str, Any]) -> None:
+    """Kubelet says this of the container of a pod."""
+    status = {"phase": phase, "containerStatuses": [{"name": "main", "state": state}]}
+    cluster.api.change(PODS, name, {"status": status}, "n", subresource="status")
+
+
+def test_a_job_tells_why_containers_do_not_start(cluster: Cluster) -> None:
+    """While it is Pending, and also while it runs; when that is over it says so."""
+    add(cluster, "j", task("w", 2), minAvailable=1)
+    settle(cluster)
+    waits = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x"'}}
+    told = 'pod j-w-1 on node-1: container main: ImagePullBackOff: Back-off pulling image "x"'
+    containers(cluster, "j-w-1", "Pending", waits)
+    turn(cluster, 3, pause_s=1)
+    state = job(cluster, "j").status.state
+    assert (state.phase, state.reason, state.message) == ("Pending", "ImagePullBackOff", told)
+    containers(cluster, "j-w-0", "Running", {})
+    turn(cluster, 5, pause_s=1)
+    state = job(cluster, "j").status.state
+    assert (state.phase, state.reason, state.message) == ("Running", "ImagePullBackOff", told)
+    containers(cluster, "j-w-1", "Running", {"waiting": None})
+    turn(cluster, 5, pause_s=1)
+    state = job(cluster, "j").status.state
+    assert (state.phase, state.message) == ("Running", "ImagePullBackOff is over")
+
+
+def test_another_restart_ends_the_row() -> None:
+    """But not the delay that is still under way."""
+    refusal = Request(pod="p", refused="OutOfcpu")
+    status = backoff.restarted(JobStatus(), refusal, 0.0)
+    assert backoff.left_s(status, 4.0) == 6.0
+    assert backoff.restarted(status, Request(), 4.0) == status
+    assert backoff.back_off(backoff.restarted(status, Request(), 11.0)) is None
+
+
+def test_a_note_that_somebody_edited_is_none() -> None:
+    """It delays nothing."""
+    status = JobStatus(controlled_resources={backoff.REFUSED_NOTE: "[3]"})
+    assert backoff.left_s(status, 0.0) == 0.0
+    assert backoff.restarted(status, Request(pod="p", refused="OutOfcpu"), 0.0).controlled_resources

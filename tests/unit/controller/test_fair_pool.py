@@ -1,0 +1,58 @@
+"""Jobs take turns at the threads that create and delete pods."""
+
+import threading
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+
+import pytest
+
+from controller.job.fair_pool import FairPool
+
+
+def test_a_small_batch_does_not_wait_for_a_large_one() -> None:
+    """One thread, and a batch of a thousand that came first: the small one is through after as many turns again."""
+    pool, order, begun, go_on = FairPool(1, "test"), list[str](), threading.Event(), threading.Event()
+
+    def act(item: str) -> str:
+        begun.set()
+        assert go_on.wait(10)
+        order.append(item)
+        return item.upper()
+
+    with ThreadPoolExecutor(2) as jobs:
+        large = jobs.submit(pool.each, ["large"] * 1000, act)
+        assert begun.wait(10)
+        small = jobs.submit(pool.each, ["small"] * 3, act)
+        while len(pool._turns) < 2:
+            assert not small.done()
+        go_on.set()
+        assert small.result(10) == ["SMALL"] * 3
+        assert large.result(10) == ["LARGE"] * 1000
+    assert max(index for index, item in enumerate(order) if item == "small") <= 7
+    pool.close()
+
+
+def test_results_stand_in_order_and_errors_reach_who_waits() -> None:
+    """As with `map`."""
+    pool = FairPool(4, "test")
+    assert pool.each([], str) == []
+    assert pool.each(range(100), str) == [str(number) for number in range(100)]
+    with pytest.raises(ZeroDivisionError):
+        pool.each([1, 0], lambda number: 1 / number)
+    pool.close()
+
+
+def test_what_has_not_begun_when_the_pool_closes_is_cancelled() -> None:
+    """Nobody waits for it for ever."""
+    pool, begun, go_on = FairPool(1, "test"), threading.Event(), threading.Event()
+
+    def act(_: int) -> None:
+        begun.set()
+        assert go_on.wait(10)
+
+    with ThreadPoolExecutor(1) as jobs:
+        waiting = jobs.submit(pool.each, range(10), act)
+        assert begun.wait(10)
+        pool.close()
+        go_on.set()
+        with pytest.raises(CancelledError):
+            waiting.result(10)

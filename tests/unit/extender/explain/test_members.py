@@ -1,0 +1,215 @@
+"""Members that have their node and do not run there: what kubelet says, and nodes that do not answer."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from explain_world import ExplainWorld
+
+from extender.explain.find import explain
+from extender.explain.report import GangReport
+from extender.explain.snapshotfile import load, save
+from extender.explain.text import lines_of
+from extender.explain.whatif import WhatIf
+from muster.api.core import NodeCondition, PodStatus, Taint
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+DIED = "2027-01-15T08:00:10Z"
+DELETED = "2027-01-15T08:05:00Z"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+def waiting(reason: str, message: str = "", *, kind: str = "containerStatuses", phase: str = "Pending") -> PodStatus:
+    """The status of a pod whose container waits."""
+    state = {"waiting": {"reason": reason, "message": message}}
+    return msgspec.convert({"phase": phase, kind: [{"name": "main", "state": state}]}, PodStatus)
+
+
+def gang(world: ExplainWorld, members: int = 4) -> str:
+    """Gang `a`, all of whose members run, each on a node of its own; it can do without one."""
+    world.nodes(members)
+    key = world.gang("a", {"worker": (members, GPU8)}, phase="Running", min_member=max(1, members - 1))
+    for rank in range(members):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
+    return key
+
+
+def says(world: ExplainWorld, key: str, rank: int, status: PodStatus) -> None:
+    """Kubelet says this of a member."""
+    pod = world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase=status.phase)
+    pod.status = status
+    world.state.on_pod(None, pod)
+
+
+def dies(world: ExplainWorld, name: str, **node: Any) -> None:
+    """The node's kubelet is heard of no more."""
+    found = world.node(name, taints=[Taint(key=UNREACHABLE, effect="NoExecute")], **node)
+    found.status.conditions.append(NodeCondition(type="Ready", status="Unknown", last_transition_time=DIED))
+
+
+def deleted(world: ExplainWorld, key: str, rank: int, **meta: Any) -> None:
+    """Somebody deletes a member that runs; 30 s are its own."""
+    over = {"deletion_timestamp": "2027-01-15T08:05:30Z", "deletion_grace_period_seconds": 30, **meta}
+    world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running", **over)
+
+
+@pytest.mark.parametrize("kind", ["containerStatuses", "initContainerStatuses"])
+@pytest.mark.parametrize("reason", ["ErrImageNeverPull", "ImagePullBackOff", "CreateContainerConfigError"])
+def test_a_gang_whose_containers_do_not_start_does_not_run(reason: str, kind: str) -> None:
+    """The first pod is told in the sentence, each in the details."""
+    world = ExplainWorld()
+    key = gang(world, 2)
+    for rank in range(2):
+        says(world, key, rank, waiting(reason, "no such thing", kind=kind))
+    report = world.gang_report("a")
+    told = f"on node-0: container main: {reason}: no such thing"
+    assert report.cause == "members-hindered"
+    assert (
+        report.summary
+        == f"no member runs: 2 members have their node, 0 of them run; pod a-worker-0 {told} (and 1 more)"
+    )
+    assert report.details == [f"a-worker-{rank} on node-{rank}: {told.partition(': ')[2]}" for rank in range(2)]
+    pod = world.pod_report("a-worker-0")
+    assert (pod.cause, pod.summary) == ("hindered", f"it is on node-0 and does not run: {told.partition(': ')[2]}")
+
+
+def test_one_container_that_crashes_does_not_hide_the_others() -> None:
+    """Three of four run."""
+    world = ExplainWorld()
+    key = gang(world)
+    says(world, key, 3, waiting("CrashLoopBackOff", "back-off 20s", phase="Running"))
+    report = world.gang_report("a")
+    assert report.cause == "members-hindered"
+    assert report.summary.startswith("it runs: 4 members have their node")
+    assert report.summary.endswith("pod a-worker-3 on node-3: container main: CrashLoopBackOff: back-off 20s")
+
+
+@pytest.mark.parametrize("reason", ["SysctlForbidden", "OutOfcpu", "NodeAffinity"])
+def test_a_refused_pod_has_failed_and_is_not_missing(reason: str) -> None:
+    """Its owner has created it; kubelet said no."""
+    world = ExplainWorld()
+    key = gang(world)
+    says(world, key, 3, PodStatus(phase="Failed", reason=reason, message="no"))
+    report = world.gang_report("a")
+    [workers] = report.pod_sets
+    assert (workers.bound, workers.failed, workers.missing) == (3, 1, 0)
+    assert f"a-worker-3 on node-3: {reason}: no" in report.details
+    pod = world.pod_report("a-worker-3")
+    assert (pod.cause, pod.summary) == ("failed", f"it has ended: Failed on node-3: {reason}: no")
+
+
+def test_a_pod_that_a_dead_node_keeps_is_not_missing() -> None:
+    """On which node, since when, and what frees it; nobody is told to tolerate a dead node."""
+    world = ExplainWorld()
+    key = gang(world)
+    dies(world, "node-3")
+    deleted(world, key, 3)
+    report = world.gang_report("a")
+    [workers] = report.pod_sets
+    assert (workers.bound, workers.leaving, workers.missing) == (3, 1, 0)
+    assert report.cause == "members-lost"
+    assert report.summary.endswith("; 1 of its pods is on nodes that do not answer: node-3")
+    told = f"is being deleted since {DELETED} from node-3, which is not Ready since {DIED}"
+    assert report.details == [f"a-worker-3 {told}, so that nobody there confirms its end"]
+    [frees] = report.relief
+    assert frees.sentence == (
+        "node-3 comes back; or, if it is surely off, "
+        "kubectl taint node node-3 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, "
+        "or kubectl delete pod a-worker-3 -n ns --grace-period=0 --force"
+    )
+    pod = world.pod_report("a-worker-3")
+    assert pod.cause == "terminating"
+    assert pod.summary.startswith(f"it {told}")
+    assert pod.gang is not None
+    assert pod.gang.relief == report.relief
+    assert any(line.text == "worker: 3 bound, 1 being deleted" for line in lines_of(report, world.now))
+
+
+def test_a_gang_that_a_dead_node_leaves_in_part() -> None:
+    """It goes back as a whole if this lasts; the node is named all the same."""
+    world = ExplainWorld()
+    world.nodes(4)
+    key = world.runs("a", 4, GPU8)
+    dies(world, "node-3")
+    deleted(world, key, 3)
+    report = world.gang_report("a")
+    assert report.cause == "half-placed"
+    assert report.summary.endswith("; 1 of its pods is on nodes that do not answer: node-3")
+    assert report.relief[0].kind == "frees"
+
+
+def test_a_pod_on_a_dead_node_that_nobody_deletes_yet() -> None:
+    """Kubelet's last word was Running; that is no news."""
+    world = ExplainWorld()
+    gang(world)
+    dies(world, "node-3")
+    assert world.gang_report("a").cause == "members-lost"
+    pod = world.pod_report("a-worker-3")
+    assert pod.cause == "lost"
+    assert pod.summary == f"it is on node-3, which is not Ready since {DIED}: whether it still runs is not known"
+
+
+def test_a_pod_whose_node_is_gone() -> None:
+    """Force is all that helps."""
+    world = ExplainWorld()
+    key = gang(world)
+    world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-3"]], None)
+    deleted(world, key, 3)
+    [frees] = world.gang_report("a").relief
+    assert frees.sentence.startswith("what is left on node-3, which is gone, is deleted by force: kubectl delete pod")
+
+
+def test_a_pod_that_goes_slowly_on_a_good_node() -> None:
+    """Since when, and which finalizers keep it; the gang runs."""
+    world = ExplainWorld()
+    key = gang(world)
+    deleted(world, key, 3, finalizers=["example.com/report"])
+    report = world.gang_report("a")
+    kept = "it is kept by the finalizers example.com/report"
+    assert report.details == [f"a-worker-3 is being deleted since {DELETED} from node-3; {kept}"]
+    assert (report.cause, report.relief) == ("running", [])
+
+
+@pytest.mark.parametrize("taint", [UNREACHABLE, "node.kubernetes.io/not-ready", "node.kubernetes.io/out-of-service"])
+def test_nobody_is_told_to_tolerate_a_dead_node(taint: str) -> None:
+    """The node has to recover; whether that is enough is tried."""
+    world = ExplainWorld()
+    world.nodes(1)
+    world.node("node-1", taints=[Taint(key=taint, effect="NoSchedule")])
+    world.gang("a", {"worker": (2, GPU8)})
+    report = world.gang_report("a")
+    assert not [relief for relief in report.relief if relief.kind == "tolerate"]
+    assert report.relief[0].sentence == f"node-1 recovers and the taint {taint} goes"
+
+
+def test_of_many_members_the_first_are_told() -> None:
+    """The report stays readable."""
+    world = ExplainWorld()
+    key = gang(world, 12)
+    for rank in range(12):
+        says(world, key, rank, waiting("ErrImagePull"))
+    details = world.gang_report("a").details
+    assert (len(details), details[-1]) == (9, "and 4 more of this kind")
+
+
+def test_a_snapshot_file_keeps_reasons_and_no_images() -> None:
+    """Kubelet's messages about containers name them."""
+    world = ExplainWorld()
+    key = gang(world, 1)
+    says(world, key, 0, waiting("ErrImagePull", "registry.example/secret:1 not found"))
+    content = save(world.dump())
+    report = explain(WhatIf(load(content)), "gang", "a", "ns")
+    assert isinstance(report, GangReport)
+    assert report.details == ["a-worker-0 on node-0: container main: ErrImagePull"]
+
+
+def test_a_job_whose_pods_were_refused_waits_without_a_gang() -> None:
+    """It says until when; the controller is not to blame."""
+    world = ExplainWorld()
+    world.nodes(1)
+    world.runs("a", 1, GPU8)
+    world.state.on_pod_group(world.state.groups["ns/a"], None)
+    [job] = world.state.jobs.values()
+    job.status.state.phase, job.status.state.reason, job.status.state.message = "Pending", "BackOff", "refused"
+    report = world.explain("a", "job")
+    assert report.summary == "it has no gang: the Job is Pending (BackOff: refused)"

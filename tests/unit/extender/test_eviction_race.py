@@ -1,0 +1,100 @@
+"""A pod that never ran is deleted without grace, unless a binding that was under way comes first."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from extender_world import NOW, World
+
+from extender.barrier import Barrier
+from extender.cluster import Cluster
+from extender.commit import Committer
+from extender.framework import decisions
+from muster.api.core import Pod
+from muster.api.names import OUT_OF_SYNC
+from muster.kube.errors import Conflict
+
+
+class Api:
+    """One pod as the API server has it; `before` is told of each call and may change the pod first."""
+
+    def __init__(self, pod: Pod, before: Callable[["Api", str], None]) -> None:
+        self.pod: Pod | None = pod
+        self._before = before
+
+    def bind(self) -> None:
+        """What the bind call that is under way does."""
+        assert self.pod is not None
+        self.pod.spec.node_name = "node-0"
+        self._changed()
+
+    def merge_patch(self, _resource: object, _name: str, patch: dict[str, Any], _namespace: str) -> Pod:
+        """Marks the pod, or takes the mark away."""
+        self._before(self, "patch")
+        assert self.pod is not None
+        value = patch["metadata"]["annotations"][OUT_OF_SYNC]
+        self.pod.metadata.annotations.pop(OUT_OF_SYNC, None)
+        if value:
+            self.pod.metadata.annotations[OUT_OF_SYNC] = value
+        self._changed()
+        return self.pod
+
+    def delete(self, _resource: object, _name: str, _namespace: str, **options: Any) -> None:
+        """Deletes the pod if it is as it was seen."""
+        seen = options["resource_version"]
+        self._before(self, "delete")
+        assert self.pod is not None
+        if seen != self.pod.metadata.resource_version:
+            raise Conflict("the resource version is another one")
+        assert options["grace_period_s"] == 0
+        self.pod = None
+
+    def _changed(self) -> None:
+        assert self.pod is not None
+        self.pod.metadata.resource_version = str(int(self.pod.metadata.resource_version) + 1)
+
+
+def bind_before(call: str) -> Callable[[Api, str], None]:
+    """The binding comes just before the first call of this kind."""
+    done: list[str] = []
+
+    def before(api: Api, what: str) -> None:
+        if what == call and not done:
+            done.append(what)
+            api.bind()
+
+    return before
+
+
+def evict(before: Callable[[Api, str], None]) -> tuple[Api, World]:
+    """Carries the eviction of a pinned pod out."""
+    world = World()
+    world.nodes(1)
+    key = world.gang("a", {"worker": (1, {"cpu": 1})})
+    pod = world.pod(key, "worker", 0, {"cpu": 1}, pin="node-0", epoch=1)
+    api = Api(pod, before)
+    cluster = Cluster(cast("Any", None), wake=lambda: None)
+    cluster.state = world.state
+    recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
+    barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
+    committer = Committer(cast("Any", api), cluster, barrier, recorder, wall_s=lambda: NOW)
+    record = world.state.pods[pod.metadata.uid]
+    committer._evict(decisions.Evict(world.view(key), record, "a test", started=False))
+    committer.stop()
+    return api, world
+
+
+def test_a_pod_without_a_node_is_deleted_at_once() -> None:
+    """Nothing of it runs."""
+    api, _ = evict(lambda *_: None)
+    assert api.pod is None
+
+
+@pytest.mark.parametrize("call", ["patch", "delete"])
+def test_a_pod_that_is_bound_meanwhile_stays_and_is_known_as_bound(call: str) -> None:
+    """Its kubelet may have started it, and a later cycle decides about it anew; its owner sees no mark."""
+    api, world = evict(bind_before(call))
+    assert api.pod is not None
+    assert OUT_OF_SYNC not in api.pod.metadata.annotations
+    assert [record.node for record in world.state.pods.values()] == ["node-0"]

@@ -1,0 +1,271 @@
+"""Numbers that nobody should write cost their author his gang, and nobody else anything."""
+
+import time
+
+import pytest
+from extender_world import World, of, seats
+
+from extender.actions.allocate import Allocate
+from extender.framework import decisions
+from extender.framework.groupstatus import wanted_status
+from extender.state.amounts import CLIP
+from extender.state.nodes import ROWS
+from muster.api.batch import Job, JobSpec, TaskSpec
+from muster.api.core import Node, NodeStatus
+from muster.api.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
+
+GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
+HUGE = {"containers": [{"name": name, "resources": {"requests": {"memory": "8E"}}} for name in "ab"]}
+MANY = {f"example.com/r{number}": 1 for number in range(2000)}
+SOON_S = 1.0
+"""Far more than any of this takes, and far less than it took when numbers were counted out."""
+
+
+@pytest.fixture
+def world() -> World:
+    """Four nodes, and a gang that has done nothing wrong."""
+    world = World()
+    world.nodes(4)
+    world.gang("innocent", {"worker": (4, GPU1)})
+    return world
+
+
+def assert_innocent_is_placed(world: World) -> list[decisions.Unschedulable]:
+    """As if it were alone; returns what the others are told."""
+    began = time.process_time()
+    session = world.plan()
+    assert time.process_time() - began < SOON_S
+    places = {place.gang.key: place for place in of(session, decisions.Place)}
+    assert seats(places["ns/innocent"]) == {"worker": ["node-0"] * 4}
+    return of(session, decisions.Unschedulable)
+
+
+def test_two_containers_that_ask_for_8e_of_memory_fit_nowhere_and_hold_nobody_up(world: World) -> None:
+    """Their sum is more than 64 bits hold."""
+    world.gang("huge", {"worker": (2, {})}, spec=HUGE)
+    [waits] = assert_innocent_is_placed(world)
+    assert waits.gang.key == "ns/huge"
+    assert "too little memory" in waits.message
+
+
+def test_a_bound_pod_with_an_absurd_request_fills_its_node_only(world: World) -> None:
+    """And gives it back when it goes."""
+    key = world.gang("huge", {"worker": (1, {})}, spec=HUGE)
+    pods = [
+        world.pod(key, "worker", rank, {"memory": "8E", "cpu": "9E"}, node="node-0", phase="Running")
+        for rank in range(40)
+    ]
+    world.plan()
+    memory = world.state.nodes.axis["memory"]
+    assert world.state.nodes.used[memory, 0] == 40 * CLIP
+    [place] = of(world.plan(), decisions.Place) or [None]
+    for pod in pods:
+        world.state.on_pod(pod, None)
+    assert world.state.nodes.used[memory, 0] == 0
+    assert place is None
+
+
+def test_amounts_are_clipped_so_that_a_request_at_the_clip_never_fits() -> None:
+    """Also on a node that says it has more than there is; and no request is below 0."""
+    world = World()
+    world.state.on_node(None, Node(metadata=world.meta("big"), status=NodeStatus(allocatable={"memory": "8E"})))
+    table = world.state.nodes
+    assert table.allocatable[table.axis["memory"], 0] == CLIP - 1
+    assert table.row_of({"memory": 2**63 - 1})[table.axis["memory"]] == CLIP
+    assert table.row_of({"memory": -5})[table.axis["memory"]] == 0
+
+
+@pytest.mark.parametrize("replicas", [20_001, 10_000_000, 2_000_000_000])
+def test_a_job_of_more_pods_than_allowed_is_set_aside_and_says_so(world: World, replicas: int) -> None:
+    """Admission was bypassed; nothing is counted out."""
+    world.gang("many", {"worker": (replicas, GPU1)}, min_member=1)
+    [waits] = assert_innocent_is_placed(world)
+    assert (waits.gang.key, waits.reason) == ("ns/many", "SetAside")
+    assert waits.message == f"its Job asks for {replicas}; at most 20000 pods are allowed"
+
+
+def test_a_gang_that_is_set_aside_keeps_its_phase_and_gets_the_condition(world: World) -> None:
+    """Its owner reads it in the PodGroup."""
+    world.gang("many", {"worker": (30_000, GPU1)}, phase="Running")
+    [waits] = assert_innocent_is_placed(world)
+    status = wanted_status(waits.gang, enqueued=False, placed=False, waits=waits, now=world.now)
+    assert status.phase == "Running"
+    assert [(each.type, each.status, each.reason) for each in status.conditions] == [
+        ("Unschedulable", "True", "SetAside")
+    ]
+
+
+def test_a_job_that_is_made_smaller_is_planned_again(world: World) -> None:
+    """What was set aside is looked at again when it changes."""
+    key = world.gang("many", {"worker": (30_000, GPU1)}, min_member=1)
+    world.plan()
+    [old] = [job for job in world.state.jobs.values() if job.metadata.name == "many"]
+    tasks = [TaskSpec(name="worker", replicas=1, template=old.spec.tasks[0].template)]
+    world.state.on_job(old, Job(metadata=old.metadata, spec=JobSpec(tasks=tasks)))
+    assert key in {place.gang.key for place in of(world.plan(), decisions.Place)}
+
+
+def test_a_job_of_too_many_tasks_is_set_aside(world: World) -> None:
+    """Tasks are tried one by one."""
+    world.gang("many", {f"t{number}": (1, GPU1) for number in range(513)})
+    [waits] = assert_innocent_is_placed(world)
+    assert waits.message == "its Job has 513; at most 512 tasks are allowed"
+
+
+@pytest.mark.parametrize("index", ["20000", "20000000", "9" * 18, "1" * 5000])
+def test_a_rank_beyond_the_limit_is_ignored(world: World, index: str) -> None:
+    """The pod gets the first free rank."""
+    key = world.gang("one", {}, min_member=1)
+    annotations = {"scheduling.k8s.io/group-name": "one", "muster.dev/member-index": index}
+    world.pod(key, "", 0, GPU1, gated=True, annotations=annotations)
+    assert assert_innocent_is_placed(world) == []
+    assert [(pod_set.name, list(pod_set.waiting)) for pod_set in world.view(key).pod_sets] == [("pods", [0])]
+
+
+def test_the_highest_rank_costs_no_more_than_the_lowest(world: World) -> None:
+    """Its placement has one run before it, whatever its length."""
+    key = world.gang("one", {}, min_member=1)
+    annotations = {"scheduling.k8s.io/group-name": "one", "muster.dev/member-index": "19999"}
+    world.pod(key, "", 0, GPU1, gated=True, annotations=annotations)
+    session = world.session(*_actions(world))
+    [place] = [place for place in of(session, decisions.Place) if place.gang.key == key]
+    assert [(run.node, run.count) for run in place.pod_sets[0].runs] == [("", 19_999), ("node-0", 1)]
+
+
+def _actions(world: World) -> tuple[object, ...]:
+    return (world.progress, Allocate())
+
+
+def test_an_epoch_of_5000_digits_does_not_hide_a_bound_pod(world: World) -> None:
+    """It counts as never pinned, and uses its node."""
+    key = world.gang("one", {"worker": (1, GPU1)})
+    pod = world.pod(key, "worker", 0, GPU1, node="node-0", phase="Running", pin="node-0", epoch=1)
+    annotations = pod.metadata.annotations | {"muster.dev/epoch": "1" * 5000}
+    world.pod(key, "worker", 0, GPU1, node="node-0", phase="Running", annotations=annotations)
+    gpu = world.state.nodes.axis["nvidia.com/gpu"]
+    assert world.state.nodes.used[gpu, 0] == 1
+    assert world.view(key).taken == 1
+
+
+def test_a_forged_placement_costs_nothing_beyond_the_seats_of_a_gang(world: World) -> None:
+    """The schema refuses such a count; one that is there all the same is not counted out."""
+    key = world.gang("forged", {"worker": (2, GPU1)})
+    group = world.state.groups[key]
+    runs = [NodeRun(node="node-1", count=10**9), NodeRun(node="node-2", count=10**15)]
+    world.state.on_placement(
+        None,
+        Placement(
+            metadata=world.meta("forged"),
+            spec=PlacementSpec(
+                pod_group_uid=group.metadata.uid,
+                pod_sets=[PodSetPlacement(name=name, runs=runs) for name in ("worker", "other")],
+            ),
+            status=PlacementStatus(phase="Planned"),
+        ),
+    )
+    assert_innocent_is_placed(world)
+
+
+def test_a_pod_with_2000_resource_names_adds_no_row_and_its_gang_says_why_it_waits(world: World) -> None:
+    """Only what nodes offer has a row."""
+    rows = dict(world.state.nodes.axis)
+    key = world.gang("names", {"worker": (1, MANY)})
+    [waits] = assert_innocent_is_placed(world)
+    assert waits.message == "pods of worker ask for 2001 resource names, and at most 64 are allowed"
+    world.pod(key, "worker", 0, MANY, node="node-0", phase="Running")
+    assert world.state.nodes.axis == rows
+
+
+def test_a_resource_that_no_node_offers_fits_nowhere_until_one_does(world: World) -> None:
+    """Pods that ask for it already are then charged for it."""
+    table = world.state.nodes
+    key = world.gang("later", {"worker": (1, {"example.com/x": 3})})
+    world.pod("ns/early", "worker", 0, {"example.com/x": 3}, node="node-0", phase="Running")
+    waits = next(each for each in assert_innocent_is_placed(world) if each.gang.key == key)
+    assert "too little example.com/x" in waits.message
+    world.state.on_node(None, _offering(world, "node-0", "7"))
+    assert table.used[table.axis["example.com/x"], table.index["node-0"]] == 3
+    assert key in {place.gang.key for place in of(world.plan(), decisions.Place)}
+
+
+def test_rows_grow_by_doubling_and_are_given_back() -> None:
+    """What no node offers any more makes room for what the next one offers."""
+    world = World()
+    table = world.state.nodes
+    for number in range(ROWS + 1):
+        world.state.on_node(None, _offering(world, f"node-{number}", "1", f"example.com/{number}"))
+    assert table.used.shape[0] == 4 * ROWS
+    for number in range(ROWS + 1):
+        node = table.nodes[table.index[f"node-{number}"]]
+        world.state.on_node(node, None)
+    assert table.axis == {}
+    world.node("node-0")
+    assert set(table.axis) == {"cpu", "memory", "pods", "nvidia.com/gpu"}
+    assert table.used.shape[0] == 4 * ROWS
+
+
+def _offering(world: World, name: str, amount: str, resource: str = "example.com/x") -> Node:
+    allocatable = {"cpu": 32, "memory": "256Gi", "pods": 110, "nvidia.com/gpu": 8, resource: amount}
+    return Node(metadata=world.meta(name, namespace="", uid=f"uid-{name}"), status=NodeStatus(allocatable=allocatable))
+
+
+def test_a_node_that_cannot_be_read_is_a_node_that_is_not_there(world: World) -> None:
+    """Until it can be read again."""
+    broken = Node(metadata=world.meta("node-0", uid="uid-node-0"), status=NodeStatus(allocatable={"cpu": "many"}))
+    world.state.on_node(None, broken)
+    assert list(world.state.aside.nodes) == ["node-0"]
+    session = world.plan()
+    [place] = of(session, decisions.Place)
+    assert seats(place) == {"worker": ["node-1"] * 4}
+    world.node("node-0")
+    assert world.state.aside.nodes == {}
+
+
+def test_a_pod_that_cannot_be_read_sets_its_gang_aside_until_it_is_gone(world: World) -> None:
+    """It uses nothing, not even half of it."""
+    key = world.gang("odd", {"worker": (1, GPU1)})
+    before = world.state.nodes.used.copy()
+    pod = world.pod(key, "worker", 0, {"cpu": "many"}, node="node-0", phase="Running")
+    assert (world.state.nodes.used == before).all()
+    [waits] = assert_innocent_is_placed(world)
+    assert waits.message.startswith("pod odd-worker-0 cannot be evaluated: ")
+    world.state.on_pod(pod, None)
+    assert world.state.aside.pods == {}
+    assert key in {place.gang.key for place in of(world.plan(), decisions.Place)}
+
+
+def test_a_gang_that_makes_an_action_fail_is_set_aside_for_the_cycle(world: World) -> None:
+    """What it was given meanwhile is free for the others."""
+
+    class Failing:
+        name = "failing"
+
+        def on_session_open(self, session: object) -> None:
+            """Fails for one gang after its first pods have a place."""
+
+            def allocated(operation: object) -> None:
+                if operation.gang.key == "ns/bad":  # type: ignore[attr-defined]
+                    raise ZeroDivisionError("not foreseen")
+
+            session.add("allocated", allocated)  # type: ignore[attr-defined]
+
+        def on_session_close(self, session: object) -> None:
+            """Nothing to keep."""
+
+    world.gang("bad", {"worker": (4, GPU1)})
+    world.plugins.append(Failing())  # type: ignore[arg-type]
+    [waits] = assert_innocent_is_placed(world)
+    assert (waits.gang.key, waits.message) == ("ns/bad", "ZeroDivisionError: not foreseen")
+    session = world.session(*_actions(world))
+    gpu = session.snapshot.axis["nvidia.com/gpu"]
+    assert session.snapshot.free[gpu, :4].tolist() == [4, 8, 8, 8]
+
+
+def test_a_snapshot_does_not_change_while_nodes_come_and_go(world: World) -> None:
+    """The watches go on while a cycle plans."""
+    snapshot = world.session().snapshot
+    index, axis, claims = dict(snapshot.index), dict(snapshot.axis), dict(snapshot.volumes.claims)
+    world.node("node-9")
+    world.state.on_node(None, _offering(world, "node-10", "1"))
+    world.state.on_node(world.state.nodes.nodes[0], None)
+    assert (snapshot.index, snapshot.axis, snapshot.volumes.claims) == (index, axis, claims)

@@ -1,0 +1,216 @@
+"""Whatever tenants write, no exception leaves the gang it belongs to, and the gangs of others are placed as before.
+
+Objects are drawn as the API server lets them through, and where a schema is open as anybody may write them: extreme
+numbers, endless strings, odd types. They go the way that they go in the process: decoded, kept in the state, planned.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from extender_world import World, of, seats
+
+from extender.framework import decisions
+from extender.state.feed import FEED
+from extender.state.state import State
+from muster.api.core import Taint
+from muster.kube.codec import decoder
+
+COUNT = 3_000
+MANY = int(os.environ.get("MUSTER_HOSTILE_OBJECTS", "1000000"))
+"""Objects of the storm."""
+ROUND = 40
+"""Objects of one world, which begins with a cluster and an innocent gang."""
+NUMBERS = (
+    0, 1, 2, 3, 64, 513, 19_999, 20_000, 20_001, 2**31 - 1, 2**31, 2**50, 2**53, 2**63 - 1, 2**63, 2**64, 10**30, -1,
+    -(2**31), -(2**63),
+)  # fmt: skip
+QUANTITIES = ("8E", "9E", "1", "0", "1n", "500m", "8Ei", "1e300", "1e-300", "9" * 200, "-5", "16Gi", 3, 1.5)
+POSITIVE = tuple(number for number in NUMBERS if 0 <= number < 2**63)
+TEXTS = ("", "0", "1", "2", "-1", "20000", "20000000", "10000000000", "9" * 18, "9" * 19, "1" * 5000, "²", "é" * 300,
+         "x" * 10_000, "a,b,,c", "task-0", "pods")  # fmt: skip
+RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "pods", "ephemeral-storage", "hugepages-2Mi", "example.com/none")
+TIMES = (None, "", "2026-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "now", "x" * 1000)
+RANKS = ("muster.dev/member-index", "batch.kubernetes.io/job-completion-index", "volcano.sh/task-index")
+JSON = dict[str, Any]
+BY_KIND = {fed.resource.kind: fed for fed in FEED}
+
+
+class Hostile:
+    """Draws the objects of one tenant; names repeat, so that objects meet each other."""
+
+    def __init__(self, seed: str) -> None:
+        self.random = Random(seed)  # noqa: S311 - drawn again by its seed
+        self._version = 1_000
+
+    def object(self) -> tuple[str, JSON]:
+        """A kind, and an object of it."""
+        kind = self.random.choice(("Pod", "Pod", "Pod", "Job", "PodGroup", "PodGroup", "Placement"))
+        made: JSON = {"metadata": self._meta(kind), **getattr(self, f"_{kind.lower()}")()}
+        return kind, made
+
+    def _one(self, *given: Any) -> Any:
+        return self.random.choice(given)
+
+    def _number(self) -> int:
+        """Mostly one that decodes; else the whole object is left out, which tries nothing else in it."""
+        return self._one(*(NUMBERS if self.random.random() < 0.03 else POSITIVE))
+
+    def _maybe(self, value: Any) -> JSON:
+        return value if self.random.random() < 0.5 else {}
+
+    def _meta(self, kind: str) -> JSON:
+        name = f"bad-{self.random.randrange(4)}"
+        self._version += 1
+        meta: JSON = {
+            "name": name,
+            "namespace": "tenant",
+            "uid": f"uid-{kind}-{name}" + (f"-{self.random.randrange(8)}" if kind == "Pod" else ""),
+            "resourceVersion": str(self._version),
+            "creationTimestamp": self._one(*TIMES),
+            "labels": self._maybe({"muster.dev/task-priority": self._one(*TEXTS), "app": self._one("a", "b")}),
+            "annotations": self._annotations(),
+        }
+        if kind == "PodGroup":
+            job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": name, "uid": f"uid-Job-{name}"}
+            meta["ownerReferences"] = [{**job, "controller": True}]
+            meta["annotations"]["muster.dev/later-tasks"] = self._one(*TEXTS)
+        return {key: value for key, value in meta.items() if value is not None}
+
+    def _annotations(self) -> JSON:
+        given: JSON = {"scheduling.k8s.io/group-name": f"bad-{self.random.randrange(4)}"}
+        given |= {key: self._one(*TEXTS) for key in RANKS if self.random.random() < 0.3}
+        given |= self._maybe({"volcano.sh/task-spec": self._one("task-0", "task-1", *TEXTS)})
+        return given | self._maybe({"muster.dev/epoch": self._one(*TEXTS), "muster.dev/node": self._one("node-0", "x")})
+
+    def _amounts(self) -> JSON:
+        if self.random.random() < 0.05:
+            return {f"example.com/{number}": 1 for number in range(self._one(63, 65, 2_000))}
+        return {name: self._one(*QUANTITIES) for name in self.random.sample(RESOURCES, self.random.randrange(4))}
+
+    def _podspec(self, *, open_schema: bool) -> JSON:
+        port = self._one(80, 0, 65_535, *(NUMBERS if open_schema else ()))
+        spec: JSON = {
+            "containers": [
+                {"name": f"c{number}", "resources": {"requests": self._amounts()}, "ports": [{"hostPort": port}]}
+                for number in range(self.random.randrange(3))
+            ],
+            "initContainers": self._maybe([{"name": "i", "resources": {"limits": self._amounts()}}]) or [],
+        }
+        selector = {"matchLabels": {"app": self._one("a", "b")}}
+        term = {"topologyKey": self._one("zone", "", "x" * 1000), "labelSelector": selector}
+        required = "requiredDuringSchedulingIgnoredDuringExecution"
+        skew = self._one(1, 2**31 - 1, *(NUMBERS if open_schema else ()))
+        integer = {"key": "rank", "operator": self._one("Gt", "Lt"), "values": [self._one(*TEXTS)]}
+        spec |= self._maybe({"affinity": {self._one("podAffinity", "podAntiAffinity"): {required: [term]}}})
+        spec |= self._maybe({"topologySpreadConstraints": [{**term, "maxSkew": skew, "minDomains": skew}]})
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [integer]}]}
+        spec |= self._maybe({"affinity": {"nodeAffinity": {required: terms}}})
+        spec |= self._maybe({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": self._one(*TEXTS)}}]})
+        if open_schema and self.random.random() < 0.2:
+            spec[self._one("containers", "affinity", "volumes", "nodeSelector")] = self._one([], {}, None, 3, "x", [3])
+        return spec
+
+    def _pod(self) -> JSON:
+        spec = self._podspec(open_schema=False)
+        spec |= self._maybe({"schedulingGates": [{"name": "muster.dev/gang"}]})
+        spec |= self._maybe({"nodeName": self._one("node-0", "node-1", "nowhere")})
+        spec["schedulerName"] = self._one("muster", "volcano", "default-scheduler")
+        phase = self._one("Pending", "Pending", "Running", "Failed", "Succeeded", "")
+        refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        return {"spec": spec, "status": {"phase": phase, "conditions": self._maybe([refused]) or []}}
+
+    def _job(self) -> JSON:
+        tasks = self._one(1, 2, 3, 513)
+        spec = {
+            "tasks": [
+                {
+                    "name": f"task-{number}",
+                    "replicas": self._number(),
+                    "minAvailable": self._number(),
+                    "template": self._one(
+                        {"spec": self._podspec(open_schema=True)}, {}, {"spec": self._one(3, [], "x")}
+                    ),
+                }
+                for number in range(tasks)
+            ],
+            "minAvailable": self._number(),
+            "plugins": self._maybe({self._one("svc", "ssh", "mpi", "pytorch", "nobody"): [self._one(*TEXTS)]}),
+        }
+        return {"spec": spec}
+
+    def _podgroup(self) -> JSON:
+        spec = {
+            "minMember": self._number(),
+            "minTaskMember": {f"task-{number}": self._number() for number in range(self.random.randrange(3))},
+            "queue": self._one("", "default", "x" * 1000),
+            "priorityClassName": self._one("", "x"),
+            "subGroupPolicy": self._maybe([{"name": "task-0", "subGroupSize": self._number()}]) or [],
+        }
+        return {
+            "spec": spec,
+            "status": {"phase": self._one("", "Pending", "Inqueue", "Running", "Unknown", "Completed")},
+        }
+
+    def _placement(self) -> JSON:
+        runs = [{"node": self._one("", "node-0", "nowhere"), "count": self._one(1, 1, 2, 3, 20_001)} for _ in range(3)]
+        sets = [{"name": self._one("task-0", "task-1", "pods", "x"), "runs": runs, "held": bool(self._one(0, 1))}]
+        avoided = [{"node": self._one("node-0", "x"), "until": self._one("", *TIMES[1:])}]
+        return {
+            "spec": {
+                "podGroupUID": f"uid-PodGroup-bad-{self.random.randrange(4)}",
+                "epoch": self._one(1, 2, 3, 10**15 - 1, 10**15, 10**15 + 1, 2**63),
+                "deadline": self._one(*TIMES[1:]),
+                "podSets": sets * self._one(1, 2),
+            },
+            "status": {"phase": self._one("Planned", "Binding", "Bound", "Abandoned"), "avoided": avoided},
+        }
+
+
+def tell(state: State, kind: str, made: Mapping[str, Any]) -> bool:
+    """The way of an object into the state; False for one that does not decode, which the reflector leaves out."""
+    fed = BY_KIND[kind]
+    try:
+        decoded = decoder(fed.resource.type).decode(json.dumps(made))
+    except msgspec.ValidationError:
+        return False
+    getattr(state, fed.tell.__name__)(None, decoded)  # as this state overrides it
+    return True
+
+
+def run(seed: str, count: int) -> int:
+    """Worlds until so many objects were told; how many of them decoded."""
+    told = 0
+    for number in range(0, count, ROUND):
+        hostile, world = Hostile(f"{seed}/{number}"), World(checked=False)
+        world.node("node-0", cpu=8)  # one: how many seats may be on their way at once is another matter
+        for rank in range(4):
+            world.node(f"own-{rank}", taints=[Taint(key="own", effect="NoSchedule")])
+        spec = {"tolerations": [{"key": "own", "operator": "Exists"}]}
+        world.gang("innocent", {"worker": (4, {"cpu": 20, "nvidia.com/gpu": 8})}, spec=spec)
+        for _ in range(ROUND // 2):
+            told += tell(world.state, *hostile.object())
+        places = {place.gang.key: place for place in of(world.plan(), decisions.Place)}
+        wanted = {"worker": [f"own-{rank}" for rank in range(4)]}
+        assert seats(places["ns/innocent"]) == wanted, f"seed {seed}/{number}"
+        for _ in range(ROUND // 2):
+            told += tell(world.state, *hostile.object())
+        world.plan()
+        assert world.state.placements["ns/innocent"].status.phase == "Planned"
+        assert world.state.differences() == [], f"seed {seed}/{number}"
+    return told
+
+
+def test_a_few_thousand_hostile_objects(seed: int) -> None:
+    """As in every run of the tests."""
+    assert run(str(seed), COUNT) > COUNT // 3
+
+
+@pytest.mark.storm
+def test_a_million_hostile_objects(seed: int) -> None:
+    """MUSTER_HOSTILE_OBJECTS says how many."""
+    assert run(str(seed), MANY) > MANY // 3

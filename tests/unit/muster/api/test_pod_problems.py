@@ -1,0 +1,118 @@
+"""Kubelet's reasons: which of them are trouble, and how they are told."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from muster.api.core import Pod
+from muster.api.pod_problems import problem, refused, sentence
+
+
+def pod(name: str = "a-w-0", **status: Any) -> Pod:
+    """A pod on node-1 with this status."""
+    content = {"metadata": {"name": name}, "spec": {"nodeName": "node-1"}, "status": status}
+    return msgspec.convert(content, Pod)
+
+
+def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    """A container that waits."""
+    return {"name": "main", "state": {"waiting": {"reason": reason, "message": message}}, **more}
+
+
+def ended(code: int) -> dict[str, Any]:
+    """A container that has ended."""
+    return {"name": "main", "state": {"terminated": {"exitCode": code}}}
+
+
+WAITING = {
+    "ErrImageNeverPull": 'Container image "trainer:1" is not present with pull policy of Never',
+    "ErrImagePull": "failed to pull and unpack image: not found",
+    "ImagePullBackOff": 'Back-off pulling image "trainer:1"',
+    "InvalidImageName": "couldn't parse image reference",
+    "ImageInspectError": "rpc error",
+    "RegistryUnavailable": "registry is not available",
+    "CreateContainerConfigError": 'secret "keys" not found',
+    "CreateContainerError": "context deadline exceeded",
+    "RunContainerError": "exec: no such file or directory",
+    "CrashLoopBackOff": "back-off 20s restarting failed container",
+    "PostStartHookError": "",
+}
+REFUSED = {
+    "OutOfcpu": "Node didn't have enough resource: cpu, requested: 8000, used: 0, capacity: 2000",
+    "OutOfmemory": "Node didn't have enough resource: memory",
+    "OutOfpods": "Node didn't have enough resource: pods",
+    "OutOfnvidia.com/gpu": "Node didn't have enough resource: nvidia.com/gpu",
+    "NodeAffinity": "Predicate NodeAffinity failed",
+    "NodePorts": "Predicate NodePorts failed",
+    "SysctlForbidden": 'forbidden sysctl: "net.core.somaxconn" not allowlisted',
+    "UnexpectedAdmissionError": "Allocate failed due to requested number of devices unavailable",
+    "TopologyAffinityError": "Resources cannot be allocated with Topology locality",
+    "PodOSNotSupported": "Failed to admit pod as the OS field doesn't match node OS",
+    "NodeShutdown": "Pod was rejected as the node is shutting down.",
+    "Evicted": "The node had condition: [DiskPressure].",
+}
+
+
+@pytest.mark.parametrize("init", [False, True])
+@pytest.mark.parametrize("reason", WAITING)
+def test_a_container_that_waits_is_trouble(reason: str, *, init: bool) -> None:
+    """Of init containers, too."""
+    one = pod(
+        phase="Pending", **{"initContainerStatuses" if init else "containerStatuses": [waits(reason, WAITING[reason])]}
+    )
+    found = problem(one)
+    assert found is not None
+    assert (found.reason, found.container, found.brief) == (reason, "main", f"container main: {reason}")
+    assert found.words == f"container main: {reason}" + (f": {WAITING[reason]}" if WAITING[reason] else "")
+    assert not refused(one)
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_a_pod_that_kubelet_refuses_is_trouble(reason: str) -> None:
+    """It has no container statuses, or in later versions some that still wait."""
+    for statuses in ([], [waits("ContainerCreating")]):
+        one = pod(phase="Failed", reason=reason, message=REFUSED[reason], containerStatuses=statuses)
+        found = problem(one)
+        assert found is not None
+        assert found.words == f"{reason}: {REFUSED[reason]}"
+        assert refused(one)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"phase": "Pending"},
+        {"phase": "Pending", "containerStatuses": [waits("ContainerCreating")]},
+        {"phase": "Pending", "containerStatuses": [waits("PodInitializing")]},
+        {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]},
+        {"phase": "Failed", "containerStatuses": [ended(1)]},
+        {"phase": "Succeeded", "containerStatuses": [ended(0)]},
+    ],
+)
+def test_a_pod_that_starts_runs_or_ends_by_itself_is_none(status: dict[str, Any]) -> None:
+    """Its exit code is the user's to judge."""
+    assert problem(pod(**status)) is None
+    assert not refused(pod(**status))
+
+
+def test_a_pod_that_ran_before_it_was_evicted_was_not_refused() -> None:
+    """Why it went is told all the same."""
+    one = pod(phase="Failed", reason="Evicted", message="The node was low on memory.", containerStatuses=[ended(137)])
+    assert problem(one) is not None
+    assert not refused(one)
+
+
+def test_a_pod_that_is_being_deleted_has_no_trouble() -> None:
+    """What it lacks does not matter any more."""
+    one = pod(phase="Pending", containerStatuses=[waits("ErrImagePull")])
+    one.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    assert problem(one) is None
+
+
+def test_of_many_pods_the_first_is_told() -> None:
+    """By name, whatever order they come in; messages become one line."""
+    bad = [pod(name, phase="Pending", containerStatuses=[waits("ErrImagePull", "not\n found")]) for name in "ba"]
+    told = "pod a on node-1: container main: ErrImagePull: not found (and 1 more)"
+    assert sentence([*bad, pod(phase="Running")]) == ("ErrImagePull", told)
+    assert sentence([pod(phase="Running")]) is None

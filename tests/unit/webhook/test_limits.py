@@ -1,0 +1,102 @@
+"""Numbers over their limit are refused by name, all at once, and cost nothing."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec import convert
+
+from controller.job.rules.sync import over_limits
+from muster.api.batch import Job
+from muster.api.limits import DIGITS, LIMITS, PODS, whole_number
+from muster.api.meta import ObjectMeta
+from muster.runtime.workload import template_of
+from muster.workloads.kind import AskedPod
+from muster.workloads.pod import BarePodAdapter
+from webhook.validate.volcano_job.job import check
+
+TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
+
+
+@pytest.fixture(autouse=True)
+def _soon() -> Iterator[None]:
+    began = time.process_time()
+    yield
+    assert time.process_time() - began < 1.0
+
+
+def job(**spec: Any) -> Job:
+    """A Job with one task, and with this spec."""
+    whole = {"tasks": [{"name": "w", "replicas": 1, "template": TEMPLATE}], "minAvailable": 1} | spec
+    return convert({"metadata": {"name": "j"}, "spec": whole}, Job)
+
+
+def refused(of: Job) -> dict[str, str]:
+    """Field path → message."""
+    return {error.path: error.message for error in check(of)}
+
+
+def test_everything_over_its_limit_is_told_at_once() -> None:
+    """With the path, the value, what is allowed and which limit it is."""
+    names = {f"example.com/r{number}": "1" for number in range(65)}
+    template = {"spec": {"containers": [{"name": "main", "image": "i", "resources": {"requests": names}}]}}
+    task = {"name": "w", "replicas": 2_000_000_000, "template": template, "maxRetry": 10**9}
+    errors = refused(job(tasks=[task], maxRetry=2 * 10**6, ttlSecondsAfterFinished=10**9))
+    assert errors == {
+        "spec.tasks[0].replicas": "must be at most 20000 (pods; limit 'pods per gang')",
+        "spec.maxRetry": "must be at most 1000000 (restarts; limit 'retries')",
+        "spec.ttlSecondsAfterFinished": "must be at most 315360000 (seconds; limit 'seconds')",
+        "spec.tasks[0].maxRetry": "must be at most 1000000 (restarts; limit 'retries')",
+        "spec.tasks[0].template.spec.containers": (
+            "must have at most 64 resource names (limit 'resource names per pod')"
+        ),
+    }
+
+
+def test_tasks_count_together() -> None:
+    """Each may be under the limit."""
+    tasks = [{"name": f"t{number}", "replicas": 10_001, "template": TEMPLATE} for number in range(2)]
+    assert refused(job(tasks=tasks)) == {"spec.tasks": "must have at most 20000 pods (limit 'pods per gang')"}
+
+
+def test_a_job_of_too_many_tasks_is_refused() -> None:
+    """Also where each has one pod."""
+    tasks = [{"name": f"t{number}", "replicas": 1, "template": TEMPLATE} for number in range(513)]
+    assert refused(job(tasks=tasks)) == {"spec.tasks": "must have at most 512 tasks (limit 'tasks per Job')"}
+
+
+def test_a_job_at_the_limits_is_taken() -> None:
+    """The limit is allowed."""
+    tasks = [{"name": "w", "replicas": PODS.value, "template": TEMPLATE}]
+    assert refused(job(tasks=tasks)) == {}
+    assert over_limits(job(tasks=tasks)) is None
+
+
+def test_the_controller_makes_nothing_for_a_job_over_the_limits() -> None:
+    """Admission was bypassed."""
+    failure = over_limits(job(tasks=[{"name": "w", "replicas": 10**9, "template": TEMPLATE}]))
+    assert failure is not None
+    assert not failure.transient
+    assert "asks for 1000000000; at most 20000 pods are allowed" in failure.message
+
+
+@pytest.mark.parametrize("size", ["20001", "100000000", "9" * 18, "9" * 5000])
+def test_a_bare_pod_of_too_large_a_world_is_refused(size: str) -> None:
+    """Its hosts are not listed to find that out."""
+    annotations = {"muster.dev/size": size, "muster.dev/rank": "1", "muster.dev/leader": "a.b"}
+    spec, _, _ = template_of(TEMPLATE)
+    errors = BarePodAdapter(AskedPod(ObjectMeta(name="p", annotations=annotations), spec)).errors()
+    assert [error.path for error in errors] == ["metadata.annotations[muster.dev/size]"]
+
+
+@pytest.mark.parametrize("text", [None, "", "-1", "+1", "1.5", "²", "٣", "x", "1" * (DIGITS.value + 1), "1" * 5000])
+def test_what_is_no_whole_number_is_none(text: str | None) -> None:
+    """Python would raise an exception of its own for more than 4,300 digits."""
+    assert whole_number(text) is None
+
+
+def test_limits_have_names_of_their_own_and_say_all_about_themselves() -> None:
+    """Messages name them, and docs/limits.md shows them."""
+    assert len({limit.name for limit in LIMITS}) == len(LIMITS)
+    assert all(all(limit) for limit in LIMITS)
