@@ -163,7 +163,7 @@ class Hostile:
         return {
             "spec": {
                 "podGroupUID": f"uid-PodGroup-bad-{self.random.randrange(4)}",
-                "epoch": self._one(1, 2, 3, 10**15 - 1, 10**15, 10**15 + 1, 2**63),
+                "epoch": self._one(1, 2, 3, 2**31 - 2, 2**31 - 1, 2**31, 2**63),
                 "deadline": self._one(*TIMES[1:]),
                 "podSets": sets * self._one(1, 2),
             },
