@@ -30,6 +30,7 @@ from webhook.validate import disruption as validate_disruption
 from webhook.validate import podgroup as validate_podgroup
 from webhook.validate import trainingruntime as validate_runtime
 from webhook.validate import trainjob as validate_trainjob
+from webhook.validate import workload as validate_workload
 from webhook.validate.queues import queue as validate_queue
 from webhook.validate.volcano_job import job as validate_job
 
@@ -59,6 +60,7 @@ def routes(
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime),
         "/validate/job": validate_job.reviewer(queues, framework, lookups.dry_runs, lookups.rights),
         "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
+        "/validate/workload": validate_workload.reviewer(queues, framework),
         "/validate/command": validate_command.reviewer(lookups.rights),
         "/validate/pod": validate_disruption.review,
         "/validate/podgroup": validate_podgroup.reviewer(queues, lookups.owners),

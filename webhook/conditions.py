@@ -10,6 +10,8 @@ from typing import Final
 
 from muster.api import names
 from muster.api.batch import JOBS
+from muster.workloads.kind import WorkloadKind
+from muster.workloads.templates import Path
 from webhook.config import ResourceGroup
 from webhook.mutate.optin import TIED_OWNERS
 from webhook.validate.disruption import MAX_UNAVAILABLE, MIN_AVAILABLE
@@ -95,6 +97,45 @@ JOB_OPTS_IN: Final = (("asks-for-muster", _JOB_LABELLED),)
 """A batch/v1 Job that opts in itself, or its template."""
 JOB_SAYS_NOTHING: Final = (("says-nothing-itself", f"!({_JOB_LABELLED})"),)
 """A batch/v1 Job for which its namespace may opt in."""
+
+
+def _asks(metadata: str) -> str:
+    """This metadata has any label under our name, known or not: one that is not is warned of."""
+    return f"(has({metadata}.labels) && {metadata}.labels.exists(key, key.startsWith('{names.DOMAIN}/')))"
+
+
+def _template_asks(path: Path, node: str = "object") -> str:
+    """A pod template at this path in the object has such a label."""
+    if not path:
+        return f"(has({node}.metadata) && {_asks(f'{node}.metadata')})"
+    if path[0] == "*":
+        return f"{node}.exists(each, {_template_asks(path[1:], 'each')})"
+    return f"(has({node}.{path[0]}) && {_template_asks(path[1:], f'{node}.{path[0]}')})"
+
+
+def _or_empty(member: str) -> str:
+    return f"(has({member}) ? {member} : {{}})"
+
+
+_NEW_ANNOTATIONS: Final = _or_empty(_ANNOTATIONS)
+_OLD_ANNOTATIONS: Final = _or_empty("oldObject.metadata.annotations")
+_CHANGED: Final = (
+    "request.operation == 'CREATE' || object.spec != oldObject.spec || "
+    f"{_or_empty('object.metadata.labels')} != {_or_empty('oldObject.metadata.labels')} || "
+    f"{_NEW_ANNOTATIONS}.exists(key, key.startsWith('{names.DOMAIN}/') && "
+    f"(!(key in {_OLD_ANNOTATIONS}) || {_OLD_ANNOTATIONS}[key] != {_NEW_ANNOTATIONS}[key]))"
+)
+
+
+def validated(kind: WorkloadKind) -> Conditions:
+    """A workload of this kind that is checked: it or a template has a label of ours, and what we read has changed.
+
+    Controllers write to objects all the time; what they write there is none of ours.
+    """
+    asks = " || ".join([_asks("object.metadata"), *(_template_asks(path) for path in kind.templates)])
+    return (("asks-for-muster", asks), ("changes-what-muster-reads", _CHANGED))
+
+
 REQUESTS_A_GATE: Final = (("asks-for-muster", _GATED),)
 """A pod with the annotation for a gate."""
 HAS_A_BUDGET: Final = (

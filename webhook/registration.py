@@ -18,6 +18,7 @@ from muster.workloads.batch_job import BATCH_JOB
 from webhook import conditions
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.mutate.workload import LABELLED
+from webhook.validate.workload import VALIDATED
 
 NAME = "muster"
 TIMEOUT_S = 10
@@ -98,7 +99,15 @@ _VALIDATING = (
     _trainer("validate", "trainjob"),
     _trainer("validate", "trainingruntime", _VALIDATED),
     _trainer("validate", "clustertrainingruntime", _VALIDATED),
-    _Entry("jobs.batch", "/validate/batch-job", _BATCH_JOBS, "jobs", conditions=conditions.JOB_OPTS_IN),
+    _Entry(
+        "jobs.batch", "/validate/batch-job", _BATCH_JOBS, "jobs", _CHANGES, conditions=conditions.validated(BATCH_JOB)
+    ),
+    *(
+        _Entry(f"{kind.resource.plural}.{kind.resource.group.partition('.')[0] or 'core'}", "/validate/workload",
+               (kind.resource.group, kind.resource.version), kind.resource.plural, _CHANGES,
+               conditions=conditions.validated(kind))
+        for kind in VALIDATED
+    ),
     _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED,), conditions=conditions.HAS_A_BUDGET),
     _Entry(
         "podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups", _CHANGES,

@@ -13,7 +13,6 @@ from msgspec import structs
 
 from controller.deletion import delete
 from controller.gangs.workloads import (
-    group_name,
     group_to_make,
     in_the_queue_of,
     inherited,
@@ -23,6 +22,7 @@ from controller.gangs.workloads import (
 )
 from controller.worker import Worker
 from muster.api import names
+from muster.api.base import Resource
 from muster.api.core import NAMESPACES, PODS, SERVICES, Pod
 from muster.api.gang import gang_of
 from muster.api.meta import Object, ObjectMeta
@@ -32,8 +32,10 @@ from muster.kube.errors import AlreadyExists, APIError, Forbidden, Invalid, NotF
 from muster.kube.events import Recorder
 from muster.kube.store import Store
 from muster.volcano.owner import job_of
+from muster.workloads.kind import GangRules
 from muster.workloads.minimum import shaped
 from muster.workloads.table import gang_rules, kind_of
+from muster.workloads.worlds import group_name, world_of
 
 GROUP_INDEX = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that has to be made for the pod."""
@@ -113,15 +115,23 @@ class PodGroups:
         fit = (group.metadata.uid if group else "", len(pods), newest.metadata.uid)
         if self._fits.get(key) != fit:
             owner = self._owner(newest.metadata)
+            kind, world = world_of(newest.metadata), self._workload(newest.metadata)
+            if kind and world is None:
+                return  # gone, and its pods go with it
             rules = gang_rules(newest.metadata.controller)
-            if owner and rules and rules.service and shaped(newest, owner):
+            if owner and not kind and rules and rules.service and shaped(newest, owner):
                 self._serve(owner, rules.service(owner))
-            wanted = pod_group(newest, owner)
+            wanted = pod_group(newest, inherited(owner, world) if owner else None, world)
             try:
                 made = group or self._create(wanted)
+                if world and not _belongs(made, world):  # that of an earlier workload of this name, about to be gone
+                    self.worker.queue.add_after(key, AGAIN_S)
+                    return
                 self._update(made, wanted, newest, owner)
             except (Invalid, Forbidden) as error:
-                self._refused(key, owner or structs.replace(newest, api_version="v1", kind="Pod"), error, group)
+                self._refused(
+                    key, world or owner or structs.replace(newest, api_version="v1", kind="Pod"), error, group
+                )
                 return
             self._fits[key] = (made.metadata.uid, *fit[1:])
         for pod in pods:
@@ -183,7 +193,7 @@ class PodGroups:
         self._fits.pop(key, None)
         if group is None or group.metadata.deletion_timestamp or job_of(group.metadata):
             return
-        owner, rules = self._owner(group.metadata), gang_rules(group.metadata.controller)
+        owner, rules = self._of_group(group)
         if owner is None or rules is None:
             return  # gone, and the group goes with it
         if rules.is_over and rules.is_over(owner):
@@ -195,17 +205,37 @@ class PodGroups:
         elif rules.is_over:
             self.worker.queue.add_after(key, END_S)
 
+    def _of_group(self, group: PodGroup) -> tuple[Object | None, GangRules | None]:
+        """The owner of a PodGroup, and what its kind says of the end of such a gang."""
+        ref = group.metadata.controller
+        kind = kind_of(ref.api_version, ref.kind) if ref else None
+        if ref is None or kind is None or kind.world is None:
+            return self._owner(group.metadata), gang_rules(ref)
+        owner = self._read(kind.resource, ref.name, group.metadata.namespace)
+        return (owner if owner and owner.metadata.uid == ref.uid else None), kind.world.rules
+
+    def _workload(self, pod: ObjectMeta) -> Object | None:
+        """The workload whose world the pod is in; None where that is its controller's, or the workload is gone."""
+        kind = world_of(pod)
+        if kind is None or kind.ranks is None:
+            return None
+        return self._read(kind.resource, pod.labels[kind.ranks.name_label], pod.namespace)
+
+    def _read(self, resource: Resource[Any], name: str, namespace: str) -> Object | None:
+        try:
+            found: Object = self._client.get(resource, name, namespace)
+        except NotFound:
+            return None
+        return found
+
     def _owner(self, meta: ObjectMeta) -> Object | None:
         """The controller of an object, with what its own controller says; None where it is gone or says nothing."""
         ref = meta.controller
         kind = kind_of(ref.api_version, ref.kind) if ref else None
         if ref is None or kind is None or kind.gang is None:
             return None
-        try:
-            owner: Object = self._client.get(kind.resource, ref.name, meta.namespace)
-        except NotFound:
-            return None
-        if owner.metadata.uid != ref.uid:
+        owner = self._read(kind.resource, ref.name, meta.namespace)
+        if owner is None or owner.metadata.uid != ref.uid:
             return None
         return inherited(owner, self._owner(owner.metadata))
 
@@ -229,3 +259,8 @@ class PodGroups:
         patch = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: group}}}
         with suppress(NotFound):
             self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
+
+
+def _belongs(group: PodGroup, workload: Object) -> bool:
+    owner = group.metadata.controller
+    return owner is not None and owner.uid == workload.metadata.uid

@@ -7,7 +7,7 @@ from msgspec import structs, to_builtins
 
 from muster.api import names
 from muster.api.core import Pod
-from muster.api.gang import gang_of, group_name_for_owner
+from muster.api.gang import gang_of
 from muster.api.limits import whole_number
 from muster.api.merge_diff import difference
 from muster.api.meta import Object, ObjectMeta, OwnerReference
@@ -15,6 +15,7 @@ from muster.api.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGrou
 from muster.resources.usage import pod_usage, quota
 from muster.volcano.owner import job_of
 from muster.workloads.minimum import min_member
+from muster.workloads.worlds import group_name
 
 _GROUP_ANNOTATIONS = (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
 _POD_KEYS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
@@ -34,11 +35,6 @@ def group_to_make(pod: Pod) -> str | None:
     return name if gang_of(meta) in {None, name} else None
 
 
-def group_name(meta: ObjectMeta) -> str:
-    """The name of the PodGroup of a pod that names none itself: all pods of one owner share it."""
-    return group_name_for_owner(meta.controller.uid if meta.controller else meta.uid)
-
-
 def inherited(owner: Object, above: Object | None) -> Object:
     """The owner with the labels and annotations of its own owner, where it says nothing else itself."""
     if above is None:
@@ -51,9 +47,10 @@ def inherited(owner: Object, above: Object | None) -> Object:
     return structs.replace(owner, metadata=metadata)
 
 
-def pod_group(pod: Pod, owner: Object | None) -> PodGroup:
+def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> PodGroup:
     """The PodGroup of this pod and its siblings; `owner` is their controller, where we can read it.
 
+    `world` is the workload that the gang belongs to, where that is not the controller: it has others beside it.
     Where nobody names a queue it is the default one: admission takes the group to that of its namespace.
     """
     members = min_member(pod, owner)
@@ -71,7 +68,7 @@ def pod_group(pod: Pod, owner: Object | None) -> PodGroup:
             namespace=pod.metadata.namespace,
             labels={key: pod.metadata.labels[key] for key in _POD_KEYS[:2] if key in pod.metadata.labels},
             annotations=annotations,
-            owner_references=[pod.metadata.controller or _itself(pod)],
+            owner_references=[_reference(world) if world else pod.metadata.controller or _itself(pod)],
         ),
         spec=PodGroupSpec(
             min_member=members,
@@ -125,6 +122,13 @@ def queue_of(pod: Pod, owner: Object | None) -> str:
         if queue:
             return queue
     return ""
+
+
+def _reference(workload: Object) -> OwnerReference:
+    meta = workload.metadata
+    return OwnerReference(
+        api_version=workload.api_version, kind=workload.kind, name=meta.name, uid=meta.uid, controller=True
+    )
 
 
 def _itself(pod: Pod) -> OwnerReference:

@@ -10,7 +10,7 @@ from extender.explain.report import Relief
 from extender.explain.whatif import WhatIf
 from extender.state.gangs import GangView
 from muster.api.core import Node, Pod
-from muster.api.pod_trouble import deletion_began, sentence, troubles
+from muster.api.pod_problems import deletion_began, problems, sentence
 
 SHOWN = 8
 """Members that are told one by one; of more there is the number only."""
@@ -36,9 +36,9 @@ def members(what_if: WhatIf, gang: GangView) -> Members:
     told = sentence(pods)
     result.hindered = told[1] if told else ""
     lines = [f"{pod.metadata.name} {text}" for pod in pods if (text := deletion(what_if, pod) or silence(what_if, pod))]
-    for pod, trouble in troubles(pods):
+    for pod, problem in problems(pods):
         where = f" on {pod.spec.node_name}" if pod.spec.node_name else ""
-        lines.append(f"{pod.metadata.name}{where}: {trouble.words}")
+        lines.append(f"{pod.metadata.name}{where}: {problem.words}")
     more = len(lines) - SHOWN
     result.details = lines[:SHOWN] + ([f"and {more} more of this kind"] if more > 0 else [])
     return result

@@ -11,7 +11,7 @@ from extender.state.podset import PodSetView
 from muster.api.core import Pod, PodCondition
 from muster.api.names import GATES, SCHEDULERS
 from muster.api.placement import node_of
-from muster.api.pod_trouble import trouble
+from muster.api.pod_problems import problem
 
 
 def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
@@ -67,14 +67,14 @@ def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, st
     if record.terminating:
         return "terminating", f"it {deletion(what_if, pod)}"
     if pod.finished:
-        ended, why = f"it has ended: {pod.status.phase}" + (f" on {record.node}" if record.node else ""), trouble(pod)
+        ended, why = f"it has ended: {pod.status.phase}" + (f" on {record.node}" if record.node else ""), problem(pod)
         return ("failed", f"{ended}: {why.words}") if why else ("finished", ended)
     return _placed(what_if, pod, record) if record.node else None
 
 
 def _placed(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
     """A pod that has its node: whether it runs there."""
-    silent, hindered = silence(what_if, pod), trouble(pod)
+    silent, hindered = silence(what_if, pod), problem(pod)
     if silent:
         return "lost", f"it {silent}"
     if hindered:

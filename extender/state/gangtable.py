@@ -108,8 +108,9 @@ class GangTable:
         self.dirty.add(key)
 
     def look(self, key: str, pods: list[PodRecord], aside: str) -> bool:
-        """Gives these members of a gang their seats and makes its view; True if what its pods are is not as before.
+        """Gives these members of a gang their seats and makes its view; True if seats may be held that were not before.
 
+        That is so where its pods are not what they were, have just been given seats, or can be evaluated (no more).
         `aside` says why the gang is set aside; it may also turn out here that it must be.
         """
         self.dirty.discard(key)
@@ -118,12 +119,13 @@ class GangTable:
             self.views.pop(key, None)
             return False
         arrival = self._arrivals[group.metadata.uid]
+        seatless = any(pod.seat is None for pod in pods)
         try:
             view = set_aside(group, aside, arrival) if aside else self._view(key, group, pods, arrival)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one gang must not end the others
             view = set_aside(group, sentence(error), arrival)
         self.views[key] = view
-        return known is not None and known.classes != view.classes
+        return seatless or (known is not None and (known.classes, known.set_aside) != (view.classes, view.set_aside))
 
     def _view(self, key: str, group: PodGroup, pods: list[PodRecord], arrival: int) -> GangView:
         for pod, seat in free_seats(pods):

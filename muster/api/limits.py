@@ -63,13 +63,12 @@ RANK: Final = Limit(
 )
 EPOCH: Final = Limit(
     "epoch",
-    10**15,
+    2**31 - 1,
     "placements",
     f"a Placement's `epoch` and the annotation `{names.EPOCH}`",
     "the CRD's schema, planner",
     "the annotation is ignored, as if the pod had never been pinned",
-    "one placement each millisecond for 30,000 years; later ones still fit into 64 bits and into the exact integers of "
-    "JavaScript clients",
+    "the field has 32 bits, as Kubernetes' counters have: one placement each second for 68 years",
 )
 DIGITS: Final = Limit(
     "digits",

@@ -17,6 +17,7 @@ MIN_MEMBER = f"{DOMAIN}/min-member"
 TOPOLOGY_REQUIRED = f"{DOMAIN}/topology-required"
 TOPOLOGY_PREFERRED = f"{DOMAIN}/topology-preferred"
 NPROC_PER_NODE = f"{DOMAIN}/nproc-per-node"
+ELASTIC = f"{DOMAIN}/elastic"
 
 # Annotations of users on a pod without an owner that is one of several: its rank, their number, the host of rank 0.
 RANK = f"{DOMAIN}/rank"

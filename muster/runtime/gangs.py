@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from muster.api.limits import whole_number
 from muster.resources.vector import Vector, add, scale
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import Gang
 from muster.runtime.settings import ELASTIC
+from muster.workloads.worlds import needed
 
 
 def members(info: Info) -> list[PodSet]:
@@ -40,7 +40,4 @@ def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> G
 
 def _needed(info: Info, pod_set: PodSet) -> int:
     elastic = info.setting(ELASTIC)
-    if elastic is None or pod_set.role != "trainer":
-        return pod_set.count
-    least = whole_number(elastic.text.partition(":")[0])
-    return pod_set.count if least is None else min(least, pod_set.count)
+    return needed(pod_set.count, elastic.text if elastic and pod_set.role == "trainer" else None)

@@ -13,7 +13,7 @@ from muster.api.trainer import TrainJob
 from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.resources.pods import pod_requests
 from muster.resources.vector import Vector, vector
-from muster.runtime.plan import ContainerPlan, EnvVar, Gang, Mount, Plan, PodSetPlan, Role, Volume
+from muster.runtime.plan import ContainerPlan, EnvVar, Gang, InitPlan, Mount, Plan, PodSetPlan, Role, Volume
 from muster.runtime.settings import Setting
 from muster.runtime.values import Late, resolved, text
 from muster.workloads.adapter import Owner, Value
@@ -68,11 +68,6 @@ class Container:
             Variable(name, value, plugin, source) for name, (value, source) in variables.items() if name not in there
         ]
 
-    def port(self, number: int) -> None:
-        """Opens a port, unless a plugin before has."""
-        if number not in self.ports:
-            self.ports.append(number)
-
 
 @dataclass(slots=True)
 class PodSet:
@@ -81,7 +76,8 @@ class PodSet:
     `rank` is how a member learns its own rank; `hosts` makes the host names of so many pods, in rank order; `target`
     is the container that runs the framework, None in pods that don't. `offset` is the rank of the first pod: other pod
     sets of the same world come before it. `searches` are further DNS search domains; `fs_group` says whether the pods'
-    volumes belong to a group of their own.
+    volumes belong to a group of their own. `own_rank` is the rank of the one pod that is being admitted, None where the
+    pods are described by their template. `inits` make init containers, or None, when the network is known.
     """
 
     name: str
@@ -101,6 +97,8 @@ class PodSet:
     annotations: dict[str, str | Late] = field(default_factory=dict)
     searches: list[str | Late] = field(default_factory=list)
     fs_group: bool = False
+    own_rank: int | None = None
+    inits: list[Callable[[], InitPlan | None]] = field(default_factory=list)
 
     @property
     def endpoints(self) -> Endpoints:
@@ -117,6 +115,15 @@ class PodSet:
         except ValueError as error:
             message = f"must hold quantities; {error}"
             raise InvalidFieldError(FieldError("spec.overhead", message, self.spec.overhead)) from error
+
+    def port(self, number: int) -> None:
+        """Opens a TCP port in the container that runs the framework, unless a container of the pod has it already.
+
+        On the host's network two containers must not have the same port, and elsewhere one is enough.
+        """
+        taken = {(port.container_port, port.protocol) for each in self.containers for port in each.given.ports}
+        if self.target and (number, "TCP") not in taken and number not in self.target.ports:
+            self.target.ports.append(number)
 
     def container(self, name: str) -> Container | None:
         """A container or init container by name."""
@@ -198,6 +205,7 @@ class Info:
             base=self.base,
             labels=dict(self.labels),
             annotations=dict(self.annotations),
+            suspend=bool(self.train_job and self.train_job.spec.suspend),
         )
 
 
@@ -217,6 +225,7 @@ def _freeze(pod_set: PodSet) -> PodSetPlan:
         searches=tuple(text(domain) for domain in pod_set.searches),
         requests=pod_set.requests,
         after=dict(pod_set.after),
+        inits=tuple(filter(None, (make() for make in pod_set.inits))),
     )
 
 

@@ -40,14 +40,16 @@ class EnvVar:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Where a container sees a volume."""
+    """Where a container sees a volume, or the folder `sub_path` of it."""
 
     volume: str
     path: str
+    sub_path: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As it stands in a container; what Muster mounts is for reading."""
-        return {"name": self.volume, "mountPath": self.path, "readOnly": True}
+        result = {"name": self.volume, "mountPath": self.path, "readOnly": True}
+        return {**result, "subPath": self.sub_path} if self.sub_path else result
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,29 @@ class ContainerPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class InitPlan:
+    """An init container that Muster adds, with the image and the rights of container `like`.
+
+    At `paths` it has mounted what that container has there.
+    """
+
+    name: str
+    like: str
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    paths: tuple[str, ...]
+    plugin: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodSetPlan:
     """Pods of one shape: how many, how many processes each runs, where they are found, what their containers get.
 
     `slots` is None where the pods run no processes of the framework, or where their number is only known inside of the
     pod; `requests` is what one pod asks for, limits included; `after` holds other pod sets (by name) that must be
-    Ready or Complete before pods of this one are created; `searches` are further DNS search domains.
+    Ready or Complete before pods of this one are created; `searches` are further DNS search domains; `inits` run after
+    the pod's own init containers.
     """
 
     name: str
@@ -104,6 +123,7 @@ class PodSetPlan:
     searches: tuple[str, ...] = ()
     requests: Vector = field(default_factory=dict)
     after: Mapping[str, str] = field(default_factory=dict)
+    inits: tuple[InitPlan, ...] = ()
 
     def container(self, name: str) -> ContainerPlan | None:
         """The plan of a container, by name."""
@@ -126,7 +146,7 @@ class Plan:
     """The answer for one workload.
 
     `base` is the template that the components are built from: the merged JobSet spec of a TrainJob, empty where the
-    owner makes its pods itself. It is for reading only.
+    owner makes its pods itself. It is for reading only. `suspend`: the TrainJob wants no pods for now.
     """
 
     framework: str
@@ -138,6 +158,7 @@ class Plan:
     base: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    suspend: bool = False
 
     def pod_set(self, name: str) -> PodSetPlan | None:
         """The plan of a pod set, by name."""

@@ -21,8 +21,9 @@ SSH_MOUNT_PATH = "ssh-auth-mount-path"
 SSH_KEY = "ssh-key"
 SSH_SECRET = "ssh-auth-secret"  # noqa: S105 - the name of a setting, not a secret
 CLUSTER_DOMAIN = "cluster-domain"
+MPI_WAIT = "mpi-wait"
 
-_KEYS = (
+KEYS = (
     NPROC_PER_NODE,
     ELASTIC,
     MAX_RESTARTS,
@@ -34,8 +35,9 @@ _KEYS = (
     SSH_KEY,
     SSH_SECRET,
     CLUSTER_DOMAIN,
+    MPI_WAIT,
 )
-_BY_ANNOTATION = {f"{DOMAIN}/{key}": key for key in _KEYS}
+_BY_ANNOTATION = {f"{DOMAIN}/{key}": key for key in KEYS}
 
 
 @dataclass(frozen=True, slots=True)

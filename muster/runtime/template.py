@@ -5,9 +5,12 @@ from copy import deepcopy
 from typing import Any
 
 from muster.runtime.merge import by_key
-from muster.runtime.plan import ContainerPlan, PodSetPlan
+from muster.runtime.plan import ContainerPlan, InitPlan, PodSetPlan
 
 JSON = dict[str, Any]
+
+_AMOUNTS = ("requests", "limits")
+_BASIC = ("cpu", "memory", "ephemeral-storage")
 
 
 def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
@@ -33,8 +36,40 @@ def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
     for kind in ("containers", "initContainers"):
         if spec.get(kind):
             spec[kind] = [_container(each, pod_set, init=kind != "containers") for each in spec[kind]]
+    inits = [_init(each, spec) for each in pod_set.inits]
+    if inits:
+        spec["initContainers"] = by_key(spec.get("initContainers") or [], inits, "name")
     result["spec"] = spec
     return result
+
+
+def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
+    """The init container of a plan, made like this container of the same pod.
+
+    It asks for the CPU and memory that `like` asks for: pods need no more than before, and a quota or the pod's
+    quality of service says of both the same.
+    """
+    result: JSON = {key: deepcopy(like[key]) for key in ("image", "imagePullPolicy", "securityContext") if key in like}
+    resources = {kind: _basic(amounts) for kind, amounts in (like.get("resources") or {}).items() if kind in _AMOUNTS}
+    if any(resources.values()):
+        result["resources"] = {kind: amounts for kind, amounts in resources.items() if amounts}
+    mounts = [deepcopy(each) for each in like.get("volumeMounts") or [] if each.get("mountPath") in plan.paths]
+    return {
+        "name": plan.name,
+        **result,
+        "command": list(plan.command),
+        "env": [{"name": name, "value": value} for name, value in plan.env.items()],
+        "volumeMounts": mounts,
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # so that describe says what it waited for
+    }
+
+
+def _basic(amounts: Mapping[str, Any]) -> JSON:
+    return {name: amount for name, amount in amounts.items() if name in _BASIC}
+
+
+def _init(plan: InitPlan, spec: Mapping[str, Any]) -> JSON:
+    return init_container(plan, next(each for each in spec["containers"] if each["name"] == plan.like))
 
 
 def _container(container: Mapping[str, Any], pod_set: PodSetPlan, *, init: bool) -> JSON:

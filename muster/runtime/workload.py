@@ -13,7 +13,7 @@ from muster.api.gang import DEFAULT_POD_SET
 from muster.api.meta import ObjectMeta
 from muster.runtime.info import Container, Info, PodSet, UserEnv
 from muster.runtime.settings import INJECT_INTO, Setting, from_annotations
-from muster.workloads.adapter import Adapter
+from muster.workloads.adapter import Adapter, own_rank
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 TRAINER_CONTAINER = "node"
@@ -70,6 +70,7 @@ def describe(
         containers=containers,
         spec=spec,
         fs_group=has_fs_group(adapter.template),
+        own_rank=own_rank(adapter.rank(pod), pod) if pod else None,
     )
     return Info(
         framework,

@@ -1,5 +1,6 @@
 """What every adapter answers, and how ranks, owners and errors are told."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ from muster.api.limits import whole_number
 from muster.api.meta import ObjectMeta
 
 OWNER_PATH = "metadata.ownerReferences"
+_FIELD = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>.+)'\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,12 @@ class FieldPath:
     """A value that the kubelet reads from the pod itself."""
 
     path: str
+
+    def of(self, pod: ObjectMeta) -> str | None:
+        """What the field of this pod holds; None where it is missing, or no label or annotation."""
+        found = _FIELD.fullmatch(self.path)
+        values = pod.labels if found and found["map"] == "labels" else pod.annotations
+        return values.get(found["key"]) if found else None
 
 
 Value = str | FieldPath
@@ -106,6 +114,11 @@ def annotation(key: str) -> FieldPath:
 def number(text: str | None) -> int | None:
     """A count or index of decimal digits; None for anything else."""
     return whole_number(text)
+
+
+def own_rank(rank: Value, pod: ObjectMeta) -> int | None:
+    """The rank of this very pod, where `rank` is how it learns it; None where that is not known yet."""
+    return number(rank.of(pod) if isinstance(rank, FieldPath) else rank)
 
 
 def ordinal(meta: ObjectMeta, prefix: str) -> int | None:

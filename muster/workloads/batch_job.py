@@ -108,6 +108,12 @@ def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
         yield pod_of(job, mapping(spec.get("template")), pod_name, labels, place)
 
 
+def fill_in(spec: JSON) -> None:
+    """Fills in what the API server does in a Job that says neither how many pods there are nor how many at a time."""
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec |= {"completions": 1, "parallelism": 1}
+
+
 def samples(job: JSON) -> Iterator[SamplePod]:
     """The pod with index 0."""
     for pod in job_pods(job, [0]):
@@ -118,6 +124,7 @@ def _cron_samples(cron_job: JSON) -> Iterator[SamplePod]:
     template = mapping(mapping(cron_job.get("spec")).get("jobTemplate"))
     job = part_of(cron_job, INDEXED_JOBS, f"{name_of(cron_job)}-1", mapping(template.get("spec")))
     job["metadata"]["labels"] = mapping(mapping(template.get("metadata")).get("labels"))
+    fill_in(job["spec"])
     for first in samples(job):
         yield SamplePod(first.pod, f"the first pod of each Job of CronJob {name_of(cron_job)}", job)
 

@@ -10,7 +10,7 @@ from muster.workloads.table import CONTROLLERS, KINDS
 
 _NO_RANKS = {kind.resource.kind: kind.no_ranks for kind in KINDS if kind.no_ranks}
 _CALLED = [kind.ranks.called for kind in KINDS if kind.ranks and kind.ranks.called]
-_RANKED = f"{', '.join(_CALLED[:-1])} or {_CALLED[-1]}"
+_ADVICE = f"; use {', '.join(_CALLED[:-1])} or {_CALLED[-1]}"
 _NOBODY = AskedPod()
 
 
@@ -25,8 +25,14 @@ def source_of(meta: ObjectMeta) -> Resource[Any] | None:
     resource = CONTROLLERS.get((owner.api_version, owner.kind))
     if resource:
         return resource
-    reason = _NO_RANKS.get(owner.kind, f"Muster does not know how pods of a {owner.kind} find their rank")
-    raise OwnerError(f"{reason}; use {_RANKED}. This pod belongs to {owner.kind} {owner.name}", owner.kind)
+    reason = why_no_ranks(owner.kind) or f"Muster does not know how pods of a {owner.kind} find their rank{_ADVICE}"
+    raise OwnerError(f"{reason}. This pod belongs to {owner.kind} {owner.name}", owner.kind)
+
+
+def why_no_ranks(kind: str) -> str:
+    """Why pods that belong to this kind have no ranks, and what to use instead; "" where they may have some."""
+    reason = _NO_RANKS.get(kind, "")
+    return f"{reason}{_ADVICE}" if reason else ""
 
 
 def adapter_for(owner: Object | None, pod: AskedPod = _NOBODY) -> Adapter:

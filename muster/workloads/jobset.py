@@ -15,7 +15,7 @@ from muster.api.meta import Object, ObjectMeta
 from muster.workloads import batch_job
 from muster.workloads.adapter import Owner, Value, number
 from muster.workloads.batch_job import IndexedJobAdapter
-from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind
+from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, World
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
@@ -23,8 +23,15 @@ REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 REPLICAS = "jobset.sigs.k8s.io/replicatedjob-replicas"
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 
-_RESOURCE = Resource(JOB_SETS.group, JOB_SETS.version, JOB_SETS.plural, JOB_SETS.kind, Object)
-"""Without the spec: the CRD is not Muster's, and a newer one may say in it what Muster does not know."""
+
+class JobSet(Object):
+    """A JobSet as it came: the CRD is not Muster's, and a newer one may say in it what Muster does not know."""
+
+    spec: JSON = msgspec.field(default_factory=dict)
+    status: JSON = msgspec.field(default_factory=dict)
+
+
+_RESOURCE = Resource(JOB_SETS.group, JOB_SETS.version, JOB_SETS.plural, JOB_SETS.kind, JobSet)
 
 
 def hosts(jobset: str, replicated_job: str, subdomain: str, *, jobs: int, pods: int) -> Endpoints:
@@ -93,6 +100,23 @@ def _adapter(job: IndexedJob, _pod: AskedPod) -> JobSetAdapter | None:
     return JobSetAdapter(job) if owner and owner.kind == _RESOURCE.kind else None
 
 
+def _world(pod: ObjectMeta) -> str:
+    """One gang for all Jobs of a ReplicatedJob, also after the JobSet has restarted them."""
+    labels = pod.labels
+    if JOBSET_NAME not in labels or REPLICATED_JOB not in labels:
+        return ""
+    return f"podgroup-jobset-{labels[JOBSET_NAME]}.{labels[REPLICATED_JOB]}"
+
+
+def _wants_none(jobset: JobSet) -> bool:
+    return jobset.spec.get("suspend") is True
+
+
+def _is_over(jobset: JobSet) -> bool:
+    conditions = mapping(jobset.status).get("conditions") or []
+    return any(each.get("type") in {"Completed", "Failed"} and each.get("status") == "True" for each in conditions)
+
+
 def _samples(document: JSON) -> Iterator[SamplePod]:
     """As its controller makes the Jobs: labelled, with a subdomain unless names are switched off."""
     spec = mapping(document.get("spec"))
@@ -113,6 +137,7 @@ def _samples(document: JSON) -> Iterator[SamplePod]:
         template["template"] = {**pods, "metadata": metadata, "spec": pod_spec}
         job = part_of(document, INDEXED_JOBS, f"{name_of(document)}-{replicated.get('name', '')}-0", template)
         job["spec"].setdefault("completionMode", "Indexed")
+        batch_job.fill_in(job["spec"])
         job["metadata"]["labels"] = labels
         for first in batch_job.samples(job):
             about = f"the first pod of {replicated.get('name')} of JobSet {name_of(document)}"
@@ -124,6 +149,7 @@ JOB_SET = WorkloadKind(
     templates=(("spec", "replicatedJobs", "*", "template", "spec", "template"),),
     labelled=True,
     ranks=Ranks(_adapter, INDEXED_JOBS, name_label=JOBSET_NAME, called="a JobSet"),
-    gang=GangRules(),  # each of its Jobs is a gang, and says what the JobSet says
+    gang=GangRules(),  # without a framework each of its Jobs is a gang, and says what the JobSet says
+    world=World(_world, GangRules(wants_none=_wants_none, is_over=_is_over)),
     samples=_samples,
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from muster.api.base import Resource
 from muster.api.core import PodSpec
+from muster.api.fields import FieldError
 from muster.api.meta import ObjectMeta
 from muster.workloads.adapter import Adapter
 from muster.workloads.sample import JSON, SamplePod
@@ -50,6 +51,16 @@ class GangRules:
 
 
 @dataclass(frozen=True, slots=True)
+class World:
+    """The world of a framework where it is not the pods of one controller: parts of a workload that are one gang."""
+
+    group: Callable[[ObjectMeta], str]
+    """The name of the PodGroup of the world that a pod with this metadata is in; "" for pods of other kinds."""
+    rules: GangRules = field(default_factory=GangRules)
+    """When such a gang is over; the functions get the workload."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadKind:
     """One kind of workload, as admission, the controller and `muster shape` know it."""
 
@@ -67,5 +78,9 @@ class WorkloadKind:
     """Why its pods have none, as the beginning of a sentence."""
     gang: GangRules | None = None
     """What it says of the gang of its pods, or of its parts; None where the pods must say it all themselves."""
+    world: World | None = None
+    """Which of its pods are one world of a framework; None where those of one controller are."""
+    mistakes: Callable[[JSON], list[FieldError]] | None = None
+    """What keeps pods of a framework from starting, as far as only the workload itself says it; not their adapter."""
     samples: Callable[[JSON], Iterator[SamplePod]] | None = None
     """The first pods of such a manifest, as its controller makes them: one of each shape. None where none are shown."""

@@ -13,7 +13,7 @@ from muster.api.fields import FieldError
 from muster.api.limits import PODS
 from muster.api.meta import Object, ObjectMeta
 from muster.workloads.adapter import Owner, Value, label, number
-from muster.workloads.kind import AskedPod, Ranks, WorkloadKind
+from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, World
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
@@ -94,6 +94,30 @@ def _adapter(stateful_set: StatefulSet, pod: AskedPod) -> LeaderWorkerSetAdapter
     return LeaderWorkerSetAdapter(stateful_set, pod.meta, pod.spec.subdomain) if LWS_NAME in pod.meta.labels else None
 
 
+def _world(pod: ObjectMeta) -> str:
+    """Leader and workers of one group: they belong to two StatefulSets."""
+    labels = pod.labels
+    return f"podgroup-lws-{labels[LWS_NAME]}.{labels[LWS_GROUP]}" if LWS_NAME in labels and LWS_GROUP in labels else ""
+
+
+def _wants_none(_workload: Object) -> bool:
+    """A group without pods has been scaled away, or is about to be made anew."""
+    return True
+
+
+def _mistakes(workload: JSON) -> list[FieldError]:
+    """A leader that waits for its workers is not ready before they are there."""
+    spec = mapping(workload.get("spec"))
+    policy, size = spec.get("startupPolicy"), mapping(spec.get("leaderWorkerTemplate")).get("size", 1)
+    if policy != "LeaderReady" or size == 1:
+        return []
+    message = (
+        f"must be LeaderCreated for {names.FRAMEWORK}: leader and workers start together, and LeaderReady creates the "
+        "workers only when the leader is ready"
+    )
+    return [FieldError("spec.startupPolicy", message, policy)]
+
+
 def _samples(workload: JSON) -> Iterator[SamplePod]:
     """The leader of the first group, and a worker where that has a template of its own."""
     template = mapping(mapping(workload.get("spec")).get("leaderWorkerTemplate"))
@@ -109,7 +133,7 @@ def _samples(workload: JSON) -> Iterator[SamplePod]:
         labels = {LWS_NAME: name, LWS_GROUP: "0", LWS_WORKER: str(index)}
         host = f"{name}-0-1" if index else f"{name}-0"
         pod = pod_of(owner, pods, host, labels, {"hostname": host, "subdomain": name})
-        pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}), LWS_SIZE: str(size)}
+        pod["metadata"]["annotations"] = {**mapping(pod["metadata"].get("annotations")), LWS_SIZE: str(size)}
         what = "first worker" if index else "leader"
         yield SamplePod(pod, f"the {what} of the first group of LeaderWorkerSet {name}", owner)
 
@@ -122,5 +146,7 @@ LEADER_WORKER_SET = WorkloadKind(
     ),
     labelled=True,
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, called="a LeaderWorkerSet"),
+    world=World(_world, GangRules(wants_none=_wants_none)),
+    mistakes=_mistakes,
     samples=_samples,
 )

@@ -5,21 +5,27 @@ from muster.api.core import Pod
 from muster.api.limits import PODS, whole_number
 from muster.api.meta import Object
 from muster.workloads.table import gang_rules
+from muster.workloads.worlds import needed, world_size
 
 
 def min_member(pod: Pod, owner: Object | None) -> int:
-    """How many pods must start together: as annotated, else all that a framework's owner has at a time, else 1.
+    """How many pods must start together: as annotated, else the world of a framework, else 1.
 
-    Never more than the owner has at a time: it may have been scaled down since, or say what its JobSet says. `owner` is
-    the pod's controller, where it can be read.
+    Never more than there are at a time: the owner may have been scaled down since, or say what its JobSet says. `owner`
+    is the pod's controller, where it can be read.
     """
-    most = _at_once(pod, owner)
-    for meta in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
+    world = world_size(pod, owner)
+    most = world or _at_once(pod, owner)
+    metas = (owner.metadata, pod.metadata) if owner else (pod.metadata,)
+    for meta in metas:
         for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER):
             least = whole_number(meta.annotations.get(key), PODS.value)
             if least:
                 return min(least, most or least)
-    return most if most and owner and shaped(pod, owner) else 1
+    if not (most and owner and shaped(pod, owner)):
+        return 1
+    elastic = pod.metadata.annotations.get(names.ELASTIC) or owner.metadata.annotations.get(names.ELASTIC)
+    return needed(most, elastic)
 
 
 def _at_once(pod: Pod, owner: Object | None) -> int | None:

@@ -46,7 +46,7 @@ class StatefulSetAdapter:
         if self._spec.pod_management_policy != "Parallel" and minimum > 1:
             message = (
                 f"must be Parallel: the gang waits for {minimum} pods, and OrderedReady creates each pod only when "
-                "the one before is ready"
+                f"the one before is ready (annotation {names.MIN_MEMBER} says how many pods must start together)"
             )
             result.append(FieldError("spec.podManagementPolicy", message, self._spec.pod_management_policy))
         return [*result, *PODS.exceeded("spec.replicas", self.size())]
@@ -78,7 +78,9 @@ class StatefulSetAdapter:
     @property
     def _minimum(self) -> int:
         template = (self._spec.template.get("metadata") or {}).get("annotations") or {}
-        return number({**template, **self.annotations}.get(names.MIN_MEMBER)) or 1
+        said = {**template, **self.annotations}
+        texts = (said.get(names.MIN_MEMBER), said.get(names.VOLCANO_GROUP_MIN_MEMBER))
+        return min(next((least for text in texts if (least := number(text))), self.size()), self.size())
 
 
 def _adapter(stateful_set: StatefulSet, _pod: AskedPod) -> StatefulSetAdapter:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from muster.api import names
 from muster.api.core import EVENTS, PODS
-from muster.api.pod_trouble import deletion_began, trouble
+from muster.api.pod_problems import deletion_began, problem
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
@@ -67,6 +67,6 @@ def _pods(client: Client, job: JSON) -> Iterator[str]:
     for pod in sorted(pods, key=lambda pod: pod.metadata.name):
         began = deletion_began(pod.metadata)
         phase = f"Terminating for {since(began)}" if began else pod.status.phase
-        hindered = trouble(pod)
+        hindered = problem(pod)
         why = f" ({hindered.words})" if hindered else ""
         yield f"  {pod.metadata.name}: {phase}{f' on {pod.spec.node_name}' if pod.spec.node_name else ''}{why}"

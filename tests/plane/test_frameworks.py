@@ -70,16 +70,17 @@ def test_pods_of_a_volcano_job(kubectl: Any, namespace: str, wait_for: Callable[
     assert (found["train-worker-0"]["PET_NODE_RANK"], found["train-worker-1"]["PET_NODE_RANK"]) == ("1", "2")
 
 
-def test_pods_of_a_deployment(kubectl: Any, namespace: str, wait_for: Callable[..., Any]) -> None:
-    """They are refused, and the ReplicaSet's event says why."""
-    kubectl.create(namespace, workload("Deployment"))
-
-    def event() -> list[str]:
-        items = kubectl.json("get", "events", f"--namespace={namespace}")["items"]
-        return [item["message"] for item in items if item["reason"] == "FailedCreate"]
-
-    [message, *_] = wait_for(event, what="an event of the ReplicaSet")
-    assert "pods of a ReplicaSet (or Deployment) have no index" in message
+def test_pods_of_a_deployment(kubectl: Any, namespace: str) -> None:
+    """The Deployment is refused when it is made, as its pods would be; and one that becomes so."""
+    deployment = workload("Deployment")
+    deployment["metadata"]["namespace"] = namespace
+    refusal = "pods of a ReplicaSet (or Deployment) have no index"
+    assert refusal in kubectl("create", "--filename=-", stdin=deployment, check=False)
+    metadata = deployment["spec"]["template"]["metadata"]
+    metadata["labels"] = {"app": "train"}
+    kubectl("create", "--filename=-", stdin=deployment)
+    metadata["labels"] = LABELS
+    assert refusal in kubectl("replace", "--filename=-", stdin=deployment, check=False)
 
 
 def test_bare_pods(kubectl: Any, namespace: str) -> None:

@@ -22,6 +22,7 @@ from webhook.mutate.podreview import PodReview
 from webhook.mutate.resourcegroup import assign, group_of_pod
 from webhook.mutate.scheduling import add_requested_gate, mark, set_scheduler
 from webhook.mutate.shape import shape
+from webhook.objects.known_keys import unknown_keys
 from webhook.objects.names import unknown_queue
 from webhook.review import Handler, Verdict, generic
 
@@ -54,6 +55,8 @@ def mutate(
     if optin.opted_out(meta.labels):
         return Verdict()
     review = PodReview.of(pod, meta, namespace)
+    if meta.controller is None:  # nobody reads warnings about the pods of a controller; its workload has got them
+        review.warnings += unknown_keys(pod.get("metadata"))
     review.group = group_of_pod(groups, namespace, meta)
     if review.group:
         assign(review.spec, review.group, review.patch, "spec")

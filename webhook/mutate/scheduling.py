@@ -12,11 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muster.api import names
-from muster.api.gang import gang_of, group_name_for_owner
+from muster.api.gang import gang_of
+from muster.workloads.worlds import group_name
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
 from webhook.patch import Part, Patch, Why
 
+_MAX_LABEL = 63
 _MARKED = Why("the cluster's own scheduler asks Muster about it", "--mark-pods")
 
 
@@ -38,8 +40,9 @@ def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
         patch.set("metadata", "labels", names.QUEUE, value=opt_in.queue, why=Why("the queue of its namespace", source))
     gang = gang_of(meta)
     if gang is None and meta.controller:
-        gang = group_name_for_owner(meta.controller.uid)
-        patch.set("metadata", "labels", names.GANG, value=gang, why=Why("it starts together with its siblings", source))
+        gang = group_name(meta)
+        place = ("labels", names.GANG) if len(gang) <= _MAX_LABEL else ("annotations", names.GROUP_NAME)
+        patch.set("metadata", *place, value=gang, why=Why("it starts together with its siblings", source))
     if gang:
         _add_gate(review, names.GATE, Why("it waits until its gang has places", source))
 

@@ -14,12 +14,13 @@ from muster.api import names
 from muster.api.base import Wire
 from muster.api.core import PodSpec
 from muster.api.fields import FieldError, InvalidFieldError
-from muster.api.gang import DEFAULT_POD_SET
+from muster.api.gang import DEFAULT_POD_SET, seat_of
 from muster.api.meta import ObjectMeta
 from muster.runtime.framework import Framework
 from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
+from muster.runtime.template import init_container
 from muster.runtime.workload import describe_pod
-from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError
+from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError, own_rank
 from muster.workloads.choose import adapter_for, source_of
 from muster.workloads.kind import AskedPod
 from webhook.lookup import Owners
@@ -44,9 +45,20 @@ def shape(review: PodReview, owners: Owners, framework: Framework) -> None:
         errors += _reachable(adapter)
         if not errors:
             write(plan_for(adapter, review.typed_spec, review.meta, framework), review)
+            _write_seat(adapter, review)
     except (OwnerError, InvalidFieldError) as error:
         errors.append(error.error)
     review.errors += errors
+
+
+def _write_seat(adapter: Adapter, review: PodReview) -> None:
+    """Notes the rank for the planner where the pod's index is missing or another: that of a part of the gang only."""
+    rank, seat = own_rank(adapter.rank(review.meta), review.meta), seat_of(review.meta)
+    if rank is None or review.meta.controller is None or not review.opt_in:
+        return
+    if seat is None or (seat.pod_set == DEFAULT_POD_SET and seat.rank != rank):
+        why = Why(f"the pod's rank in {adapter.owner}", review.meta.labels[names.FRAMEWORK])
+        review.patch.set("metadata", "annotations", names.MEMBER_INDEX, value=str(rank), why=why)
 
 
 def _adapter(review: PodReview, owners: Owners) -> Adapter:
@@ -87,6 +99,7 @@ def write(plan: Plan, review: PodReview) -> None:
             if wanted and wanted.init == (kind == "initContainers"):
                 _write_env(wanted, container, (kind, index), plan.framework, review)
                 _write_rest(wanted, container, (kind, index), plan.framework, review.patch)
+    _write_inits(pod_set, review)
 
 
 def _write_metadata(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
@@ -117,6 +130,20 @@ def _write_pod(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
     if pod_set.subdomain and not spec.get("subdomain"):
         why = Why("the pods find each other under it", framework)
         patch.set("spec", "subdomain", value=pod_set.subdomain, why=why)
+
+
+def _write_inits(pod_set: PodSetPlan, review: PodReview) -> None:
+    """Adds init containers behind the pod's own: what they wait for may need those."""
+    there = {each.get("name") for each in review.spec.get("initContainers") or []}
+    containers = {each.get("name"): each for each in review.spec.get("containers") or []}
+    for init in pod_set.inits:
+        container, wanted = containers.get(init.like), pod_set.container(init.like)
+        if container and wanted and init.name not in there:
+            given = container.get("volumeMounts") or []
+            mounted = {mount.get("mountPath") for mount in given}
+            mounts = [*given, *(each.as_json() for each in wanted.mounts if each.path not in mounted)]
+            value = init_container(init, {**container, "volumeMounts": mounts})
+            review.patch.append("spec", "initContainers", value=value, why=Why(init.reason, init.plugin))
 
 
 def _write_env(

@@ -6,25 +6,37 @@ from msgspec.json import Decoder
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.core import IndexedJob
-from muster.api.fields import FieldError, Findings
-from muster.api.limits import PODS, whole_number
+from muster.api.fields import Findings
+from muster.api.limits import PODS
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
+from muster.workloads.batch_job import BATCH_JOB
 from muster.workloads.choose import adapter_for
+from muster.workloads.templates import pod_templates
 from webhook.lookup import Queues
+from webhook.objects.known_keys import unknown_keys
 from webhook.objects.names import unknown_framework, unusable_queue
-from webhook.review import Handler, MalformedError, Verdict, decode
+from webhook.review import Handler, MalformedError, Verdict, decode, generic
 from webhook.validate.frameworks import check_template
+from webhook.validate.workload import check_minimum, dotted, new_ones
 
 _JOB = Decoder(IndexedJob)
 _TEMPLATE = "spec.template"
 
 
 def reviewer(queues: Queues, framework: Framework) -> Handler:
-    """The handler for Jobs of batch/v1, on CREATE."""
+    """The handler for Jobs of batch/v1, on CREATE and UPDATE: an update is refused for what it makes wrong."""
 
     def review(request: AdmissionRequest) -> Verdict:
-        findings = check(decode(request.object, _JOB), queues, framework)
+        job = decode(request.object, _JOB)
+        if job.metadata.deletion_timestamp:
+            return Verdict()
+        findings = check(job, queues, framework)
+        findings.warnings += _warn_keys(request.object)
+        if request.operation == "UPDATE":
+            before = check(decode(request.old_object, _JOB), queues, framework)
+            before.warnings += _warn_keys(request.old_object)
+            findings = new_ones(findings, before)
         return Verdict(errors=findings.errors, warnings=findings.warnings)
 
     return review
@@ -46,20 +58,17 @@ def check(job: IndexedJob, queues: Queues, framework: Framework) -> Findings:
         if adapter.size() <= PODS.value:  # else refused already; nobody has to write a list of so many hosts
             found = check_template(job.spec.template, _TEMPLATE, adapter, job.metadata.annotations, framework)
             findings.add(found)
-    findings.errors += _check_minimum(job, annotations)
+    most = 1 if job.spec.parallelism is None else job.spec.parallelism
+    findings.errors += check_minimum(_TEMPLATE, annotations, job.metadata.annotations, most, "spec.parallelism")
     return findings
 
 
-def _check_minimum(job: IndexedJob, annotations: dict[str, str]) -> list[FieldError]:
-    """The gang's minimum is a number of pods that can run at once."""
-    text = {**job.metadata.annotations, **annotations}.get(names.MIN_MEMBER)
-    most = 1 if job.spec.parallelism is None else job.spec.parallelism
-    least = whole_number(text, min(most, PODS.value))
-    if text is None or least:
-        return []
-    path = f"metadata.annotations[{names.MIN_MEMBER}]"
-    where = f"{_TEMPLATE}.{path}" if names.MIN_MEMBER in annotations else path
-    return [FieldError(where, f"must be a number from 1 to {most} (spec.parallelism)", text)]
+def _warn_keys(raw: msgspec.Raw) -> list[str]:
+    document = generic(raw)
+    warnings = unknown_keys(document.get("metadata"))
+    for place, template in pod_templates(document, BATCH_JOB.templates):
+        warnings += unknown_keys(template.get("metadata"), f"{dotted(place)}.metadata")
+    return warnings
 
 
 def _where(key: str, workload: dict[str, str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 
 import msgspec
+from msgspec import to_builtins
 from msgspec.json import Decoder
 
 from muster.api import names
@@ -17,20 +18,34 @@ from muster.api.fields import FieldError, Findings
 from muster.api.limits import PODS
 from muster.api.meta import Object
 from muster.api.runtimepatch import PodSpecPatch, ReplicatedJobPatch
-from muster.api.trainer import DEPRECATED, GROUP, SUPPORT, RuntimeRef, TrainJob
+from muster.api.trainer import DEPRECATED, GROUP, NODE, SUPPORT, RuntimeRef, TrainJob
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.plugins.rules import check_managers
-from muster.runtime.train_job import compile_train_job
+from muster.runtime.train_job import compile_train_job, pod_template
+from webhook.dryrun import DryRuns
 from webhook.lookup import Lookups, Runtime
+from webhook.objects.known_keys import unknown_keys
 from webhook.objects.names import unusable_queue
 from webhook.review import Handler, Verdict, decode
+from webhook.validate.volcano_job.templates import missing_class
 
 REFERENCE = "spec.runtimeRef"
 MAX_HOST_NAME = 63
 _KINDS = (CLUSTER_TRAINING_RUNTIMES.kind, TRAINING_RUNTIMES.kind)
 _JOB = Decoder(TrainJob)
+_NOT_YET = (
+    "Muster does not run TrainJobs yet: this one is checked and kept, and no pods will be created for it; "
+    "`muster shape -f` shows the Jobs that it stands for"
+)
+_ANY_POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"generateName": "priority-", "labels": {names.MANAGED: "false"}},
+    "spec": {"containers": [{"name": NODE, "image": NODE}]},
+}
+"""A pod to try a PriorityClass with; it opts out of Muster, so that trying it asks nobody here."""
 
 
 class _Named(Wire):
@@ -83,7 +98,8 @@ def _pod_patch(job: ReplicatedJobPatch) -> PodSpecPatch | None:
 
 def check(job: TrainJob, namespace: str, lookups: Lookups, framework: Framework) -> Findings:
     """Everything that is wrong with a new TrainJob."""
-    findings = Findings()
+    meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
+    findings = Findings(warnings=[*([_NOT_YET] if job.managed_here else []), *unknown_keys(meta)])
     if names.QUEUE in job.metadata.labels:
         path = f"metadata.labels[{names.QUEUE}]"
         findings.errors += unusable_queue(path, job.metadata.labels[names.QUEUE], lookups.queues)
@@ -94,8 +110,19 @@ def check(job: TrainJob, namespace: str, lookups: Lookups, framework: Framework)
         findings.errors += [*(wrong or [_missing(reference)]), *check_managers(job)]
         return findings
     findings.warnings += deprecation(runtime, f"{reference.kind} {reference.name}")
-    findings.add(_check_against(job, runtime, framework))
+    compiled = _check_against(job, runtime, framework)
+    findings.add(compiled)
+    if not compiled.errors and lookups.dry_runs:
+        findings.errors += _check_priorities(runtime, namespace, lookups.dry_runs)
     return findings
+
+
+def _check_priorities(runtime: Runtime, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
+    """The PriorityClasses that the pods will name, each once; only the runtime can name them."""
+    jobs = to_builtins(runtime.spec.template.spec).get("replicatedJobs") or []
+    found = ((pod_template(each).get("spec") or {}).get("priorityClassName") for each in jobs)
+    for name in dict.fromkeys(filter(None, found)):
+        yield from missing_class(REFERENCE, name, _ANY_POD, namespace, dry_runs)
 
 
 def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups, framework: Framework) -> Findings:

@@ -20,7 +20,7 @@ from muster.api.container_status import ContainerStatus
 from muster.api.core import Pod
 from muster.api.limits import PODS, whole_number
 from muster.api.meta import parse_time
-from muster.api.pod_trouble import refused
+from muster.api.pod_problems import refused
 from muster.api.scheduling import PodGroup
 from muster.volcano.defaults import task_max_retry
 from muster.volcano.slots import PodSlot, slot

@@ -9,7 +9,7 @@ from controller.job.rules.counts import count, without
 from controller.job.rules.machine import MAX_RETRY, STOPPED_PHASES, Transition, next_phase
 from muster.api.batch import Job, JobStatus, Phase
 from muster.api.core import Pod
-from muster.api.pod_trouble import sentence
+from muster.api.pod_problems import sentence
 
 SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
 """Phases whose work is to have the pods that the Job wants; the work of all others is to delete pods."""

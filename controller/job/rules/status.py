@@ -18,7 +18,7 @@ from muster.api.batch import Job, JobCondition, JobState, JobStatus, Phase, Task
 from muster.api.core import Pod
 from muster.api.gang import gated, later_tasks
 from muster.api.meta import format_time, parse_time
-from muster.api.pod_trouble import sentence
+from muster.api.pod_problems import sentence
 from muster.api.scheduling import PodGroup
 
 RESTART_NOTE = "muster.dev/restart"

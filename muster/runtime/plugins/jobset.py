@@ -45,7 +45,7 @@ class JobSet:
             "apiVersion": JOB_SETS.api_version,
             "kind": JOB_SETS.kind,
             "metadata": metadata_of(plan, plan.owner.name),
-            "spec": {**spec, "replicatedJobs": jobs},
+            "spec": {**spec, **({"suspend": True} if plan.suspend else {}), "replicatedJobs": jobs},
         }
         yield Component(manifest, self.name, stage=1)
 

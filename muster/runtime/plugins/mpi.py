@@ -7,6 +7,7 @@ stored as many times as there are pods, is a ConfigMap that the controller makes
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from muster.api.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.component import Component, KeyKind
@@ -37,6 +38,7 @@ from muster.runtime.plugins.mpi_settings import (
     mount_path,
     slots,
 )
+from muster.runtime.plugins.mpi_wait import wait_s, waiter
 from muster.runtime.plugins.reserved import Variables, reserved, yielding
 from muster.runtime.settings import SSH_KEY, SSH_SECRET
 from muster.runtime.values import Late
@@ -45,6 +47,8 @@ from muster.workloads.adapter import Owner
 SSHD = ("/usr/sbin/sshd", "-De")
 SSH_PORT = 22
 _ROOT = "/root"
+_FOLDER = ".ssh"
+"""In the volume. Everybody may write to the volume's root, which sshd does not accept of a folder with keys."""
 
 
 class MPI:
@@ -57,7 +61,7 @@ class MPI:
         """Reserved variables, and settings that mean something."""
         if info.framework != self.framework:
             return Findings()
-        findings = Findings(checked(info))
+        findings = Findings(_settings(info))
         if not findings.errors:
             findings.add(reserved(info, implementation(info).reserved))
         findings.errors += _shape_errors(info)
@@ -65,7 +69,7 @@ class MPI:
 
     def enforce_ml_policy(self, info: Info) -> None:
         """Counts, slots, volumes, mounts and variables."""
-        for error in checked(info):
+        for error in _settings(info):
             raise InvalidFieldError(error)
         launcher, nodes = _parts(info)
         if info.train_job and launcher_computes(info):
@@ -102,15 +106,15 @@ class MPI:
                 "secretName": secret.text if secret else secret_name(info.owner.name),
                 "defaultMode": 0o400,
                 "items": [
-                    {"key": PRIVATE_KEY, "path": "id_rsa", "mode": _key_mode(pod_set, path)},
-                    {"key": PUBLIC_KEY, "path": "id_rsa.pub", "mode": 0o644},
-                    {"key": PUBLIC_KEY, "path": "authorized_keys", "mode": 0o644},
+                    {"key": PRIVATE_KEY, "path": f"{_FOLDER}/id_rsa", "mode": _key_mode(pod_set, path)},
+                    {"key": PUBLIC_KEY, "path": f"{_FOLDER}/id_rsa.pub", "mode": 0o644},
+                    {"key": PUBLIC_KEY, "path": f"{_FOLDER}/authorized_keys", "mode": 0o644},
                 ],
             }
         }
         pod_set.volumes.append(Volume(SSH_VOLUME, source, self.name, f"ssh between the pods of {info.workload}"))
         if pod_set.target:
-            pod_set.target.mounts.append(Mount(SSH_VOLUME, path))
+            pod_set.target.mounts.append(Mount(SSH_VOLUME, path, _FOLDER))
 
     def _launch(self, info: Info, launcher: PodSet, number: int) -> None:
         """Hostfile and variables of the launcher."""
@@ -130,6 +134,8 @@ class MPI:
         if launcher.target:
             launcher.target.mounts.append(Mount(HOSTFILE_VOLUME, HOSTFILE.rpartition("/")[0]))
             launcher.target.set(self.name, yielding(info, _environment(info, number)))
+        if launcher.role == "launcher" or launcher.own_rank == 0:
+            launcher.inits.append(partial(waiter, info, launcher, self.name))
 
 
 def shared_hostfile(info: Info, owner: Owner) -> Component | None:
@@ -167,6 +173,15 @@ def _parts(info: Info) -> tuple[PodSet, list[PodSet]]:
 def _missing_part(info: Info) -> FieldError:
     message = "must refer to a runtime with replicated jobs launcher and node, because its policy is mpi"
     return FieldError("spec.runtimeRef", message, info.runtime_name)
+
+
+def _settings(info: Info) -> list[FieldError]:
+    """Everything that is wrong with the settings."""
+    try:
+        wait_s(info)
+    except InvalidFieldError as error:
+        return [*checked(info), error.error]
+    return checked(info)
 
 
 def _shape_errors(info: Info) -> list[FieldError]:

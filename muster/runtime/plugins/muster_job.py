@@ -76,9 +76,13 @@ def _hosts(job: str, task: str, count: int) -> Endpoints:
     return pod_hosts(job, task, count, subdomain=job)
 
 
-def _with_jobset_labels(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
-    """A pod template with the labels by which Kubeflow's clients find the pods of a step."""
+def _pods(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any], restart: str) -> JSON:
+    """A pod template with the labels by which Kubeflow's clients find the pods of a step.
+
+    `restart` is the restart policy where the runtime names none: the API server would take Always.
+    """
     result = with_claims(plan, planned((template.get("spec") or {}).get("template") or {}, pod_set))
+    result = {**result, "spec": {"restartPolicy": restart, **result["spec"]}}
     metadata = result.get("metadata") or {}
     labels = {JOBSET_NAME: plan.owner.name, REPLICATED_JOB: pod_set.name}
     return {**result, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
@@ -104,7 +108,9 @@ def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> 
             "completionMode": "Indexed",
             "parallelism": pod_set.count,
             "completions": pod_set.count,
-            "template": _with_jobset_labels(plan, pod_set, template),
+            # As a JobSet would fill in; the Job's backoffLimit ends it.
+            "template": _pods(plan, pod_set, template, "OnFailure"),
+            **({"suspend": True} if plan.suspend else {}),
         },
     }
 
@@ -134,7 +140,7 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
 def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: JSON) -> JSON:
     there = {each.name for each in members}
     waits = [name for name in pod_set.after if name in there]
-    pods = _with_jobset_labels(plan, pod_set, template)
+    pods = _pods(plan, pod_set, template, "Never")  # a failed pod is the policies' matter; nothing counts restarts
     task: JSON = {
         "name": pod_set.name,
         "replicas": pod_set.count,

@@ -11,6 +11,9 @@ from muster.runtime.info import Info
 from muster.runtime.train_job import injections, pod_template, step_of
 
 _PATH = "spec.runtimeRef"
+_PATCHES = "spec.runtimePatches"
+_MOUNT = "initializer"
+"""The volume where initializers put what they fetch, in Kubeflow's runtimes."""
 _OWN_FIELDS = frozenset({DATASET_INITIALIZER, MODEL_INITIALIZER, NODE})
 _MANAGER = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", re.ASCII
@@ -33,7 +36,7 @@ class Rules:
         errors += check_managers(job)
         for patch in job.spec.runtime_patches:
             errors += _patch(patch, runtime)
-        return Findings(errors)
+        return Findings(errors, list(_without_mount(job, runtime)))
 
 
 def check_managers(job: TrainJob) -> Iterator[FieldError]:
@@ -79,6 +82,21 @@ def _initializers(job: TrainJob, runtime: Runtime) -> Iterator[FieldError]:
             yield from _initializer(step, runtime)
 
 
+def _without_mount(job: TrainJob, runtime: Runtime) -> Iterator[str]:
+    """A warning where an initializer has no volume to put its data into; Kubeflow Trainer refuses that."""
+    initializer = job.spec.initializer
+    asked = {DATASET_INITIALIZER: initializer.dataset, MODEL_INITIALIZER: initializer.model} if initializer else {}
+    for each in _jobs(runtime):
+        step = str(step_of(each) or each["name"])
+        for container in (pod_template(each).get("spec") or {}).get("containers") or []:
+            mounts = [mount.get("name") for mount in container.get("volumeMounts") or []]
+            if asked.get(step) and container.get("name") == step and _MOUNT not in mounts:
+                yield (
+                    f"{_PATH}: {runtime.metadata.name}: container {step} of job {each['name']} mounts no volume "
+                    f"{_MOUNT!r}, so what it fetches may be lost before the training starts"
+                )
+
+
 def _initializer(step: str, runtime: Runtime) -> Iterator[FieldError]:
     name = runtime.metadata.name
     jobs = [job for job in _jobs(runtime) if job["name"] == step or step_of(job) == step]
@@ -105,7 +123,7 @@ def _patch(patch: RuntimePatch, runtime: Runtime) -> Iterator[FieldError]:
     for job in template.spec.replicated_jobs if template and template.spec else []:
         if job.name not in known:
             message = "must not have replicated job that doesn't exist in the runtime job template"
-            yield FieldError(_PATH, message, job.name)
+            yield FieldError(_PATCHES, message, job.name)
             continue
         spec = pod_template(known[job.name]).get("spec") or {}
         for kind, patches in _containers(job).items():
@@ -119,10 +137,10 @@ def _container_errors(
     for container in patches:
         if container.name not in there:
             message = f"must not have {kind} that doesn't exist in the runtime job {job}"
-            yield FieldError(_PATH, message, container.name)
+            yield FieldError(_PATCHES, message, container.name)
         if container.env and container.name in _OWN_FIELDS:
             message = f"must not have envs for the {DATASET_INITIALIZER}, {MODEL_INITIALIZER}, {NODE} containers"
-            yield FieldError(_PATH, message, container.name)
+            yield FieldError(_PATCHES, message, container.name)
 
 
 def _containers(patch: ReplicatedJobPatch) -> dict[str, list[ContainerPatch]]:

@@ -98,4 +98,4 @@ def address(info: Info, port: int) -> str:
 def _add(info: Info, pod_set: PodSet, plugin: str, variables: Variables) -> None:
     for container in ([pod_set.target] if pod_set.target else []) + info.injections:
         container.set(plugin, yielding(info, variables))
-        container.port(PORT)
+    pod_set.port(PORT)

@@ -30,7 +30,7 @@ class TensorFlow:
             pod_set.slots = 1
             for container in ([pod_set.target] if pod_set.target else []) + info.injections:
                 container.set(self.name, yielding(info, _variables(info, pod_set)))
-                container.port(PORT)
+            pod_set.port(PORT)
 
 
 def _variables(info: Info, pod_set: PodSet) -> Variables:

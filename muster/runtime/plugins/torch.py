@@ -9,7 +9,7 @@ from functools import partial
 
 from muster.api.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.devices import gpus
-from muster.runtime.info import Container, Info, PodSet
+from muster.runtime.info import Info, PodSet
 from muster.runtime.plugins.reserved import Variables, overriding, reserved
 from muster.runtime.plugins.torch_settings import PORT, form, is_plain, nodes, processes, restarts
 from muster.runtime.plugins.torchtune import check, command, is_torchtune
@@ -72,11 +72,12 @@ class Torch:
             if target and is_torchtune(info):
                 fewer = {key: value for key, value in variables.items() if key not in _MASTER}
                 target.command = command(info, pod_set)
-                self._shape(target, fewer)
+                target.set(self.name, fewer)
             elif target:
-                self._shape(target, variables)
+                target.set(self.name, variables)
             for container in info.injections:
-                self._shape(container, variables)
+                container.set(self.name, variables)
+            pod_set.port(PORT)
 
     def _variables(self, info: Info, pod_set: PodSet, number: tuple[str, str]) -> Variables:
         if is_plain(info):
@@ -84,10 +85,6 @@ class Torch:
         if info.setting(ELASTIC):
             return _elastic(info, number)
         return fixed(info, pod_set, number)
-
-    def _shape(self, container: Container, variables: Variables) -> None:
-        container.set(self.name, variables)
-        container.port(PORT)
 
 
 def fixed(info: Info, pod_set: PodSet, number: tuple[str, str]) -> Variables:

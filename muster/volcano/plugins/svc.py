@@ -96,8 +96,9 @@ class Svc(Plugin):
     def _variables(self, job: Job) -> list[Manifest]:
         keys = []
         for task in job.spec.tasks:
-            keys += [_hosts_key(task)] if self.values["inject-hosts-env"] and _hosts_fit(job, task) else []
-            keys.append(_count_key(task))
+            if self.values["inject-hosts-env"]:
+                keys += [_hosts_key(task)] if _hosts_fit(job, task) else []
+                keys.append(_count_key(task))
         source = config_map_name(job)
         return [{"name": key, "valueFrom": {"configMapKeyRef": {"name": source, "key": key}}} for key in keys]
 

@@ -51,15 +51,25 @@ class World:
 
     def owner(self, resource: Resource[Any], above: OwnerReference | None = None, **content: Any) -> OwnerReference:
         """Creates owner `train` of this kind; a reference to it."""
-        metadata = {"name": "train", "ownerReferences": [msgspec.to_builtins(above)] if above else []}
+        references = [msgspec.to_builtins(above)] if above else []
+        metadata = {"name": "train", "ownerReferences": references, **content.pop("metadata", {})}
         made = self.api.add(resource, {"metadata": metadata, **content})
         return OwnerReference(
             api_version=resource.api_version, kind=resource.kind, name="train", uid=made.metadata.uid, controller=True
         )
 
-    def pod(self, owner: OwnerReference, scheduler: str, labels: JSON | None = None, **spec: Any) -> Pod:
+    def pod(
+        self,
+        owner: OwnerReference,
+        scheduler: str,
+        labels: JSON | None = None,
+        *,
+        metadata: JSON | None = None,
+        **spec: Any,
+    ) -> Pod:
         """A shaped pod of this owner."""
         metadata = {
+            **(metadata or {}),
             "name": "x",
             "labels": {"muster.dev/framework": "mpi", **(labels or {})},
             "ownerReferences": [msgspec.to_builtins(owner)],
@@ -191,6 +201,67 @@ def test_a_gang_of_a_framework(world: World) -> None:
     assert group
     assert group.spec.min_member == 3
     assert world.made(SERVICES) == [("train", "Job")]
+
+
+PARTS = {
+    "JobSet": (
+        JOB_SET.resource,
+        INDEXED_JOBS,
+        {"completionMode": "Indexed", "parallelism": 2, "completions": 2},
+        {
+            JOBSET_NAME: "train",
+            "jobset.sigs.k8s.io/replicatedjob-name": "node",
+            "jobset.sigs.k8s.io/replicatedjob-replicas": "2",
+            "jobset.sigs.k8s.io/job-index": "0",
+        },
+        "podgroup-jobset-train.node",
+    ),
+    "LeaderWorkerSet": (
+        LEADER_WORKER_SET.resource,
+        STATEFUL_SETS,
+        {},
+        {LWS_NAME: "train", "leaderworkerset.sigs.k8s.io/group-index": "1"},
+        "podgroup-lws-train.1",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PARTS)
+def test_one_gang_over_the_parts_of_a_world(world: World, kind: str) -> None:
+    """It belongs to the workload, counts the pods of all parts, and is over with it; not that of an earlier one."""
+    resource, part, spec, labels, name = PARTS[kind]
+    above = world.owner(resource)
+    owner = world.owner(part, above, metadata={"labels": labels}, spec=spec)
+    sized = {"annotations": {"leaderworkerset.sigs.k8s.io/size": "4"}}
+    pod = world.pod(owner, "muster", labels, metadata=sized)
+    world.pod_groups.process(f"n/{name}")
+    [group] = world.api.all(POD_GROUPS)
+    world.groups.put(group)
+    assert (group.metadata.name, group.metadata.controller.uid, group.spec.min_member) == (name, above.uid, 4)
+    world.pods.discard(pod.metadata.key)
+    status = {"status": {"conditions": [{"type": "Completed", "status": "True"}]}}
+    world.api.merge_patch(resource, "train", status, "n")
+    world.pod_groups.process(f"n/{name}")
+    assert [each.status.phase for each in world.api.all(POD_GROUPS)] == (["Completed"] if kind == "JobSet" else [])
+
+
+def test_a_gang_of_an_earlier_jobset(world: World) -> None:
+    """A JobSet of the same name waits until that is gone."""
+    resource, part, spec, labels, name = PARTS["JobSet"]
+    gone = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "train", "uid": "gone"}
+    metadata = {"name": name, "ownerReferences": [{**gone, "controller": True}]}
+    world.groups.put(world.api.add(POD_GROUPS, {"metadata": metadata, "spec": {"minMember": 9}}))
+    owner = world.owner(part, world.owner(resource), metadata={"labels": labels}, spec=spec)
+    pod = world.pod(owner, "muster", labels)
+    world.pod_groups.process(f"n/{name}")
+    [group] = world.api.all(POD_GROUPS)
+    assert group.spec.min_member == 9
+    assert not world.api.get(PODS, pod.metadata.name, "n").metadata.annotations
+    world.groups.discard(f"n/{name}")
+    world.api.delete(POD_GROUPS, name, "n")
+    world.pod_groups.process(f"n/{name}")
+    [group] = world.api.all(POD_GROUPS)
+    assert group.spec.min_member == 4
 
 
 def test_somebody_elses_service_is_told(world: World) -> None:

@@ -69,6 +69,24 @@ def train_job(runtime: str, **spec: Any) -> JSON:
     }
 
 
+def workloads(job: JSON) -> Iterator[JSON]:
+    """Workloads of other kinds, with the pods of this Job."""
+    metadata, pods = job["metadata"], job["spec"]["template"]
+    template = {"spec": job["spec"]}
+    for version, kind, spec in (
+        ("batch/v1", "CronJob", {"jobTemplate": template}),
+        ("apps/v1", "StatefulSet", {"replicas": 4, "serviceName": "s", "template": pods}),
+        ("apps/v1", "Deployment", {"template": pods}),
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [{"name": "a", "template": template}]}),
+        (
+            "leaderworkerset.x-k8s.io/v1",
+            "LeaderWorkerSet",
+            {"leaderWorkerTemplate": {"size": 2, "workerTemplate": pods}},
+        ),
+    ):
+        yield {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
 def objects() -> Iterator[tuple[str, JSON]]:
     """Route and an object that is fine there."""
     trainer = "-trainer-kubeflow-org-v1alpha1"
@@ -91,6 +109,7 @@ def objects() -> Iterator[tuple[str, JSON]]:
         yield "/mutate/workload", indexed
         yield "/validate/batch-job", indexed
         yield "/mutate/pod", pod_of(indexed, 2)
+        yield from (("/validate/workload", workload) for workload in workloads(indexed))
     held = {"annotations": {"scheduling.volcano.sh/queue-allocation-gate": "true"}}
     placed = {"nodeSelector": {"pool": "a"}, "tolerations": [{"key": "pool"}], "affinity": {"podAffinity": {}}}
     yield "/mutate/pod", {"kind": "Pod", "metadata": {"name": "p", **held}, "spec": placed}

@@ -1,11 +1,13 @@
 """TrainJobs and runtimes before the webhook: each message, and what an update may change."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from webhook_world import JSON, NamespaceWorld, RuntimeWorld, apply, lookups, request
 
 from muster.api.trainingruntime import ClusterTrainingRuntime
+from muster.kube.errors import Invalid
 from muster.runtime import registry
 from webhook.mutate import trainjob as mutate
 from webhook.review import Verdict
@@ -96,6 +98,32 @@ def test_new_train_jobs(job: JSON, message: str) -> None:
     assert verdict.refusal == 403
 
 
+class NoClass:
+    """An API server without PriorityClasses."""
+
+    def attempt(self, pod: JSON, _namespace: str) -> Invalid | None:
+        """See webhook.dryrun.DryRuns."""
+        name = pod["spec"].get("priorityClassName")
+        return Invalid(f"no PriorityClass with name {name} was found") if name else None
+
+
+def test_a_priority_class_that_is_missing() -> None:
+    """Is told at the runtime, which names it."""
+    job = step()
+    job["template"]["spec"]["template"]["spec"]["priorityClassName"] = "high"
+    asked = replace(lookups(runtimes=RuntimeWorld(runtime(job))), dry_runs=NoClass())
+    found = said(reviewer(asked, FRAMEWORK)(request(train_job())))
+    assert [each.partition(", so")[0] for each in found] == [
+        'spec.runtimeRef: Not found: "high": no PriorityClass with name high was found'
+    ]
+
+
+def test_nothing_runs_yet() -> None:
+    """A TrainJob that Muster would have to run is warned of; one of another controller's is not."""
+    assert [each.partition(":")[0] for each in reviewed(train_job()).warnings] == ["Muster does not run TrainJobs yet"]
+    assert not reviewed(train_job(managedBy="kueue.x-k8s.io/multikueue")).warnings
+
+
 def test_without_a_runtime_the_rest_is_told_too() -> None:
     """A missing runtime does not hide what can be said without it."""
     found = said(reviewed(train_job(runtimeRef={"name": "x"}, runtimePatches=[patch("kueue")])))
@@ -131,7 +159,7 @@ UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
         train_job(suspend=True, runtimePatches=[patch(job="nodes")]),
         [
             (
-                'spec.runtimeRef: Invalid value: "nodes": must not have replicated job that doesn\'t exist in the '
+                'spec.runtimePatches: Invalid value: "nodes": must not have replicated job that doesn\'t exist in the '
                 "runtime job template"
             )
         ],
@@ -178,7 +206,7 @@ def test_deprecated_runtimes() -> None:
     """Whoever uses one is warned."""
     old = runtime()
     old["metadata"]["labels"] = {"trainer.kubeflow.org/support": "deprecated"}
-    [warning] = reviewed(train_job(), None, old).warnings
+    [_not_yet, warning] = reviewed(train_job(), None, old).warnings
     assert warning.startswith("ClusterTrainingRuntime r is deprecated and will be removed; choose another runtime")
 
 

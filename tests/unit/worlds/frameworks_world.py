@@ -133,7 +133,9 @@ def stateful_set(pods: JSON, *, start: int = 0, old: bool = False, **spec: Any) 
     labels = {} if old else {"apps.kubernetes.io/pod-index": str(number)}
     pod = _pod(pods, ("apps/v1", "StatefulSet"), name=f"train-{number}", labels=labels)
     pod["spec"]["subdomain"] = "peers"
-    given = {"replicas": 4, "serviceName": "peers", "ordinals": {"start": start}, "template": pods, **spec}
+    ordinals = {"start": start}
+    given = {"replicas": 4, "serviceName": "peers", "podManagementPolicy": "Parallel", "ordinals": ordinals, **spec}
+    given["template"] = pods
     return Group(pod, _owner(given))
 
 

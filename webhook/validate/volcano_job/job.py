@@ -19,6 +19,7 @@ from muster.volcano.tasks import total_replicas
 from webhook.dryrun import DryRuns
 from webhook.lookup import Queues
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
+from webhook.objects.known_keys import unknown_keys
 from webhook.objects.names import unusable_queue
 from webhook.review import Handler, Verdict, decode, generic
 from webhook.rights import Rights
@@ -100,7 +101,10 @@ def check(job: Job) -> list[FieldError]:
 
 def warn(job: Job) -> list[str]:
     """What is allowed but will surprise."""
-    result = [*plugins.warnings(job.spec.plugins), *_warn_compat(job)]
+    keys = unknown_keys({"labels": job.metadata.labels, "annotations": job.metadata.annotations})
+    for index, task in enumerate(job.spec.tasks):
+        keys += unknown_keys(task.template.get("metadata"), f"spec.tasks[{index}].template.metadata")
+    result = [*plugins.warnings(job.spec.plugins), *_warn_compat(job), *keys]
     if job.spec.scheduler_name in names.SCHEDULERS | {""}:
         return result
     warning = (

@@ -122,11 +122,17 @@ def check_priority(job: Job, namespace: str, dry_runs: DryRuns) -> Iterator[Fiel
     name = job.spec.priority_class_name
     if not name or not job.spec.tasks:
         return
-    pod = sample(job, job.spec.tasks[0])
+    yield from missing_class("spec.priorityClassName", name, sample(job, job.spec.tasks[0]), namespace, dry_runs)
+
+
+def missing_class(
+    path: str, name: str, pod: Mapping[str, Any], namespace: str, dry_runs: DryRuns
+) -> Iterator[FieldError]:
+    """An error at this path if pods like this one cannot have this PriorityClass, because there is none."""
     refusal = dry_runs.attempt({**pod, "spec": {**pod["spec"], "priorityClassName": name}}, namespace)
     if refusal and _NO_CLASS in refusal.message:
         message = f"{_NO_CLASS} {name} was found, so no pod could be created; `kubectl get priorityclasses` lists them"
-        yield FieldError("spec.priorityClassName", message, name, "NotFound")
+        yield FieldError(path, message, name, "NotFound")
 
 
 def sample(job: Job, task: TaskSpec) -> dict[str, Any]:

@@ -93,12 +93,14 @@ def test_modes_of_the_key(path: str, group: int | None, mode: int) -> None:
         pods = pods_of(result, pod_set)["spec"]
         secret = pods["volumes"][0]["secret"]
         assert [(item["path"], item["mode"]) for item in secret["items"]] == [
-            ("id_rsa", mode),
-            ("id_rsa.pub", 0o644),
-            ("authorized_keys", 0o644),
+            (".ssh/id_rsa", mode),
+            (".ssh/id_rsa.pub", 0o644),
+            (".ssh/authorized_keys", 0o644),
         ]
         assert (secret["secretName"], secret["defaultMode"]) == ("train-mpi-ssh-auth", 0o400)
-        assert pods["containers"][0]["volumeMounts"][0]["mountPath"] == path
+        # The folder in the volume: the volume's root is open to everybody, and sshd refuses keys from there.
+        [mount] = [each for each in pods["containers"][0]["volumeMounts"] if each["name"] == "mpi-ssh-auth"]
+        assert (mount["mountPath"], mount["subPath"]) == (path, ".ssh")
 
 
 @pytest.mark.parametrize(

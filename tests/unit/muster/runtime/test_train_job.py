@@ -211,20 +211,20 @@ BAD: dict[str, tuple[JSON, list[str]]] = {
                 'spec.runtimePatches[0].manager: Invalid value: "me": must be a domain-prefixed path (such as '
                 '"acme.io/foo")'
             ),
-            ('spec.runtimeRef: Invalid value: "nodes": must not have replicated job that doesn\'t exist in the runtime '
-            "job template"),
-            ('spec.runtimeRef: Invalid value: "node": must not have initContainer that doesn\'t exist in the runtime '
-            "job node"),
+            ('spec.runtimePatches: Invalid value: "nodes": must not have replicated job that doesn\'t exist in the '
+            "runtime job template"),
+            ('spec.runtimePatches: Invalid value: "node": must not have initContainer that doesn\'t exist in the '
+            "runtime job node"),
             (
-                'spec.runtimeRef: Invalid value: "gone": must not have container that doesn\'t exist in the runtime '
-                "job node"
+                'spec.runtimePatches: Invalid value: "gone": must not have container that doesn\'t exist in the '
+                "runtime job node"
             ),
         ],
     ),
     "env of the trainer in a patch": (
         {"job": train_job(runtimePatches=[patch(pod_patch(containers=[{"name": "node", "env": [{"name": "A"}]}]))])},
         [
-            ('spec.runtimeRef: Invalid value: "node": must not have envs for the dataset-initializer, '
+            ('spec.runtimePatches: Invalid value: "node": must not have envs for the dataset-initializer, '
             "model-initializer, node containers")
         ],
     ),

@@ -60,7 +60,7 @@ BAD: dict[str, tuple[Group, str, str]] = {
     "gone": (Group(indexed_job(TORCH).pod), PODS, "the Job that owns this pod is gone"),
     "StatefulSet without a Service": (stateful_set(TORCH, serviceName=""), PODS, "spec.serviceName: Required value"),
     "StatefulSet one by one": (
-        stateful_set(gang(4)),
+        stateful_set(TORCH, podManagementPolicy="OrderedReady"),
         PODS,
         'spec.podManagementPolicy: Invalid value: "OrderedReady": must be Parallel: the gang waits for 4 pods',
     ),
@@ -149,6 +149,7 @@ def test_leader_knows_its_own_name() -> None:
 def test_stateful_set_with_a_minimum_in_parallel() -> None:
     """A gang is possible when all pods are created at once."""
     assert not shaped(stateful_set(gang(4), podManagementPolicy="Parallel")).errors
+    assert not shaped(stateful_set(gang(1), podManagementPolicy="OrderedReady")).errors
 
 
 def test_jobset_without_the_labels_of_its_controller() -> None:

@@ -14,7 +14,7 @@ STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Problem:
     """What is wrong with one pod: kubelet's reason and message; `container` is empty if it is about the whole pod."""
 
     reason: str
@@ -33,7 +33,7 @@ class Trouble:
         return f"{self.brief}: {message}" if message else self.brief
 
 
-def trouble(pod: Pod) -> Trouble | None:
+def problem(pod: Pod) -> Problem | None:
     """What kubelet says against this pod; None if it runs, starts, ended by itself, or is being deleted.
 
     The pod's own reason comes first: kubelet refused it (`OutOfcpu`, `SysctlForbidden`, …) or ended it (`Evicted`, …).
@@ -43,13 +43,13 @@ def trouble(pod: Pod) -> Trouble | None:
     if pod.metadata.deletion_timestamp or status.phase == "Succeeded":
         return None
     if status.reason:
-        return Trouble(status.reason, status.message)
+        return Problem(status.reason, status.message)
     if pod.finished:
         return None
     for container in (*status.init_container_statuses, *status.container_statuses):
         waiting = container.state.waiting
         if waiting and waiting.reason not in STARTING:
-            return Trouble(waiting.reason, waiting.message, container.name)
+            return Problem(waiting.reason, waiting.message, container.name)
     return None
 
 
@@ -66,15 +66,15 @@ def refused(pod: Pod) -> bool:
     return pod.status.phase == "Failed" and bool(pod.status.reason) and not ran
 
 
-def troubles(pods: Iterable[Pod]) -> list[tuple[Pod, Trouble]]:
+def problems(pods: Iterable[Pod]) -> list[tuple[Pod, Problem]]:
     """The pods that something is wrong with, in order of their names, and what."""
-    found = [(pod, trouble(pod)) for pod in sorted(pods, key=lambda pod: pod.metadata.name)]
+    found = [(pod, problem(pod)) for pod in sorted(pods, key=lambda pod: pod.metadata.name)]
     return [(pod, what) for pod, what in found if what]
 
 
 def sentence(pods: Iterable[Pod]) -> tuple[str, str] | None:
     """Reason and sentence about the first pod in trouble, and how many there are more; None if there is none."""
-    found = troubles(pods)
+    found = problems(pods)
     if not found:
         return None
     pod, what = found[0]

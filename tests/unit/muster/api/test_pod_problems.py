@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from muster.api.core import Pod
-from muster.api.pod_trouble import refused, sentence, trouble
+from muster.api.pod_problems import problem, refused, sentence
 
 
 def pod(name: str = "a-w-0", **status: Any) -> Pod:
@@ -61,7 +61,7 @@ def test_a_container_that_waits_is_trouble(reason: str, *, init: bool) -> None:
     one = pod(
         phase="Pending", **{"initContainerStatuses" if init else "containerStatuses": [waits(reason, WAITING[reason])]}
     )
-    found = trouble(one)
+    found = problem(one)
     assert found is not None
     assert (found.reason, found.container, found.brief) == (reason, "main", f"container main: {reason}")
     assert found.words == f"container main: {reason}" + (f": {WAITING[reason]}" if WAITING[reason] else "")
@@ -73,7 +73,7 @@ def test_a_pod_that_kubelet_refuses_is_trouble(reason: str) -> None:
     """It has no container statuses, or in later versions some that still wait."""
     for statuses in ([], [waits("ContainerCreating")]):
         one = pod(phase="Failed", reason=reason, message=REFUSED[reason], containerStatuses=statuses)
-        found = trouble(one)
+        found = problem(one)
         assert found is not None
         assert found.words == f"{reason}: {REFUSED[reason]}"
         assert refused(one)
@@ -92,14 +92,14 @@ def test_a_pod_that_kubelet_refuses_is_trouble(reason: str) -> None:
 )
 def test_a_pod_that_starts_runs_or_ends_by_itself_is_none(status: dict[str, Any]) -> None:
     """Its exit code is the user's to judge."""
-    assert trouble(pod(**status)) is None
+    assert problem(pod(**status)) is None
     assert not refused(pod(**status))
 
 
 def test_a_pod_that_ran_before_it_was_evicted_was_not_refused() -> None:
     """Why it went is told all the same."""
     one = pod(phase="Failed", reason="Evicted", message="The node was low on memory.", containerStatuses=[ended(137)])
-    assert trouble(one) is not None
+    assert problem(one) is not None
     assert not refused(one)
 
 
@@ -107,7 +107,7 @@ def test_a_pod_that_is_being_deleted_has_no_trouble() -> None:
     """What it lacks does not matter any more."""
     one = pod(phase="Pending", containerStatuses=[waits("ErrImagePull")])
     one.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
-    assert trouble(one) is None
+    assert problem(one) is None
 
 
 def test_of_many_pods_the_first_is_told() -> None:

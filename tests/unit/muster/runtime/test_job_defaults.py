@@ -1,0 +1,62 @@
+"""What a JobSet would fill in or do is done where a TrainJob becomes Jobs: restarts, suspension, initializers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from frameworks_world import compiled, component, replicated_job, runtime, train_job
+
+JSON = dict[str, Any]
+DATASET = "dataset-initializer"
+MOUNTS = [{"name": "initializer", "mountPath": "/workspace"}]
+
+
+def stepped(pods: JSON, **container: Any) -> Any:
+    """A runtime that fetches data before it trains; `pods` are fields of each pod."""
+    fetch = {"containers": [{"name": DATASET, "image": "i", **container}], **pods}
+    train = {"containers": [{"name": "node", "image": "i"}], **pods}
+    waits = [{"name": DATASET, "status": "Complete"}]
+    return runtime(
+        {"torch": {}},
+        replicated_job(DATASET, DATASET, fetch),
+        replicated_job("node", "trainer", train, dependsOn=waits),
+    )
+
+
+def restarts(on: Any) -> Iterator[tuple[str, str]]:
+    """API version and restart policy of the pods of each Job that a TrainJob becomes."""
+    for each in compiled(train_job(), on, "Job").components:
+        spec = each.manifest.get("spec") or {}
+        for holder in (*spec.get("tasks", []), *([spec] if "completions" in spec else [])):
+            yield each.manifest["apiVersion"], holder["template"]["spec"]["restartPolicy"]
+
+
+@pytest.mark.parametrize(
+    ("given", "initializer", "trainer"),
+    [({}, "OnFailure", "Never"), ({"restartPolicy": "OnFailure"}, "OnFailure", "OnFailure")],
+)
+def test_pods_do_not_restart_for_ever(given: JSON, initializer: str, trainer: str) -> None:
+    """The API server refuses Always in a Job; where nothing counts restarts, the policies see each failure."""
+    assert list(restarts(stepped(given))) == [("batch/v1", initializer), ("batch.volcano.sh/v1alpha1", trainer)]
+
+
+@pytest.mark.parametrize("suspend", [True, False])
+def test_a_suspended_train_job(*, suspend: bool) -> None:
+    """The JobSet is suspended, and so are the Jobs of initializers."""
+    job = train_job(suspend=suspend)
+    assert component(compiled(job, runtime({"torch": {}})), "JobSet")["spec"].get("suspend", False) == suspend
+    jobs = [each.manifest for each in compiled(job, stepped({}), "Job").components]
+    [before] = [each["spec"] for each in jobs if each["apiVersion"] == "batch/v1"]
+    assert before.get("suspend", False) == suspend
+
+
+@pytest.mark.parametrize(
+    ("container", "asked", "warns"), [({}, True, True), ({"volumeMounts": MOUNTS}, True, False), ({}, False, False)]
+)
+def test_an_initializer_needs_a_place_for_its_data(container: JSON, *, asked: bool, warns: bool) -> None:
+    """Without the volume a warning, where the TrainJob asks for the step."""
+    initializer = {"initializer": {"dataset": {"storageUri": "hf://x"}}} if asked else {}
+    warnings = compiled(train_job(**initializer), stepped({}, **container)).findings.warnings
+    assert [f"container {DATASET} of job {DATASET} mounts no volume 'initializer'" in each for each in warnings] == [
+        True
+    ] * warns

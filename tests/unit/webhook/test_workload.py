@@ -1,0 +1,262 @@
+"""Workloads of every kind are refused for what their pods would be refused for, in the same words, at creation."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from webhook_world import JSON, QueueWorld, request
+
+from muster.runtime import registry
+from webhook.review import MalformedError, Verdict
+from webhook.validate import batch_job, workload
+
+FRAMEWORK = registry.framework()
+
+
+def template(**spec: Any) -> JSON:
+    """A pod template that asks for torch, in a queue."""
+    labels = {"muster.dev/framework": "torch", "muster.dev/queue": "default"}
+    return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "node", "image": "i"}], **spec}}
+
+
+def made(api_version: str, kind: str, spec: JSON) -> JSON:
+    """Workload `train`; its own labels are those that admission has brought to the templates."""
+    labels = {"muster.dev/framework": "torch", "muster.dev/queue": "default"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "train", "labels": labels}, "spec": spec}
+
+
+def job_spec(pods: JSON) -> JSON:
+    """Spec of an Indexed Job of four."""
+    return {"completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": pods}
+
+
+def stateful(pods: JSON) -> JSON:
+    """A StatefulSet of four."""
+    spec = {"replicas": 4, "serviceName": "peers", "podManagementPolicy": "Parallel", "template": pods}
+    return made("apps/v1", "StatefulSet", spec)
+
+
+def jobset(pods: JSON) -> JSON:
+    """A JobSet of two Jobs."""
+    jobs = [{"name": "node", "replicas": 2, "template": {"spec": job_spec(pods)}}]
+    return made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs})
+
+
+def leader_worker(pods: JSON) -> JSON:
+    """A LeaderWorkerSet of groups of four."""
+    spec = {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "workerTemplate": pods}}
+    return made("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec)
+
+
+def cron_job(pods: JSON) -> JSON:
+    """A CronJob of an Indexed Job."""
+    return made("batch/v1", "CronJob", {"schedule": "@daily", "jobTemplate": {"spec": job_spec(pods)}})
+
+
+KINDS: dict[str, tuple[Callable[[JSON], JSON], str]] = {
+    "Job": (lambda pods: made("batch/v1", "Job", job_spec(pods)), "spec.template"),
+    "CronJob": (cron_job, "spec.jobTemplate.spec.template"),
+    "StatefulSet": (stateful, "spec.template"),
+    "JobSet": (jobset, "spec.replicatedJobs[0].template.spec.template"),
+    "LeaderWorkerSet": (leader_worker, "spec.leaderWorkerTemplate.workerTemplate"),
+}
+UNRANKED = {
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "ReplicationController": "v1",
+}
+
+
+def ask(document: JSON, old: JSON | None = None) -> Verdict:
+    """The verdict on a new workload, or on an update."""
+    asked = request(document, "UPDATE" if old else "CREATE", old)
+    reviewer = batch_job.reviewer if document["kind"] == "Job" else workload.reviewer
+    return reviewer(QueueWorld(), FRAMEWORK)(asked)
+
+
+def errors(document: JSON, old: JSON | None = None) -> dict[str, str]:
+    """Field path → message of each error."""
+    return {error.path: error.cause for error in ask(document, old).errors}
+
+
+def labelled(key: str, value: str) -> Callable[[JSON], None]:
+    """Another label, on the workload and its template."""
+
+    def change(pods: JSON) -> None:
+        pods["metadata"]["labels"][key] = value
+
+    return change
+
+
+def annotated(key: str, value: str) -> Callable[[JSON], None]:
+    """An annotation in the template."""
+
+    def change(pods: JSON) -> None:
+        pods["metadata"]["annotations"] = {key: value}
+
+    return change
+
+
+def reserved(pods: JSON) -> None:
+    """A variable that Muster sets."""
+    pods["spec"]["containers"][0]["env"] = [{"name": "PET_NNODES", "value": "4"}]
+
+
+# What is wrong → the change of the template, the path ("T" for the template's), and words of the message.
+MISTAKES: dict[str, tuple[Callable[[JSON], None], str, str]] = {
+    "reserved env": (reserved, "T.spec.containers[0].env[0].name", "is set by Muster for framework torch; remove it"),
+    "unknown framework": (
+        labelled("muster.dev/framework", "tortch"),
+        "metadata.labels[muster.dev/framework]",
+        "one of",
+    ),
+    "unknown queue": (
+        labelled("muster.dev/queue", "none"),
+        "metadata.labels[muster.dev/queue]",
+        "unable to find job queue",
+    ),
+    "no processes": (
+        annotated("muster.dev/nproc-per-node", "0"),
+        "T.metadata.annotations[muster.dev/nproc-per-node]",
+        '"0"',
+    ),
+    "minimum of nobody": (
+        annotated("muster.dev/min-member", "9"),
+        "T.metadata.annotations[muster.dev/min-member]",
+        "from 1 to",
+    ),
+    "unknown container": (
+        annotated("muster.dev/inject-into", "x"),
+        "T.metadata.annotations[muster.dev/inject-into]",
+        '"x"',
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_right_passes(kind: str) -> None:
+    """No error, and no warning."""
+    make, _ = KINDS[kind]
+    verdict = ask(make(template()))
+    assert (list(verdict.errors), list(verdict.warnings)) == ([], [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_every_mistake_is_refused(kind: str, mistake: str) -> None:
+    """At the path where its user has written it; on an update too, unless it was there before."""
+    change, path, words = MISTAKES[mistake]
+    make, place = KINDS[kind]
+    pods = template()
+    change(pods)
+    document = make(pods)
+    document["metadata"]["labels"] = dict(pods["metadata"]["labels"])
+    found = errors(document)
+    where = path.replace("T.", f"{place}.")
+    assert list(found) == [where]
+    assert words in found[where]
+    assert errors(document, make(template())) == found
+    assert errors({**document, "metadata": {**document["metadata"], "annotations": {"a": "b"}}}, document) == {}
+    going = {**document["metadata"], "deletionTimestamp": "2020-01-01T00:00:00Z"}
+    assert errors({**document, "metadata": going}, make(template())) == {}
+
+
+SHAPES: dict[str, tuple[JSON, str, str]] = {
+    "a CronJob without indexes": (
+        made("batch/v1", "CronJob", {"jobTemplate": {"spec": {"template": template()}}}),
+        "spec.jobTemplate.spec.completionMode",
+        "must be Indexed for muster.dev/framework",
+    ),
+    "a JobSet of fewer pods than ranks": (
+        made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [
+            {"name": "a", "template": {"spec": {"template": {"spec": {}}}}},
+            {"name": "b", "template": {"spec": {**job_spec(template()), "parallelism": 2}}},
+        ]}),
+        "spec.replicatedJobs[1].template.spec.parallelism",
+        "must equal completions (4)",
+    ),
+    "a StatefulSet one by one": (
+        made("apps/v1", "StatefulSet", {"replicas": 4, "serviceName": "s", "template": template()}),
+        "spec.podManagementPolicy",
+        "must be Parallel: the gang waits for 4 pods",
+    ),
+    "a StatefulSet without a Service": (
+        made("apps/v1", "StatefulSet", {"replicas": 1, "template": template()}),
+        "spec.serviceName",
+        "must name a headless Service",
+    ),
+    "a leader that must be ready": (
+        made("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", {
+            "startupPolicy": "LeaderReady", "leaderWorkerTemplate": {"size": 4, "workerTemplate": template()},
+        }),
+        "spec.startupPolicy",
+        "must be LeaderCreated",
+    ),
+    **{
+        f"a {kind}": (
+            made(version, kind, {"template": template()}),
+            "metadata.labels[muster.dev/framework]",
+            "have no index, so none of them has a rank; use a batch/v1 Job with completionMode Indexed",
+        )
+        for kind, version in UNRANKED.items()
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shapes_that_form_no_group(shape: str) -> None:
+    """With the field that must change."""
+    document, path, words = SHAPES[shape]
+    found = errors(document)
+    assert list(found) == [path]
+    assert words in found[path]
+
+
+@pytest.mark.parametrize("kind", UNRANKED)
+def test_without_a_framework_nobody_needs_ranks(kind: str) -> None:
+    """A queue is enough; and what is left alone is not looked at."""
+    pods = template()
+    del pods["metadata"]["labels"]["muster.dev/framework"]
+    assert errors(made(UNRANKED[kind], kind, {"template": pods})) == {}
+    pods["metadata"]["labels"] = {
+        "muster.dev/queue": "none",
+        "muster.dev/framework": "x",
+        "muster.dev/managed": "false",
+    }
+    assert errors(made(UNRANKED[kind], kind, {"template": pods})) == {}
+
+
+def test_a_single_job_of_a_jobset_needs_no_counts() -> None:
+    """As the API server fills them in: one pod."""
+    jobs = [{"name": "node", "template": {"spec": {"template": template()}}}]
+    assert errors(made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs})) == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys_that_nobody_knows(kind: str) -> None:
+    """A warning with the key that was meant, if one is close; in the template too; an update repeats none."""
+    make, place = KINDS[kind]
+    pods = template()
+    pods["metadata"]["annotations"] = {"muster.dev/nproc-per-nod": "2", "kwok.muster.dev/run-seconds": "1"}
+    document = make(pods)
+    document["metadata"]["labels"]["muster.dev/gpus"] = "2"
+    document["metadata"]["annotations"] = {"muster.dev/queue": "a"}
+    unknown = {
+        "metadata.labels[muster.dev/gpus]": "label; it has no effect",
+        "metadata.annotations[muster.dev/queue]": "annotation; did you mean label muster.dev/queue?",
+        f"{place}.metadata.annotations[muster.dev/nproc-per-nod]": (
+            "annotation; did you mean annotation muster.dev/nproc-per-node?"
+        ),
+    }
+    wanted = [f"{path}: Muster does not know this {advice}" for path, advice in unknown.items()]
+    assert sorted(ask(document).warnings) == sorted(wanted)
+    assert list(ask(copy.deepcopy(document), document).warnings) == []
+
+
+def test_a_workload_of_another_shape() -> None:
+    """Is told, and never admitted."""
+    with pytest.raises((MalformedError, msgspec.ValidationError)):
+        ask(made("apps/v1", "StatefulSet", {"replicas": "four", "template": template()}))

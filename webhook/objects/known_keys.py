@@ -1,0 +1,46 @@
+"""Labels and annotations of Muster's that mean nothing: a typing error there would change nothing, without a word."""
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from muster.api import names
+from muster.runtime.plugins.mpi_objects import HOSTFILE_ANNOTATION
+from muster.runtime.settings import KEYS
+
+_CLOSE = 0.7  # as difflib measures: 1 is the same word
+_PREFIX = f"{names.DOMAIN}/"
+LABELS = frozenset({names.QUEUE, names.FRAMEWORK, names.GANG, names.TASK_PRIORITY, names.MANAGED})
+_OF_USERS = frozenset({
+    *(f"{_PREFIX}{key}" for key in KEYS),
+    *(names.COMPAT, names.MIN_MEMBER, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED),
+    *(names.RANK, names.SIZE, names.LEADER),
+})  # fmt: skip
+_OURS = frozenset({
+    *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
+    *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers")),
+})  # fmt: skip
+_KNOWN: Mapping[str, frozenset[str]] = {"labels": LABELS, "annotations": _OF_USERS}
+
+
+def unknown_keys(metadata: Any, path: str = "metadata") -> list[str]:
+    """A warning for each key under `muster.dev/` in this metadata that nobody reads there."""
+    return list(_unknown(metadata, path)) if isinstance(metadata, Mapping) else []
+
+
+def _unknown(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
+    for place, known in _KNOWN.items():
+        given = metadata.get(place)
+        for key in given if isinstance(given, Mapping) else ():
+            if str(key).startswith(_PREFIX) and key not in known | _OURS:
+                yield f"{path}.{place}[{key}]: Muster does not know this {place[:-1]}; {_advice(key, place)}"
+
+
+def _advice(key: str, place: str) -> str:
+    for other, known in _KNOWN.items():
+        if other != place and key in known:
+            return f"did you mean {other[:-1]} {key}?"
+    every = {known.removeprefix(_PREFIX): other for other, keys in _KNOWN.items() for known in keys}
+    for close in get_close_matches(key.removeprefix(_PREFIX), sorted(every), n=1, cutoff=_CLOSE):
+        return f"did you mean {every[close][:-1]} {_PREFIX}{close}?"
+    return "it has no effect"
