@@ -20,6 +20,9 @@ from muster.kube.events import Recorder
 log = structlog.get_logger()
 WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
 COUNTS_EVERY_S = 1.0
+LOSS_LASTS_S = 2.0
+"""A running gang that has lost members is Unknown after so long: by then whoever makes its pods has made others, and a
+policy of a Job for any event must not answer the loss of one pod as if the gang had failed."""
 
 
 class StatusWriter:
@@ -41,6 +44,8 @@ class StatusWriter:
         self._wall_s = wall_s
         self._said: dict[str, tuple[GangView, str]] = {}
         self._status_at: dict[str, float] = {}
+        self._lost_at: dict[str, float] = {}
+        """Key of a gang that would be Unknown → since when."""
 
     def write(self, session: Session) -> None:
         """Writes what this cycle made of every gang; returns when all writes have been answered."""
@@ -56,6 +61,8 @@ class StatusWriter:
             if said is not None and said[0] is gang and said[1] == text:
                 continue
             status = wanted_status(gang, enqueued=enqueued, placed=gang.key in placed, waits=why, now=session.now)
+            if status.phase != "Unknown":
+                self._lost_at.pop(gang.key, None)
             if status == gang.group.status:
                 self._said[gang.key] = (gang, text)
             elif self._due(gang, status, session.now):
@@ -65,9 +72,12 @@ class StatusWriter:
             keys = {gang.key for gang in gangs}
             self._said = {key: said for key, said in self._said.items() if key in keys}
             self._status_at = {key: moment for key, moment in self._status_at.items() if key in keys}
+            self._lost_at = {key: moment for key, moment in self._lost_at.items() if key in keys}
 
     def _due(self, gang: GangView, status: PodGroupStatus, now: float) -> bool:
-        """Whether to write now: a new phase at once, new counts and texts at most once a second."""
+        """Whether to write now: a new phase at once (a loss must last), counts and texts at most once a second."""
+        if (gang.group.status.phase, status.phase) == ("Running", "Unknown"):
+            return now - self._lost_at.setdefault(gang.key, now) >= LOSS_LASTS_S
         if status.phase != gang.group.status.phase:
             return True
         return now - self._status_at.get(gang.key, 0.0) >= COUNTS_EVERY_S
