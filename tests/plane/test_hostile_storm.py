@@ -1,0 +1,173 @@
+"""A storm in which a third of the tenants are hostile: the gangs of the others start as without them.
+
+Both are measured in one run, and the ratio of the times from submission to all members running is printed; nothing is
+asserted of times. The short one runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED
+repeats a run.
+"""
+
+import random
+import statistics
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gangs import job, metric
+from hostile import Hostile, at_work
+from tenants import Tenant, tenant
+
+from muster.api.base import Resource
+from muster.api.batch import JOBS, Job
+from muster.api.core import NAMESPACES, PODS
+from muster.kube.client import Client
+from muster.kube.reflector import Reflector
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.plane
+QUOTAS: Resource[dict[str, Any]] = Resource("", "v1", "resourcequotas", "ResourceQuota", dict[str, Any])
+INNOCENT, HOSTILE = 4, 2
+MIB = 2**20
+MOST_MEMORY = {"extender": 350 * MIB, "controller": 250 * MIB, "webhook": 250 * MIB}
+"""The budgets of the design for 50,000 pods; the webhook, which keeps nothing, has none of its own there."""
+QUOTA = {"pods": "300", "requests.nvidia.com/gpu": "8"}
+"""What the administrator lets a hostile tenant have: what he gets by rights delays others by rights."""
+COMPLETED_S = 180.0
+
+
+class Innocents:
+    """Tenants that submit small gangs, the same ones each time, and what a watch tells of these."""
+
+    def __init__(self, tenants: list[Tenant], load: float) -> None:
+        self._tenants = tenants
+        self._load = load
+        self._submitted: dict[str, float] = {}
+        self._running: dict[str, float] = {}
+        self._phases: dict[str, str] = {}
+
+    def seen(self, old: Job | None, new: Job | None) -> None:
+        """A Job has changed."""
+        del old
+        if new is not None:
+            name, now = new.metadata.name, time.monotonic()
+            self._phases[name] = new.status.state.phase
+            if new.status.state.phase in {"Running", "Completed"}:
+                self._running.setdefault(name, now)
+
+    def submit(self, kind: str, count: int) -> list[str]:
+        """Submits gangs one after the other, and waits until the last has completed; answers their names."""
+        made, chance = [], random.Random(self._load)  # noqa: S311 - the load is no secret
+        for number in range(count):
+            one = self._tenants[number % len(self._tenants)]
+            name = f"{kind}-{number}"
+            manifest = job(name, one.namespace, replicas=chance.choice([1, 2, 4, 8]), gpus=1, run_s=1.0, cpu="10m")
+            self._submitted[name] = time.monotonic()
+            one.client.create(JOBS, manifest, one.namespace)
+            made.append(name)
+            time.sleep(chance.uniform(0.1, 0.5))
+        deadline = time.monotonic() + COMPLETED_S
+        while left := {name: self._phases.get(name) for name in made if self._phases.get(name) != "Completed"}:
+            assert time.monotonic() < deadline, f"innocent gangs that have not completed: {left}"
+            time.sleep(0.1)
+        return made
+
+    def times_s(self, gangs: list[str]) -> list[float]:
+        """From submission until all members run."""
+        return [self._running[name] - self._submitted[name] for name in gangs]
+
+
+def processes(plane: Plane) -> dict[str, list[int]]:
+    """The pids of each part: its own, and those of its children."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended meanwhile
+        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    return {status.name: [status.pid, *sorted(children.get(status.pid, []))] for status in plane.status() if status.pid}
+
+
+def most_memory(pids: list[int]) -> int:
+    """The most bytes that any of the processes has ever held."""
+    lines = [line for pid in pids for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()]
+    return max(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+def run_storm(plane: Plane, folder: Path, seed: int, *, gangs: int, pause_s: float) -> None:
+    """The same load twice, at rest and in the storm, and what must hold of it."""
+    chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
+    admin, mark = plane.client(), uuid.uuid4().hex[:6]
+    innocent = [tenant(plane, f"innocent-{mark}-{number}", folder) for number in range(INNOCENT)]
+    bad = [tenant(plane, f"hostile-{mark}-{number}", folder) for number in range(HOSTILE)]
+    for one in bad:
+        admin.create(QUOTAS, {"metadata": {"name": "all"}, "spec": {"hard": QUOTA}}, one.namespace)
+    others = [one.namespace for one in innocent]
+    hostile = [Hostile(plane, one, others, random.Random(chance.random())) for one in bad]  # noqa: S311
+    innocents = Innocents(innocent, chance.random())
+    before, failed = processes(plane), metric(plane, "extender", "muster_cycles_failed_total")
+    watches = [Reflector(admin, JOBS, namespace=namespace) for namespace in others]
+    try:
+        for watch in watches:
+            watch.add_handler(innocents.seen)
+            watch.start()
+            assert watch.wait_synced(10)
+        innocents.submit("first", INNOCENT)
+        calm = innocents.times_s(innocents.submit("calm", gangs))
+        with at_work(hostile, pause_s):
+            time.sleep(min(5.0, 20 * pause_s))
+            stormy = innocents.times_s(innocents.submit("storm", gangs))
+        report(calm, stormy, hostile)
+        assert processes(plane) == before, "a process has restarted"
+        assert metric(plane, "extender", "muster_cycles_failed_total") == failed, "a planning cycle has failed"
+        check_memory(before)
+    finally:
+        for watch in watches:
+            watch.stop()
+        end(admin, [*innocent, *bad])
+
+
+def report(calm: list[float], stormy: list[float], hostile: list[Hostile]) -> None:
+    """Prints how long gangs took to start, and what the hostile have done."""
+    told: Counter[tuple[str, int]] = sum((he.told for he in hostile), Counter())
+    ratios = [f(stormy) / f(calm) for f in (statistics.median, max)]
+    words = [f"{name} {code or 'done'}: {count}" for (name, code), count in sorted(told.items())]
+    figures = [f"median {statistics.median(times):.2f} s, max {max(times):.2f} s" for times in (calm, stormy)]
+    sys.stderr.write(
+        f"\nhostile storm: submit → all running, {len(calm)} gangs each: "
+        f"at rest {figures[0]}; in the storm {figures[1]}; "
+        f"ratios {ratios[0]:.2f} and {ratios[1]:.2f}\n{sum(told.values())} deeds: {', '.join(words)}\n"
+    )
+
+
+def check_memory(pids: dict[str, list[int]]) -> None:
+    """No process of ours has held more than its budget."""
+    held = {part: most_memory(pids[part]) for part in MOST_MEMORY}
+    sys.stderr.write("most memory: " + ", ".join(f"{part} {held[part] / MIB:.0f} MiB" for part in held) + "\n")
+    for part, most in MOST_MEMORY.items():
+        assert held[part] <= most, f"{part} has held {held[part] / MIB:.0f} MiB of {most / MIB:.0f}"
+
+
+def end(admin: Client, tenants: list[Tenant]) -> None:
+    """Deletes the tenants, and waits until nothing of theirs takes room."""
+    for one in tenants:
+        admin.delete(NAMESPACES, one.namespace)
+    deadline = time.monotonic() + 120
+    while any(admin.list(PODS, one.namespace) for one in tenants):
+        assert time.monotonic() < deadline, "pods are left over"
+        time.sleep(0.2)
+
+
+def test_a_short_hostile_storm(plane: Plane, tmp_path: Path, seed: int) -> None:
+    """Twelve gangs at rest, and twelve in the storm."""
+    run_storm(plane, tmp_path, seed, gangs=12, pause_s=0.2)
+
+
+@pytest.mark.storm
+@pytest.mark.timeout(3600)
+def test_a_long_hostile_storm(fresh_plane: Callable[..., Plane], tmp_path: Path, seed: int) -> None:
+    """Two hundred gangs each, on a plane of its own."""
+    run_storm(fresh_plane(), tmp_path, seed, gangs=200, pause_s=0.1)
