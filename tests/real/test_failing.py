@@ -27,7 +27,6 @@ def test_failing_task_ends_a_volcano_job(jobs: Jobs) -> None:
     assert status["state"]["reason"]
 
 
-@pytest.mark.xfail(reason="neither the Job's status nor explain tells what kubelet says of a container", strict=False)
 def test_absent_image_is_named(jobs: Jobs, wait_for: Callable[..., Any]) -> None:
     """The Job's status and `muster explain` name kubelet's reason and the image."""
     jobs.submit("absent-image")

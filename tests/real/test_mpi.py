@@ -8,11 +8,6 @@ from realnode.jobs import Jobs
 
 pytestmark = pytest.mark.real
 
-LABELLED = pytest.mark.xfail(
-    reason="sshd (StrictModes) refuses keys in a folder of mode 1777, and rank 0 may start before names resolve",
-    strict=False,
-)
-
 
 def test_volcano_job_with_plugin_mpi(jobs: Jobs) -> None:
     """The master reaches both workers, and ends the Job."""
@@ -21,7 +16,6 @@ def test_volcano_job_with_plugin_mpi(jobs: Jobs) -> None:
     assert "2 ranks on train-worker-0, train-worker-1: sum 3" in jobs.log("train-master-0")
 
 
-@LABELLED
 def test_labelled_job(jobs: Jobs) -> None:
     """Rank 0 launches on both pods at once, without a second try."""
     jobs.submit("mpi-script", "mpi-indexed-job")
@@ -30,7 +24,6 @@ def test_labelled_job(jobs: Jobs) -> None:
     assert "2 ranks on train-0, train-1: sum 3" in jobs.log(launcher)
 
 
-@LABELLED
 def test_labelled_stateful_set(jobs: Jobs, wait_for: Callable[..., Any]) -> None:
     """The same with names that the user's own Service gives."""
     jobs.submit("mpi-script", "mpi-stateful-set")
