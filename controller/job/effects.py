@@ -1,13 +1,15 @@
 """Creates and deletes pods, many at a time. One that fails does not hold up the others.
 
-Nor does one Job hold up another: they take turns. What a quota has refused a few times for a task it would refuse for
-the rest of it, so the rest waits for the next pass; and a pass is one event, however many pods it is about.
+Nor does one Job hold up another: they take turns. What a quota has refused a few times it would refuse for all pods of
+the same amounts, so the rest of these waits for the next pass; and a pass is one event, however many pods it is about.
 """
 
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
+
+import msgspec
 
 from controller.deletion import delete, exists
 from controller.job.expectations import Expectations
@@ -26,31 +28,42 @@ from muster.volcano.owner import job_of_pod, reference
 AT_ONCE = 16
 """Calls in flight for all Jobs together; the API server takes no more of them per second from more."""
 OVER_QUOTA_AT_MOST = 3
-"""Refusals by a quota after which a pass tries no more pods of a task."""
+"""Refusals by a quota after which a pass tries no more pods of the same amounts, of whichever tasks they are."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class _Attempts:
-    """The creations of one pass: which tasks a quota has refused, and how many pods were not tried for it."""
+    """The creations of one pass: what a quota has refused, and how many pods were not tried for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._refused: Counter[str] = Counter()
+        self._refused: Counter[bytes] = Counter()
         self.untried = 0
 
-    def begin(self, task: str) -> bool:
-        """Whether another pod of this task is worth a call."""
+    def begin(self, amounts: bytes) -> bool:
+        """Whether another pod of these amounts is worth a call."""
         with self._lock:
-            fits = self._refused[task] < OVER_QUOTA_AT_MOST
+            fits = self._refused[amounts] < OVER_QUOTA_AT_MOST
             self.untried += not fits
             return fits
 
-    def refused(self, task: str) -> None:
-        """A quota has refused a pod of this task."""
+    def refused(self, amounts: bytes) -> None:
+        """A quota has refused a pod of these amounts."""
         with self._lock:
-            self._refused[task] += 1
+            self._refused[amounts] += 1
+
+
+def _amounts(manifest: Manifest) -> bytes:
+    """What quotas count of a pod or select it by: equal for pods of tasks that differ in nothing of that."""
+    spec = manifest["spec"]
+    started = [spec.get(kind) or [] for kind in ("initContainers", "containers")]
+    counted = [[one.get("resources") for one in containers] for containers in started]
+    affinity = spec.get("affinity") or {}  # that to nodes differs from pod to pod: it is the pin
+    selected = [spec.get(key) for key in ("resources", "overhead", "priorityClassName", "activeDeadlineSeconds")]
+    selected += [affinity.get(key) for key in ("podAffinity", "podAntiAffinity")]
+    return msgspec.json.encode([counted, selected], order="deterministic")
 
 
 class Effects:
@@ -105,8 +118,8 @@ class Effects:
 
     def _create(self, job: Job, manifest: Manifest, attempts: _Attempts) -> str | None:
         meta = manifest["metadata"]
-        task = meta["annotations"][names.TASK_SPEC]
-        if not attempts.begin(task):
+        amounts = _amounts(manifest)
+        if not attempts.begin(amounts):
             return None
         try:
             pod = self._client.create(PODS, manifest)
@@ -114,7 +127,7 @@ class Effects:
             return self._adopt(job, meta["namespace"], meta["name"])
         except APIError as error:
             if over_quota(error):
-                attempts.refused(task)
+                attempts.refused(amounts)
             return f"pod {meta['name']} cannot be created: {error}"
         PODS_CREATED.labels("pinned" if names.NODE in meta["annotations"] else "gated").inc()
         self._expectations.pod_created(reference(job), pod)

@@ -160,7 +160,7 @@ def test_one_pod_that_cannot_be_created_does_not_hold_up_the_phase(
 def test_a_quota_that_is_used_up_costs_few_calls_and_one_event(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pass gives up the rest of a task after a few refusals; another task, of smaller pods perhaps, has its tries."""
+    """A pass gives up pods of these amounts after a few refusals, of all tasks; a task of other pods has its tries."""
     call, asked, events = cluster.api.create, list[str](), told(cluster)
 
     def create(res: Any, what: Any, *args: Any, **kwargs: Any) -> Any:
@@ -171,7 +171,10 @@ def test_a_quota_that_is_used_up_costs_few_calls_and_one_event(
         return call(res, what, *args, **kwargs)
 
     monkeypatch.setattr(cluster.api, "create", create)
-    add(cluster, "j", task("w", 2000), task("v", 5), minAvailable=1)
+    small = task("v", 5)
+    small["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1m"}}
+    equal = [task(f"w{number}", 1) for number in range(100)]
+    add(cluster, "j", task("w", 2000), *equal, small, minAvailable=1)
     cluster.deliver(everything=True)
     cluster.work(1)
     cluster.plan(everything=True)
@@ -183,7 +186,7 @@ def test_a_quota_that_is_used_up_costs_few_calls_and_one_event(
     assert message.endswith("limited: pods=5 (and 3 more)")
     monkeypatch.undo()
     assert cluster.converge()
-    assert job(cluster, "j").status.running == 2005
+    assert job(cluster, "j").status.running == 2105
 
 
 def test_a_command_does_not_wait_behind_a_pod_that_cannot_be_deleted(
