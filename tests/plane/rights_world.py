@@ -21,7 +21,7 @@ from muster.api.core import NAMESPACES, NODES, PODS, SECRETS, Pod
 from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, NotFound
 from muster.volcano.podgroup import group_name
 from musterctl.plane.plane import Plane
 
@@ -110,7 +110,8 @@ class World:
         for resource in (JOBS, POD_GROUPS, COMMANDS):
             for one in self.admin.list(resource, namespace):
                 if one.metadata.name not in keep:
-                    self.admin.delete(resource, one.metadata.name, namespace)
+                    with contextlib.suppress(NotFound):  # it may go with its owner, or have been carried out
+                        self.admin.delete(resource, one.metadata.name, namespace)
         for pod in self.admin.list(PODS, namespace):
             if not pod.metadata.name.startswith(f"{self.mine.metadata.name}-"):
                 with contextlib.suppress(APIError):

@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from musterctl.plane.machine import locked
-
 from musterctl.plane.build import user_cache
+from musterctl.plane.machine import locked
 from realnode import debian, oci
 
 _PATH = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
