@@ -29,6 +29,8 @@ from musterctl.plane.machine import LOOPBACK
 from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
 
 _BARRIER_S: Final = "10"
+_PLAYED_NODES_LAST: Final = "8760h"
+"""How long nodes without Leases stay Ready, which kwok changes once and never again."""
 _CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
 """Where a cluster's own kube-scheduler says that it leads."""
 
@@ -47,6 +49,8 @@ class CommandLines:
     """Whether the cluster's own scheduler asks Muster."""
     admission_config: str = ""
     """The webhook's configuration (YAML)."""
+    played: bool = True
+    """Whether kwok plays the nodes; otherwise real kubelets renew their Leases."""
 
     def command(self, part: str) -> list[str]:
         """The whole command line of a part; writes the configuration file that it needs."""
@@ -137,6 +141,7 @@ def _controller_manager(commandlines: CommandLines) -> list[str]:
         "--controllers=*,-nodeipam,-attachdetach,-service-lb-controller,-cloud-node-lifecycle-controller",
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
+        *([f"--node-monitor-grace-period={_PLAYED_NODES_LAST}"] if commandlines.played else []),
     ]
 
 
@@ -183,7 +188,8 @@ def _kwok(commandlines: CommandLines) -> list[str]:
         "--manage-all-nodes=true",
         "--cidr=10.128.0.0/9",  # addresses of pods: enough for every pod of a big plane
         "--v=WARN",
-        "--node-lease-duration-seconds=40",
+        # With Leases, a kwok that starts again drops what happened to pods before it has seen its own Lease.
+        "--node-lease-duration-seconds=0",
         f"--server-address={LOOPBACK}:{commandlines.ports['kwok']}",
     ]
 

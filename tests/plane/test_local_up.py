@@ -99,6 +99,25 @@ def test_dead_part_is_reported_and_started_again(muster: Muster, home: Path, up:
     assert after == before
 
 
+def test_kwok_started_again_plays_pods_at_once(muster: Muster, up: str, home: Path, tmp_path: Path) -> None:
+    """Pods that are bound right after kwok came back run: it does not wait for Leases of the one before."""
+    os.kill(pids(home, up)["kwok"], signal.SIGKILL)
+    names = [f"right-after-{number}" for number in range(20)]
+    pods = "---\n".join(
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default}}\n"
+        f"spec: {{nodeName: node-{number % 2:04}, containers: [{{name: main, image: none}}]}}\n"
+        for number, name in enumerate(names)
+    )
+    file = tmp_path / "pods.yaml"
+    file.write_text(pods, encoding="utf-8")
+    assert muster("up", "--name", up).returncode == 0
+    made = muster("kubectl", "--name", up, "create", "-f", str(file))
+    assert made.returncode == 0, made.stderr
+    wanted = [f"pod/{name}" for name in names]
+    ready = muster("kubectl", "--name", up, "wait", "--for=condition=Ready", "--timeout=20s", *wanted)
+    assert ready.returncode == 0, ready.stderr
+
+
 def test_second_plane_stands_beside_the_first_and_goes_without_a_trace(muster: Muster, home: Path, up: str) -> None:
     """Two planes share nothing; `down` of one leaves no process, no file, and the other one running."""
     result = muster("up", "--name", "two", "--nodes", "1")
