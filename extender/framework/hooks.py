@@ -42,11 +42,13 @@ HOOKS: dict[str, Rule] = {
     "neighbour_predicate": Rule.FIRST_ERROR,
     "node_order": Rule.SUM,
     # life of a gang in a cycle: job_ready(gang) -> bool; pre_job_allocation(gang); allocated(operation) and
-    # deallocated(operation), also for what is rolled back
+    # deallocated(operation), evicted(operation) and unevicted(operation), also for what is rolled back
     "job_ready": Rule.ALL_AGREE,
     "pre_job_allocation": Rule.CALL_ALL,
     "allocated": Rule.CALL_ALL,
     "deallocated": Rule.CALL_ALL,
+    "evicted": Rule.CALL_ALL,
+    "unevicted": Rule.CALL_ALL,
     # for the verbs and the pages: (pod, node) -> annotations of the binding; () -> name -> function without arguments
     "bind_request_mutate": Rule.MERGE,
     "http_handler": Rule.MERGE,
