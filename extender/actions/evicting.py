@@ -30,8 +30,8 @@ from extender.victims.room import Need, needs_of
 from extender.victims.solver import Search, solve
 from muster.api.meta import parse_time
 
-ATTEMPTS_PER_QUEUE = 4
-ATTEMPTS = 32
+ATTEMPTS_PER_QUEUE = 2
+ATTEMPTS = 8
 """Searches in one cycle, of one queue and in all: a search may take some tens of milliseconds."""
 LATE_S = 60.0
 """How long after its grace period a pod that is being deleted is still expected to go."""
@@ -117,10 +117,13 @@ class Evicting:
     def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[Piece]:
         """The pieces of all gangs that are allowed, as far as they would help the asker."""
         found: list[Piece] = []
+        claimed = _claimed(session)
         for gang in session.snapshot.gangs:
             if gang is asker.gang or not allowed(gang):
                 continue
             pieces = self._catalogue.of(session, gang)
+            if claimed and any(pod.uid in claimed for piece in pieces for pod in piece.pods):
+                continue
             found += pieces if asker.queue_full else helpful(pieces, asker.needs)
         return found
 
@@ -209,6 +212,15 @@ class Evicting:
             self._hopeless.clear()
             self._seen = now
         self._catalogue.forget_others(snapshot.gangs)
+
+
+def _claimed(session: Session) -> set[str]:
+    """UIDs of pods that have to go for somebody already, in this cycle or one before."""
+    found = set(session.snapshot.leaving)
+    for gang in session.snapshot.gangs:
+        if gang.active and gang.placement is not None:
+            found.update(victim.uid for victim in gang.placement.spec.victims)
+    return found
 
 
 @contextmanager

@@ -7,6 +7,7 @@ nodes a pod can be on, `scores` which of them are better, `pages` what is shown 
 """
 
 from extender.framework.registry import PluginBuilder
+from extender.plugins.minruntime import MinRuntime
 from extender.plugins.order import Elastic, Gang, Priority, SubGroupOrder, TaskOrder
 from extender.plugins.pages import ReflectJobOrder, Snapshot
 from extender.plugins.predicates import Predicates
@@ -27,6 +28,7 @@ PLUGINS: dict[str, PluginBuilder] = {
         SubGroupOrder,
         TaskOrder,
         PodAffinity,
+        MinRuntime,
         Snapshot,
         ReflectJobOrder,
     )

@@ -3,7 +3,18 @@
 import importlib
 import sys
 
-SUBJECTS = ("planner", "verbs", "memory", "review", "admission", "throughput", "controller", "drain", "native")
+SUBJECTS = (
+    "planner",
+    "verbs",
+    "memory",
+    "review",
+    "admission",
+    "throughput",
+    "controller",
+    "drain",
+    "native",
+    "victims",
+)
 
 
 def main() -> None:

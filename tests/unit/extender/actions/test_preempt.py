@@ -3,56 +3,11 @@
 from typing import Any
 
 import pytest
-from extender_world import World, of
+from extender_world import of
+from victims_world import Cluster, victims
 
-from extender.actions.allocate import Allocate
-from extender.actions.enqueue import Enqueue
-from extender.actions.preempt import Preempt
-from extender.framework.decisions import Evict, MakeRoom, Place, Release, RoomIsThere, Unschedulable
-from extender.framework.session import Session
-from muster.api.core import PriorityClass
-from muster.api.meta import ObjectMeta
-
-
-class Cluster(World):
-    """Nodes of 8 GPUs, and two priority classes."""
-
-    def __init__(self, nodes: int = 2) -> None:
-        super().__init__()
-        self.nodes(nodes)
-        self.preempt = Preempt()
-        for name, value, policy in (("low", 1, ""), ("high", 10, ""), ("meek", 10, "Never")):
-            meta = ObjectMeta(name=name, uid=name)
-            self.state.on_priority_class(None, PriorityClass(metadata=meta, value=value, preemption_policy=policy))
-
-    def runs(self, name: str, pods: int, gpus: int = 8, first: int = 0, **more: Any) -> str:
-        """A gang that runs, as many pods per node as fit."""
-        requests = {"nvidia.com/gpu": gpus}
-        key = self.gang(name, {"worker": (pods, requests)}, phase="Running", **{"priority_class": "low"} | more)
-        for rank in range(pods):
-            node = f"node-{first + rank * gpus // 8}"
-            self.pod(key, "worker", rank, requests, node=node, phase="Running")
-        return key
-
-    def asks(self, name: str, pods: int, gpus: int = 8, priority_class: str = "high", **more: Any) -> str:
-        """A gang that waits, its pods gated."""
-        requests = {"nvidia.com/gpu": gpus}
-        key = self.gang(name, {"worker": (pods, requests)}, priority_class=priority_class, **more)
-        for rank in range(pods):
-            self.pod(key, "worker", rank, requests, gated=True)
-        return key
-
-    def cycle(self) -> Session:
-        """One cycle with preempt; placements are written."""
-        session = self.session(self.progress, Enqueue(), Allocate(), self.preempt)
-        for place in of(session, Place):
-            self.place(place)
-        return session
-
-
-def victims(session: Session) -> set[str]:
-    """Names of the pods that go."""
-    return {pod.name for room in of(session, MakeRoom) for _, pod in room.victims}
+from extender.framework.decisions import ClosePlacement, Evict, MakeRoom, Place, Release, RoomIsThere, Unschedulable
+from extender.plugins.minruntime import MinRuntime
 
 
 def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_as_a_whole() -> None:
@@ -147,3 +102,93 @@ def test_what_is_going_already_is_waited_for() -> None:
     )  # fmt: skip
     world.asks("high", 1)
     assert not victims(world.cycle())
+
+
+def test_a_budget_is_never_broken() -> None:
+    """Of two gangs the one goes that no budget protects, though the other would be cheaper."""
+    world = Cluster(2)
+    world.runs("protected", 1, first=0)
+    world.now += 60
+    world.runs("free", 1, first=1, priority_class="")
+    world.label_pods("protected", app="db")
+    world.budget("db", allowed=0, app="db")
+    world.asks("high", 1)
+    assert victims(world.cycle()) == {"free-worker-0"}
+    world.budget("all", allowed=5)
+    assert victims(world.cycle()) == {"free-worker-0"}
+
+
+def test_a_gang_that_a_budget_protects_in_part_is_not_evicted_at_all() -> None:
+    """Two pods would have to go and one may."""
+    world = Cluster(2)
+    world.runs("low", 2)
+    world.label_pods("low", app="db")
+    world.budget("db", allowed=1, app="db")
+    world.asks("high", 2)
+    assert not victims(world.cycle())
+    world.budget("db", allowed=2, app="db")
+    assert len(victims(world.cycle())) == 2
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "go"),
+    [
+        ("volcano.sh/preemptable", "false", 0),
+        ("volcano.sh/jdb-min-available", "1", 0),
+        ("volcano.sh/jdb-max-unavailable", "50%", 0),
+        ("volcano.sh/jdb-max-unavailable", "100%", 2),
+        ("volcano.sh/revocable-zone", "*", 2),
+    ],
+)
+def test_what_a_gang_says_of_itself(annotation: str, value: str, go: int) -> None:
+    """Annotations of the PodGroup."""
+    world = Cluster(2)
+    world.annotate(world.runs("low", 2), annotation, value)
+    world.asks("high", 2)
+    assert len(victims(world.cycle())) == go
+
+
+def test_a_placement_whose_victims_may_not_go_is_given_up_and_not_tried_at_once() -> None:
+    """A budget was made after the decision; nobody is evicted, and the gang asks nobody for a while."""
+    world = Cluster(1)
+    world.runs("low", 1)
+    asker = world.asks("high", 1)
+    assert victims(world.cycle())
+    world.label_pods("low", app="db")
+    world.budget("db", allowed=0, app="db")
+    session = world.cycle()
+    assert not of(session, MakeRoom)
+    assert [close.phase for close in of(session, ClosePlacement)] == ["Abandoned"]
+    world.close(session)
+    world.budget("db", allowed=1, app="db")
+    assert not of(world.cycle(), MakeRoom)
+    world.now += 11
+    assert of(world.cycle(), MakeRoom)
+    assert world.view(asker).placement
+
+
+def test_room_that_comes_by_itself_spares_the_victims() -> None:
+    """The victims are still there, and another gang has ended meanwhile on the same node: nobody has to go."""
+    world = Cluster(1)
+    world.runs("low", 1, gpus=4)
+    ending = world.runs("other", 1, gpus=4, priority_class="high")
+    world.asks("high", 1, gpus=4)
+    assert victims(world.cycle()) == {"low-worker-0"}
+    pod = next(pod for pod in world.state.pod_objects.values() if pod.metadata.name.startswith("other"))
+    world.state.on_pod_group(world.state.groups[ending], None)
+    world.state.on_pod(pod, None)
+    session = world.cycle()
+    assert not of(session, MakeRoom)
+    assert of(session, RoomIsThere)
+
+
+@pytest.mark.parametrize(("age_s", "go"), [(300, 0), (700, 1)])
+def test_who_has_just_started_is_left_alone(age_s: float, go: int) -> None:
+    """For the time that its queue names; pods above its minimum are not protected."""
+    world = Cluster(2)
+    world.plugins.append(MinRuntime({"defaultPreemptMinRuntime": "10m"}))
+    key = world.runs("low", 1)
+    world.started(key, age_s)
+    world.runs("top", 1, first=1, priority_class="high")
+    world.asks("high", 1)
+    assert len(victims(world.cycle())) == go
