@@ -17,6 +17,7 @@ from extender.framework.scenario import Scenario
 from extender.framework.session import Session
 from extender.framework.statement import Statement
 from extender.state.gangs import GangView
+from extender.state.podset import PodSetView
 from extender.victims.order import by_size
 from extender.victims.pieces import Piece
 
@@ -43,7 +44,7 @@ class Consolidate(Evicting):
         found = [
             piece
             for piece in self.victims_of(session, asker, lambda victim: victim.started)
-            if len(piece.pods) <= self.most_moved and _like_its_set(piece)
+            if len(piece.pods) <= self.most_moved
         ]
         largest = max(asker.needs, key=lambda need: int(session.snapshot.row_of(need.cls).max(initial=0)))
         row = session.snapshot.row_of(largest.cls)
@@ -80,22 +81,20 @@ class Consolidate(Evicting):
 
 
 def _moved(session: Session, statement: Statement, piece: Piece) -> bool:
-    """Whether all pods of the piece have found a place; that stands in the statement."""
-    ranks: dict[str, list[int]] = {}
+    """Whether all pods of the piece have found a place; that stands in the statement.
+
+    They are placed as what they are: a template says less than the pod that admission made of it.
+    """
+    alike: dict[tuple[str, bytes], PodSetView] = {}
+    ranks: dict[tuple[str, bytes], list[int]] = {}
     for pod in piece.pods:
         if pod.seat is not None:
-            ranks.setdefault(pod.seat.pod_set, []).append(pod.seat.rank)
-    sets = {pod_set.name: pod_set for pod_set in piece.gang.pod_sets}
+            key = pod.seat.pod_set, pod.cls.key
+            alike.setdefault(key, PodSetView(pod.seat.pod_set, pod.cls, 0, 0))
+            ranks.setdefault(key, []).append(pod.seat.rank)
     return all(
-        fill(session, statement, piece.gang, sets[name], sorted(wanted)) == len(wanted)
-        for name, wanted in ranks.items()
+        fill(session, statement, piece.gang, alike[key], sorted(wanted)) == len(wanted) for key, wanted in ranks.items()
     )
-
-
-def _like_its_set(piece: Piece) -> bool:
-    """Whether its pods are of the class that pods are placed by."""
-    classes = {pod_set.name: pod_set.cls for pod_set in piece.gang.pod_sets if not pod_set.mixed}
-    return all(pod.seat is not None and classes.get(pod.seat.pod_set) is pod.cls for pod in piece.pods)
 
 
 def _extras_first(pieces: list[Piece]) -> list[Piece]:

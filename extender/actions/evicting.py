@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from extender.actions.allocate import placed_runs, shape_of, wants_nodes
+from extender.actions.claimed import budgets_of, claimed_pods, expected_to_go
 from extender.actions.search import chosen_ranks, minimum_wanted, place_minimum
 from extender.framework import decisions
 from extender.framework.demand import amounts_of
@@ -33,8 +34,6 @@ from muster.api.meta import parse_time
 ATTEMPTS_PER_QUEUE = 2
 ATTEMPTS = 8
 """Searches in one cycle, of one queue and in all: a search may take some tens of milliseconds."""
-LATE_S = 60.0
-"""How long after its grace period a pod that is being deleted is still expected to go."""
 MOST_VICTIMS = 5_000
 """Pods that are evicted for one gang; they stand in its placement, which must fit into etcd."""
 NO_ROOM = frozenset({"NotEnoughResources"})
@@ -117,7 +116,7 @@ class Evicting:
     def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[Piece]:
         """The pieces of all gangs that are allowed, as far as they would help the asker."""
         found: list[Piece] = []
-        claimed = _claimed(session)
+        claimed = claimed_pods(session)
         for gang in session.snapshot.gangs:
             if gang is asker.gang or not allowed(gang):
                 continue
@@ -160,7 +159,7 @@ class Evicting:
                 moved=self.moves(),
             )
             try:
-                pieces = permitted(self.pieces(session, asker), Budgets(session.snapshot))
+                pieces = permitted(self.pieces(session, asker), budgets_of(session))
                 found = solve(search, pieces)
             except BaseException:
                 statement.discard()
@@ -214,15 +213,6 @@ class Evicting:
         self._catalogue.forget_others(snapshot.gangs)
 
 
-def _claimed(session: Session) -> set[str]:
-    """UIDs of pods that have to go for somebody already, in this cycle or one before."""
-    found = set(session.snapshot.leaving)
-    for gang in session.snapshot.gangs:
-        if gang.active and gang.placement is not None:
-            found.update(victim.uid for victim in gang.placement.spec.victims)
-    return found
-
-
 @contextmanager
 def _room_of_leaving(session: Session) -> Iterator[None]:
     """Counts the room of pods that are being deleted as free: nobody is to go for what comes by itself."""
@@ -240,11 +230,3 @@ def _room_of_leaving(session: Session) -> Iterator[None]:
     finally:
         if columns:
             np.subtract.at(snapshot.free.T, columns, np.array(rows))
-
-
-def expected_to_go(gone_by: str, now: float) -> bool:
-    """Whether a pod that is being deleted is likely to go soon; `gone_by` is empty for one that was just chosen."""
-    try:
-        return not gone_by or now <= (parse_time(gone_by) or now) + LATE_S
-    except (ValueError, OverflowError):
-        return False

@@ -14,7 +14,7 @@ the gang that needs their place, and if they are not, nothing has happened.
 
 import numpy as np
 
-from extender.actions.evicting import expected_to_go
+from extender.actions.claimed import expected_to_go, victims_there
 from extender.actions.search import gated_until_others
 from extender.framework import decisions
 from extender.framework.session import Session
@@ -23,17 +23,12 @@ from extender.state.pods import PodRecord
 from extender.victims.budgets import Budgets
 from muster.api.gang import Seat
 from muster.api.meta import parse_time
-from muster.api.placement import Placement, Victim
-
-
-def awaits_room(gang: GangView) -> bool:
-    """Whether pods have to go before the gang's placement can be carried out."""
-    return gang.active and gang.placement is not None and bool(gang.placement.spec.victims)
+from muster.api.placement import Placement
 
 
 def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> str:
     """Decides what is due for one such placement; why it is to be given up, empty if it is not."""
-    there = _there(session, gang, placement)
+    there = victims_there(session, gang, placement)
     own = [pod for victim, pod in there if victim is gang]
     if not own and _has_room(session, gang, missing, [pod for _, pod in there]):
         pod_sets = gated_until_others(gang, placement.spec.pod_sets)
@@ -67,23 +62,6 @@ def _evict(
     reason = placement.spec.victims_reason
     session.decide(decisions.MakeRoom(gang, placement.spec.epoch, staying, reason, uids))
     return ""
-
-
-def _there(session: Session, gang: GangView, placement: Placement) -> list[tuple[GangView, PodRecord]]:
-    """The victims that still use their node, each with its gang."""
-    namespace = gang.group.metadata.namespace
-    wanted: dict[str, list[Victim]] = {}
-    for victim in placement.spec.victims:
-        wanted.setdefault(f"{victim.namespace or namespace}/{victim.gang}", []).append(victim)
-    found = []
-    for key, victims in wanted.items():
-        view = session.gang(key)
-        pods = {pod.uid: pod for pod in view.pods} if view else {}
-        for victim in victims:
-            pod = pods.get(victim.uid)
-            if view and pod and pod.uses_node:
-                found.append((view, pod))
-    return found
 
 
 def _has_room(session: Session, gang: GangView, missing: dict[Seat, str], victims: list[PodRecord]) -> bool:

@@ -16,7 +16,8 @@ holds room and does nothing.
 This runs first in every cycle, whatever the configuration says, because nothing may stay half placed.
 """
 
-from extender.actions.makeroom import awaits_room, make_room
+from extender.actions.claimed import awaits_room
+from extender.actions.makeroom import make_room
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.state.gangs import GangView

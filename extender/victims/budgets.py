@@ -46,11 +46,11 @@ class Budgets:
             self._left[key] -= count
         return True
 
-    def give_back(self, pods: Iterable[PodRecord]) -> None:
-        """Takes evictions back that were counted and do not come."""
+    def count(self, pods: Iterable[PodRecord]) -> None:
+        """Counts evictions that have been decided, allowed or not."""
         for pod in pods:
             for key in self._of(pod):
-                self._left[key] += 1
+                self._left[key] -= 1
 
     def _of(self, pod: PodRecord) -> list[str]:
         of_namespace = self._by_namespace.get(pod.namespace, ())
