@@ -15,6 +15,7 @@ import structlog
 from extender.actions.progress import AVOID_S
 from extender.barrier import Barrier
 from extender.cluster import Cluster
+from extender.evictions import Evictions
 from extender.framework import decisions, placementstatus
 from extender.framework.session import Decision, Session
 from extender.state.gangs import GangView
@@ -24,7 +25,7 @@ from muster.api import names
 from muster.api.core import PODS, Pod
 from muster.api.gang import DEFAULT_POD_SET, pinned_affinity
 from muster.api.meta import OwnerReference, format_time
-from muster.api.placement import PLACEMENTS, Placement
+from muster.api.placement import PLACEMENTS, Placement, Victim
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, NotFound
@@ -53,6 +54,7 @@ class Committer:
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="commit")
         self._statuses = StatusWriter(client, cluster, recorder, self._pool, wall_s=wall_s)
         self._not_before: dict[str, float] = {}
+        self._evictions = Evictions(client, cluster, recorder, close=self._close_placement, wall_s=wall_s)
 
     def carry_out(self, session: Session) -> None:
         """Writes everything this cycle decided; returns when all writes have been answered."""
@@ -61,10 +63,15 @@ class Committer:
         self._each(
             "placement", lambda close: self._close_placement(session, close), session.decided(decisions.ClosePlacement)
         )
-        self._each("placement", lambda place: self._place(session, place), session.decided(decisions.Place))
+        places = session.decided(decisions.Place)
+        for moved in (True, False):  # where moved gangs go stands before anybody is told to go
+            due = [place for place in places if _moves(place) is moved]
+            self._each("placement", lambda place: self._place(session, place), due)
+        self._each("placement", self._room_is_there, session.decided(decisions.RoomIsThere))
         self._statuses.write(session)
         self._each("release", self._release, session.decided(decisions.Release))
         self._each("eviction", self._evict, session.decided(decisions.Evict))
+        self._evictions.make_room(session, self._each)
 
     def _each(self, what: str, fn: Callable[[D], None], items: Iterable[D]) -> None:
         """Runs all in parallel; one that fails does not keep the others."""
@@ -93,6 +100,8 @@ class Committer:
             "epoch": place.epoch,
             "deadline": format_time(deadline),
             "podSets": msgspec.to_builtins(place.pod_sets),
+            "victims": msgspec.to_builtins(victims_of(place)) or None,
+            "victimsReason": place.victims_reason or None,
         }
         status = placementstatus.opened(place)
         with self._cluster.lock:
@@ -132,6 +141,20 @@ class Committer:
         if close.pod_sets is not None:
             patch["spec"] = {"epoch": close.gang.next_epoch(), "podSets": msgspec.to_builtins(close.pod_sets)}
         self._patch_placement(placement, patch)
+
+    def _room_is_there(self, there: decisions.RoomIsThere) -> None:
+        placement = there.gang.placement
+        if placement is None:
+            return
+        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * there.new_seats
+        spec = {
+            "deadline": format_time(deadline),
+            "podSets": msgspec.to_builtins(there.pod_sets),
+            "victims": None,
+            "victimsReason": None,
+        }
+        self._patch_placement(placement, {"spec": spec, "status": placementstatus.room_is_there()})
+        log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 
     def say_binding(self, placement: Placement, bound: int) -> None:
         """Lets `kubectl get placements -w` show that the members are being bound now; does not block.
@@ -221,6 +244,25 @@ class Committer:
     def stop(self) -> None:
         """Ends the writers; what has not been sent yet is decided again by whoever plans next."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _moves(place: decisions.Place) -> bool:
+    """Whether the placement is that of a gang which is moved: members of its own have to go first."""
+    return any(victim is place.gang for victim, _ in place.victims)
+
+
+def victims_of(place: decisions.Place) -> list[Victim]:
+    """The pods that must be gone first, as they stand in the placement."""
+    home = place.gang.group.metadata.namespace
+    return [
+        Victim(
+            name=pod.name,
+            namespace="" if pod.namespace == home else pod.namespace,
+            uid=pod.uid,
+            gang=victim.group.metadata.name,
+        )
+        for victim, pod in place.victims
+    ]
 
 
 def _avoided(session: Session, gang: GangView, placement: Placement) -> list[dict[str, str]]:

@@ -18,7 +18,7 @@ from functools import partial
 
 from extender.actions.inflight import LIMIT, SeatsOnTheirWay
 from extender.actions.obstacles import obstacle
-from extender.actions.search import follows, lacking, open_above, place_minimum, place_more
+from extender.actions.search import gated_until_others, lacking, open_above, place_minimum, place_more
 from extender.framework import decisions
 from extender.framework.demand import minimum_amounts, minimum_wanted
 from extender.framework.refusal import queue_refusal
@@ -113,7 +113,7 @@ class Allocate:
         if gang.started:
             place_more(session, statement, gang, minimum_wanted(gang))
             return True
-        shape = _shape(session, gang)
+        shape = shape_of(session, gang)
         if shape not in self._failures:
             failed = place_minimum(session, statement, gang)
             if failed is None:
@@ -144,7 +144,7 @@ def _place(session: Session, gang: GangView, *, statement: Statement, grow: bool
             found.on_their_way.add(gang, statement.seats - before)
     placed, operations = statement.seats, statement.commit()
     if placed:
-        session.decide(decisions.Place(gang, _runs(session, gang, operations), gang.next_epoch(), placed))
+        session.decide(decisions.Place(gang, placed_runs(session, gang, operations), gang.next_epoch(), placed))
     elif grow or lacking(gang, statement):
         _say_why_extras_wait(session, gang)
 
@@ -159,7 +159,7 @@ def _undone(statement: Statement) -> Iterator[None]:
         raise
 
 
-def _shape(session: Session, gang: GangView) -> Hashable:
+def shape_of(session: Session, gang: GangView) -> Hashable:
     """Equal for gangs that fit or do not fit alike."""
     wanted = minimum_wanted(gang)
     if any(pod_set.mixed for pod_set in gang.pod_sets):
@@ -189,22 +189,19 @@ def _waits(gang: GangView, lacks: Shortage) -> decisions.Unschedulable:
     return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
 
 
-def _runs(session: Session, gang: GangView, operations: list[Operation]) -> list[PodSetPlacement]:
-    """The placement's seats: those taken already and those just allocated, in rank order."""
+def placed_runs(
+    session: Session, gang: GangView, operations: list[Operation], *, gated: bool = False
+) -> list[PodSetPlacement]:
+    """The placement's seats: those taken already and those just allocated, in rank order.
+
+    Members are born gated where they follow others, or, with `gated`, because the room is not there yet.
+    """
     seats: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
     for operation in operations:
         node = session.snapshot.name(operation.column)
         seats[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
-    followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
-    return [
-        PodSetPlacement(
-            name=name,
-            runs=runs_of(taken),
-            held=name in followers and len(followers) < len(seats),
-        )
-        for name, taken in seats.items()
-        if taken
-    ]
+    sets = [PodSetPlacement(name=name, runs=runs_of(taken), held=gated) for name, taken in seats.items() if taken]
+    return sets if gated else gated_until_others(gang, sets)
 
 
 def _say_why_extras_wait(session: Session, gang: GangView) -> None:

@@ -34,7 +34,8 @@ class SeatsOnTheirWay:
         self._total = 0
         self._seats = 0
         for gang in snapshot.gangs:
-            if seats := snapshot.on_their_way.get(gang.key, 0):
+            waits = gang.placement is not None and bool(gang.placement.spec.victims)  # for others to go first
+            if (seats := snapshot.on_their_way.get(gang.key, 0)) and not waits:
                 self.add(gang, seats)
 
     def add(self, gang: GangView, seats: int) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cmp_to_key
 
 import numpy as np
+from msgspec import structs
 
 from extender.actions.fill import fill
 from extender.framework.demand import minimum_wanted
@@ -19,6 +20,15 @@ from extender.framework.statement import Statement
 from extender.state.amounts import times
 from extender.state.gangs import GangView
 from extender.state.podset import PodSetView
+from muster.api.placement import PodSetPlacement
+
+
+def chosen_ranks(session: Session, gang: GangView, wanted: dict[str, int]) -> dict[str, list[int]]:
+    """The open seats of each pod set that are filled if so many of them are wanted."""
+    seats = gang.open_seats()
+    return {
+        pod_set.name: _first(session, pod_set, seats[pod_set.name], wanted[pod_set.name]) for pod_set in gang.pod_sets
+    }
 
 
 def lacking(gang: GangView, statement: Statement) -> bool:
@@ -121,6 +131,13 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
     written = sorted(gang.pod_sets, key=follows)
     greedy = sorted(written, key=lambda pod_set: (follows(pod_set), -share(pod_set)))
     return [greedy] if greedy == written else [greedy, written]
+
+
+def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:
+    """The seats of a placement, with those pod sets held that follow others, unless all of them do."""
+    followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
+    some = len(followers) < len(gang.pod_sets)
+    return [structs.replace(pod_set, held=some and pod_set.name in followers) for pod_set in pod_sets]
 
 
 def follows(pod_set: PodSetView) -> bool:

@@ -44,12 +44,23 @@ HOOKS: dict[str, Rule] = {
     # queues: (gang, amounts that it would get) -> QueueRefusal or None
     "is_job_over_queue_capacity": Rule.FIRST_REGISTERED,
     "is_non_preemptible_job_over_queue_quota": Rule.FIRST_REGISTERED,
+    # can_reclaim_resources(gang, amounts) -> bool; ..._victim_filter(gang, victim) -> bool, both of them gangs;
+    # ..._scenario_validator(scenario) -> bool; get_queue_...(name of a queue) -> amounts
+    "can_reclaim_resources": Rule.FIRST_REGISTERED,
+    "reclaim_victim_filter": Rule.ALL_AGREE,
+    "reclaim_scenario_validator": Rule.ALL_AGREE,
+    "preempt_victim_filter": Rule.ALL_AGREE,
+    "preempt_scenario_validator": Rule.ALL_AGREE,
+    "get_queue_allocated_resources": Rule.FIRST_REGISTERED,
+    "get_queue_fair_share": Rule.FIRST_REGISTERED,
     # life of a gang in a cycle: job_ready(gang) -> bool; pre_job_allocation(gang); allocated(operation) and
-    # deallocated(operation), also for what is rolled back
+    # deallocated(operation), evicted(operation) and unevicted(operation), also for what is rolled back
     "job_ready": Rule.ALL_AGREE,
     "pre_job_allocation": Rule.CALL_ALL,
     "allocated": Rule.CALL_ALL,
     "deallocated": Rule.CALL_ALL,
+    "evicted": Rule.CALL_ALL,
+    "unevicted": Rule.CALL_ALL,
     # for the verbs and the pages: (pod, node) -> annotations of the binding; () -> name -> function without arguments
     "bind_request_mutate": Rule.MERGE,
     "http_handler": Rule.MERGE,
@@ -63,15 +74,8 @@ NOT_ASKED_YET: dict[str, Rule] = {
     "gpu_order": Rule.SUM,
     "subset_nodes": Rule.REFINE,
     # queues and fairness
-    "can_reclaim_resources": Rule.FIRST_REGISTERED,
-    "reclaim_victim_filter": Rule.ALL_AGREE,
-    "reclaim_scenario_validator": Rule.ALL_AGREE,
-    "preempt_victim_filter": Rule.ALL_AGREE,
-    "preempt_scenario_validator": Rule.ALL_AGREE,
     "is_task_allocation_on_node_over_capacity": Rule.FIRST_REGISTERED,
-    "get_queue_allocated_resources": Rule.FIRST_REGISTERED,
     "get_queue_deserved_resources": Rule.FIRST_REGISTERED,
-    "get_queue_fair_share": Rule.FIRST_REGISTERED,
     # life of a gang in a cycle
     "on_job_solution_start": Rule.CALL_ALL,
 }

@@ -82,6 +82,7 @@ class Session:
             self.avoided.setdefault(key, set()).update(nodes)
         self.failures: dict[str, str] = {}
         """Keys of gangs that made an action fail → what happened, for the log."""
+        self._by_key: dict[str, GangView] | None = None
         self._kept: Mask | None = None
         """Nodes that are kept from gangs that have their minimum, for those that have not; None if there are none."""
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
@@ -109,6 +110,18 @@ class Session:
     def decide(self, decision: Decision) -> None:
         """Lets a decision out of the session."""
         self.decisions.append(decision)
+
+    def withdraw(self, gang: GangView, kind: type[D]) -> None:
+        """Takes the decisions of one kind about a gang back: a later action has found something better for it."""
+        self.decisions = [
+            decision for decision in self.decisions if not (isinstance(decision, kind) and decision.gang is gang)
+        ]
+
+    def gang(self, key: str) -> GangView | None:
+        """The gang with this key, if it can be evaluated."""
+        if self._by_key is None:
+            self._by_key = {gang.key: gang for gang in self.snapshot.gangs}
+        return self._by_key.get(key)
 
     def decided(self, kind: type[D]) -> list[D]:
         """The decisions of one kind, in order."""

@@ -6,11 +6,13 @@ from extender.state.amounts import Amounts, row_along
 from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
 from extender.state.podcounts import Counts
+from extender.state.pods import PodRecord
 from extender.state.queries import Mark
 from extender.state.queueuse import Use
 from extender.state.state import State
 from extender.state.volumes import Volumes
 from muster.api.core import Node
+from muster.api.policy import PodDisruptionBudget
 from muster.api.scheduling import Queue
 
 
@@ -25,6 +27,9 @@ class Snapshot:
     set_aside: list[GangView]
     """Gangs that cannot be evaluated; each says why. No action sees them."""
     queues: dict[str, Queue]
+    budgets: list[PodDisruptionBudget]
+    leaving: dict[str, PodRecord]
+    """By UID, the pods that are being deleted and still use a node; victim searches add those that they choose."""
     nodes: list[Node | None]
     order: Amounts
     """Columns of the known nodes in natural order of their names."""
@@ -94,6 +99,8 @@ def take(state: State) -> Snapshot:
         gangs=[gang for gang in gangs if not gang.set_aside],
         set_aside=[gang for gang in gangs if gang.set_aside],
         queues=dict(state.queues),
+        budgets=list(state.budgets.values()),
+        leaving=dict(state.leaving),
         nodes=list(table.nodes),
         order=table.order().copy(),
         changed=table.changed.copy(),

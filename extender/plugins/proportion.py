@@ -12,21 +12,28 @@ from extender.fairshare.capacity import over_capacity, over_quota
 from extender.fairshare.ledger import Ledger
 from extender.fairshare.order import Key, Row, Standing, compare, key_of
 from extender.fairshare.preemptibility import preemptible
+from extender.fairshare.reclaim import Books, Loss
 from extender.fairshare.shares import fair_shares
 from extender.fairshare.tree import Shares
 from extender.framework.demand import minimum_amounts
 from extender.framework.refusal import QueueRefusal
 from extender.framework.registry import refuse_arguments
+from extender.framework.scenario import Scenario
 from extender.framework.session import Session
-from extender.framework.statement import Operation
+from extender.framework.statement import Eviction, Operation
 from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
 
-ARGUMENTS = ("rounding", "kValue")
+MULTIPLIER = "relcaimerSaturationMultiplier"
+"""KAI's spelling, which is the live one."""
+ARGUMENTS = ("rounding", "kValue", MULTIPLIER)
 
 
 class Proportion:
-    """Arguments: `rounding` (exact or kai) and `kValue`, how much past usage counts (1; 0 is not at all)."""
+    """Its arguments: `rounding` (exact or kai), `kValue`, and with `kai` also `relcaimerSaturationMultiplier`.
+
+    `kValue` is how much past usage counts: 1 if it is not given, 0 for not at all.
+    """
 
     name = "proportion"
 
@@ -35,11 +42,17 @@ class Proportion:
         self._rounding = str(arguments.get("rounding", "exact"))
         if self._rounding not in {"exact", "kai"}:
             raise ValueError(f"plugin 'proportion': rounding is {self._rounding!r}; it may be 'exact' or 'kai'")
-        try:
-            self._usage_weight = float(arguments.get("kValue", 1.0))
-        except (TypeError, ValueError):
-            raise ValueError(f"plugin 'proportion': kValue is {arguments['kValue']!r}, which is no number") from None
+        self._usage_weight = self._number(arguments, "kValue")
+        self._multiplier = self._number(arguments, MULTIPLIER)
+        if self._multiplier < 1:
+            raise ValueError(f"plugin 'proportion': {MULTIPLIER} is {self._multiplier}; it must be 1 or more")
         self._accounts = Accounts()
+
+    def _number(self, arguments: Mapping[str, Any], key: str) -> float:
+        try:
+            return float(arguments.get(key, 1.0))
+        except (TypeError, ValueError):
+            raise ValueError(f"plugin 'proportion': {key} is {arguments[key]!r}, which is no number") from None
 
     def on_session_open(self, session: Session) -> None:
         """Registers everything that queues decide, over an account of this session's own."""
@@ -48,12 +61,20 @@ class Proportion:
             self._accounts.ledger(session.snapshot),
             rounding=self._rounding,
             usage_weight=self._usage_weight,
+            multiplier=self._multiplier,
         )
         session.add("queue_order", shares.order)
         session.add("is_job_over_queue_capacity", shares.over_capacity)
         session.add("is_non_preemptible_job_over_queue_quota", shares.over_quota)
         session.add("allocated", shares.placed)
         session.add("deallocated", shares.taken_back)
+        session.add("evicted", shares.taken_back)
+        session.add("unevicted", shares.placed)
+        session.add("can_reclaim_resources", shares.can_reclaim)
+        session.add("reclaim_victim_filter", shares.reclaimable)
+        session.add("reclaim_scenario_validator", shares.reclaim_agreed)
+        session.add("get_queue_allocated_resources", shares.allocated_of)
+        session.add("get_queue_fair_share", shares.fair_share_of)
 
     def on_session_close(self, session: Session) -> None:
         """Keeps what was added up, for the next cycle."""
@@ -62,11 +83,16 @@ class Proportion:
 class QueueShares:
     """The queues of one session; the ledger follows what the session places and evicts."""
 
-    def __init__(self, session: Session, ledger: Ledger, *, rounding: str, usage_weight: float) -> None:
+    def __init__(
+        self, session: Session, ledger: Ledger, *, rounding: str, usage_weight: float, multiplier: float
+    ) -> None:
         self.session = session
         self.ledger = ledger
         self._rounding = rounding
         self._usage_weight = usage_weight
+        self._multiplier = multiplier
+        self._books: Books | None = None
+        """As things were when the gang was found that wants to reclaim now."""
         self._fair: Shares | None = None
         self._standings: list[tuple[int, Standing] | None] = [None] * len(ledger.tree.names)
         self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
@@ -134,16 +160,61 @@ class QueueShares:
         tree = self.ledger.tree
         return over_quota(self.ledger, self.session.snapshot.axis, tree.row(gang.queue), amounts)
 
+    # -- who may take from whom -------------------------------------------------------------------------------------
+
+    def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
+        """Whether the gang's queue would stay within its share; remembers how things are before anything is tried."""
+        ledger = self.ledger
+        books = Books(ledger.tree, self.fair, ledger.allocated, ledger.fixed, self._multiplier)
+        if not books.may_start(ledger.tree.row(gang.queue), amounts, fixed=not preemptible(gang)):
+            return False
+        self._books = Books(ledger.tree, self.fair, ledger.allocated.copy(), ledger.fixed.copy(), self._multiplier)
+        return True
+
+    def reclaimable(self, gang: GangView, victim: GangView) -> bool:
+        """Whether the victim's queue, and those above it up to the common one, let others reclaim from them."""
+        tree = self.ledger.tree
+        mine, other = tree.row(gang.queue), tree.row(victim.queue)
+        gains, loses = tree.fork(mine, other)
+        if gains == loses or not preemptible(victim):
+            return False
+        chain = tree.chains[other]
+        return all(tree.reclaimable[row] for row in chain[: chain.index(loses) + 1])
+
+    def reclaim_agreed(self, scenario: Scenario) -> bool:
+        """Whether the rules of reclaiming allow it, as things were before the trial; pods that move are no loss."""
+        books, row_of = self._books, self.ledger.tree.row
+        if books is None:
+            return False
+        losses = [Loss(row_of(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
+        return books.validate(
+            row_of(scenario.gang.queue),
+            scenario.requested,
+            losses,
+            fixed=not preemptible(scenario.gang),
+            strict=self._rounding == "kai",
+        )
+
+    def allocated_of(self, queue: str) -> Amounts:
+        """What a queue and those below it use, without pods that are being deleted."""
+        amounts: Amounts = self.ledger.allocated[self.ledger.tree.row(queue)].copy()
+        return amounts
+
+    def fair_share_of(self, queue: str) -> Shares:
+        """What a queue is due."""
+        share: Shares = self.fair[self.ledger.tree.row(queue)].copy()
+        return share
+
     # -- what the session does --------------------------------------------------------------------------------------
 
-    def placed(self, operation: Operation) -> None:
-        """Members of a gang have got a place."""
+    def placed(self, operation: Operation | Eviction) -> None:
+        """Members of a gang have got a place, or keep theirs after all."""
         self._count(operation, 1)
 
-    def taken_back(self, operation: Operation) -> None:
-        """They have lost it again, as it was only a trial."""
+    def taken_back(self, operation: Operation | Eviction) -> None:
+        """They have lost it again, as it was only a trial, or are to go."""
         self._count(operation, -1)
 
-    def _count(self, operation: Operation, sign: int) -> None:
+    def _count(self, operation: Operation | Eviction, sign: int) -> None:
         gang = operation.gang
         self.ledger.place(self.ledger.tree.row(gang.queue), operation.amount, sign, fixed=not preemptible(gang))

@@ -14,6 +14,9 @@ from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
 from muster.api.meta import ObjectMeta
 from muster.api.names import NODE, PREEMPTABLE, QUEUE, QUEUE_NAME, SCHEDULERS, VOLCANO_QUEUE
 
+SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
+"""Priority classes of pods without which a cluster or a node does not work."""
+
 
 @dataclass(slots=True, eq=False)
 class PodRecord:
@@ -49,6 +52,10 @@ class PodRecord:
     """The queue that it names; that of its gang counts before it."""
     preemptable: bool = True
     """It does not forbid that it is evicted to make room for others."""
+    system: bool = False
+    """The cluster needs it: it is in kube-system, or of a priority class system-*-critical."""
+    gone_by: str = ""
+    """When a pod that is being deleted should be gone, its grace period over (RFC 3339)."""
 
     @property
     def waiting(self) -> bool:
@@ -98,6 +105,8 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         resource_version=meta.resource_version,
         queue=_queue_of(meta),
         preemptable=preemptable(meta),
+        system=meta.namespace == "kube-system" or pod.spec.priority_class_name in SYSTEM_CLASSES,
+        gone_by=meta.deletion_timestamp or "",
     )
 
 

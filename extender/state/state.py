@@ -28,6 +28,7 @@ from muster.api.batch import Job
 from muster.api.core import Namespace, Node, Pod, PriorityClass
 from muster.api.names import DEFAULT_QUEUE
 from muster.api.placement import Placement
+from muster.api.policy import PodDisruptionBudget
 from muster.api.scheduling import PodGroup, Queue
 from muster.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -40,6 +41,10 @@ class State:
         self.classes = ClassTable()
         self.volumes = Volumes()
         self.queues: dict[str, Queue] = {}
+        self.budgets: dict[str, PodDisruptionBudget] = {}
+        """By key (`namespace/name`)."""
+        self.leaving: dict[str, PodRecord] = {}
+        """By UID, the pods that are being deleted and still use a node."""
         self.pod_table = PodTable()
         self._templates = Templates(self.classes)
         self._gangs = GangTable(self._templates)
@@ -154,12 +159,23 @@ class State:
         elif old is not None:
             self.queues.pop(old.metadata.name, None)
 
+    def on_budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
+        """Takes in a disruption budget: how many of its pods may be evicted is asked by victim searches."""
+        if new is not None:
+            self.budgets[new.metadata.key] = new
+        elif old is not None:
+            self.budgets.pop(old.metadata.key, None)
+
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
         """Takes in a priority class; gangs have its value from their next change on."""
         if new is not None:
             self._gangs.priorities[new.metadata.name] = new.value
+            self._gangs.meek.discard(new.metadata.name)
+            if new.preemption_policy == "Never":
+                self._gangs.meek.add(new.metadata.name)
         elif old is not None:
             self._gangs.priorities.pop(old.metadata.name, None)
+            self._gangs.meek.discard(old.metadata.name)
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
         """Takes in a namespace, whose labels decide which pods some affinity terms mean; True if that changed any."""
@@ -274,6 +290,10 @@ class State:
             self.queue_use.charge(record.uid, record.gang, queue, record.cls, leaving=record.terminating)
         else:
             self.queue_use.discharge(record.uid)
+        if record.terminating and record.uses_node:
+            self.leaving[record.uid] = record
+        else:
+            self.leaving.pop(record.uid, None)
         if record.gang:
             self._gangs.touch(record.gang)
             if record.taken or record.waiting:
@@ -285,6 +305,7 @@ class State:
         self._gang_changed(self.aside.forget_pod(uid))
         self.nodes.discharge(uid)
         self.queue_use.discharge(uid)
+        self.leaving.pop(uid, None)
         self.answers.forget(uid)
         record = self.pod_table.remove(uid)
         if record is None or not record.gang:

@@ -59,6 +59,7 @@ _WRITES: Final = {
     "placements.muster.dev/status": "patch",
     "pods": "create delete get patch",
     "pods/binding": "create",
+    "pods/eviction": "create",
     "events": "create patch",
     "leases.coordination.k8s.io": "create get patch update",
     "services": "create delete get patch",

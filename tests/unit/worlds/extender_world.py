@@ -12,6 +12,7 @@ from msgspec import structs
 from extender.actions.allocate import Allocate
 from extender.actions.enqueue import Enqueue
 from extender.actions.progress import TrackPlacements
+from extender.commit import victims_of
 from extender.cycle import run_cycle
 from extender.framework import decisions
 from extender.framework.hooks import Causes
@@ -250,11 +251,23 @@ class World:
                 epoch=place.epoch,
                 deadline=format_time(self.now + 60),
                 pod_sets=place.pod_sets,
+                victims=victims_of(place),
+                victims_reason=place.victims_reason,
             ),
             status=msgspec.convert(before | opened(place), PlacementStatus),
         )
         self.state.on_placement(None, placement)
         return placement
+
+    def room_is_there(self, session: Session) -> None:
+        """Write into the state that placements have their room now."""
+        for there in of(session, decisions.RoomIsThere):
+            known = self.state.placements[there.gang.key]
+            spec = msgspec.structs.replace(
+                known.spec, deadline=format_time(self.now + 60), pod_sets=there.pod_sets, victims=[], victims_reason=""
+            )
+            meta = self.meta(known.metadata.name, uid=known.metadata.uid)
+            self.state.on_placement(known, Placement(metadata=meta, spec=spec, status=known.status))
 
 
 def cluster_of(world: World, *, synced: bool = True) -> Any:
