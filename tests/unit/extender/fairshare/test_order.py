@@ -11,13 +11,14 @@ from extender.fairshare.order import Standing, compare, key_of
 def standing(**gpu: Any) -> Standing:
     """A queue by its GPUs; cpu has no bounds."""
     bounds = {name: (inf, gpu.get(name, default)) for name, default in (("fair", 0), ("quota", 0), ("limit", inf))}
+    bounds["fair"] = (gpu.get("others", inf), bounds["fair"][1])
     more = {"priority": gpu.get("priority", 0), "born": gpu.get("born", ("", ""))}
-    return Standing(allocated=(0, gpu.get("allocated", 0)), total=(100, 10), **bounds, **more)
+    return Standing(allocated=(2 * gpu.get("others", 0), gpu.get("allocated", 0)), total=(100, 10), **bounds, **more)
 
 
 LEFT_FIRST = {
     "1: within its fair share": (
-        standing(fair=5, allocated=5, priority=0), standing(fair=5, allocated=6, priority=9), 1, 1
+        standing(fair=5, allocated=5, others=5), standing(fair=5, allocated=6, others=5, priority=9), 1, 1
     ),
     "2: within what it deserves (KAI)": (
         standing(quota=4, fair=5, allocated=3), standing(quota=4, fair=5, allocated=4), 1, 1
