@@ -18,15 +18,10 @@ from functools import partial
 
 from extender.actions.inflight import LIMIT, SeatsOnTheirWay
 from extender.actions.obstacles import obstacle
-from extender.actions.search import (
-    gated_until_others,
-    lacking,
-    minimum_wanted,
-    open_above,
-    place_minimum,
-    place_more,
-)
+from extender.actions.search import gated_until_others, lacking, open_above, place_minimum, place_more
 from extender.framework import decisions
+from extender.framework.demand import minimum_amounts, minimum_wanted
+from extender.framework.refusal import queue_refusal
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
 from extender.framework.statement import Operation, Statement
@@ -74,7 +69,7 @@ class Allocate:
             self._version = session.snapshot.version
         found = _Found(SeatsOnTheirWay(session.snapshot), self._limited)
         self._limited = {}
-        for gang in self._ordered(session):
+        for gang in self._turns(session):
             session.attempt(gang, lambda session, gang: self._look(session, gang, found))
         _grow(session, found)
 
@@ -90,6 +85,10 @@ class Allocate:
             if session.now - self._limited[gang.uid] >= LIMIT_TOLD_AFTER_S:
                 session.decide(decisions.Unschedulable(gang, "InFlightLimit", LIMITED))
             return
+        full = None if gang.started else queue_refusal(session, gang, minimum_amounts(session.snapshot, gang))
+        if full is not None:  # it waits for its queue and not for nodes, so that none are kept for it
+            session.decide(decisions.Unschedulable(gang, full.reason, full.message))
+            return
         session.call_all("pre_job_allocation", gang)
         statement = Statement(session)
         with _undone(statement):
@@ -100,13 +99,14 @@ class Allocate:
             found.tried.append((gang, statement))
             found.on_their_way.add(gang, statement.seats)
 
-    def _ordered(self, session: Session) -> list[GangView]:
-        """The gangs to try; sorting begins with the last cycle's order, which is nearly right."""
+    def _turns(self, session: Session) -> Iterator[GangView]:
+        """The gangs to try, one by one; sorting begins with the last cycle's order, which is nearly right."""
         gangs = [gang for gang in session.snapshot.gangs if session.attempt(gang, wants_nodes)]
         gangs.sort(key=lambda gang: self._order.get(gang.key, len(self._order)))
-        ordered = session.ordered_gangs(gangs)
-        self._order = {gang.key: position for position, gang in enumerate(ordered)}
-        return ordered
+        self._order = {}
+        for gang in session.turns(gangs):
+            self._order[gang.key] = len(self._order)
+            yield gang
 
     def _start(self, session: Session, statement: Statement, gang: GangView) -> bool:
         """Gives one gang its minimum: the whole of it, or of one that has started what fits; False if it must wait."""
@@ -208,5 +208,10 @@ def _say_why_extras_wait(session: Session, gang: GangView) -> None:
     for pod_set in gang.pod_sets:
         ranks = gang.open_seats()[pod_set.name]
         if ranks:
+            row = session.snapshot.row_of(pod_set.cls) if pod_set.cls else None
+            full = queue_refusal(session, gang, row) if row is not None else None
+            if full is not None:
+                session.decide(decisions.Unschedulable(gang, full.reason, full.message))
+                return
             session.decide(_waits(gang, shortage(session, gang, pod_set, len(ranks), 0, kind="extra")))
             return

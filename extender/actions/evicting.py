@@ -17,9 +17,10 @@ import numpy as np
 
 from extender.actions.allocate import placed_runs, shape_of, wants_nodes
 from extender.actions.claimed import budgets_of, claimed_pods, expected_to_go
-from extender.actions.search import chosen_ranks, minimum_wanted, place_minimum
+from extender.actions.search import chosen_ranks, place_minimum
+from extender.fairshare.capacity import GUARANTEED, OVER_CAPABILITY, OVER_DESERVED
 from extender.framework import decisions
-from extender.framework.demand import amounts_of
+from extender.framework.demand import amounts_of, minimum_wanted
 from extender.framework.scenario import Scenario
 from extender.framework.session import Session
 from extender.framework.statement import Statement
@@ -38,7 +39,7 @@ MOST_VICTIMS = 5_000
 """Pods that are evicted for one gang; they stand in its placement, which must fit into etcd."""
 NO_ROOM = frozenset({"NotEnoughResources"})
 """Reasons with which allocate and enqueue say that a gang waits for room; those of full queues come on top."""
-FULL_QUEUE = frozenset({"OverCapacity", "NonPreemptibleOverQuota"})
+FULL_QUEUE = frozenset({OVER_CAPABILITY, GUARANTEED, OVER_DESERVED})
 
 
 @dataclass(slots=True)

@@ -5,8 +5,7 @@ nothing is reclaimed.
 """
 
 from extender.actions.evicting import Asker, Evicting
-from extender.actions.search import minimum_wanted
-from extender.framework.demand import amounts_of
+from extender.framework.demand import amounts_of, minimum_wanted
 from extender.framework.scenario import Scenario
 from extender.framework.session import Session
 from extender.state.gangs import GangView

@@ -4,6 +4,7 @@ Pods under the minimum are of no use alone, so that the minimum is tried pod set
 back as a whole at the first pod set that fails. What is above it is filled as far as there is room.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cmp_to_key
 
@@ -11,28 +12,15 @@ import numpy as np
 from msgspec import structs
 
 from extender.actions.fill import fill
+from extender.framework.demand import minimum_wanted
+from extender.framework.refusal import queue_refusal
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
 from extender.framework.statement import Statement
+from extender.state.amounts import times
 from extender.state.gangs import GangView
 from extender.state.podset import PodSetView
 from muster.api.placement import PodSetPlacement
-
-
-def minimum_wanted(gang: GangView) -> dict[str, int]:
-    """How many open seats of each pod set must be filled for the gang to start, or to have again what it needs."""
-    wanted = {pod_set.name: 0 for pod_set in gang.pod_sets}
-    seats, floor = gang.open_seats(), gang.floor
-    left = floor.min_member - gang.taken
-    for pod_set in gang.pod_sets:
-        missing = max(0, floor.min_task_member.get(pod_set.name, 0) - len(pod_set.taken))
-        wanted[pod_set.name] = min(missing, len(seats[pod_set.name]))
-        left -= wanted[pod_set.name]
-    for pod_set in gang.pod_sets:
-        more = max(0, min(left, len(seats[pod_set.name]) - wanted[pod_set.name]))
-        wanted[pod_set.name] += more
-        left -= more
-    return wanted
 
 
 def chosen_ranks(session: Session, gang: GangView, wanted: dict[str, int]) -> dict[str, list[int]]:
@@ -84,6 +72,7 @@ def place_more(session: Session, statement: Statement, gang: GangView, wanted: d
         ranks = [rank for rank in seats[pod_set.name] if (pod_set.name, rank) not in filled]
         if wanted is not None:
             ranks = _first(session, pod_set, ranks, wanted[pod_set.name])
+        ranks = ranks[: _queue_room(session, gang, pod_set, len(ranks))]
         if pod_set.unit == 1:
             fill(session, statement, gang, pod_set, _preferred(session, pod_set, ranks))
             continue
@@ -91,6 +80,18 @@ def place_more(session: Session, statement: Statement, gang: GangView, wanted: d
             before = statement.checkpoint()
             if fill(session, statement, gang, pod_set, unit) < len(unit):
                 statement.rollback(before)
+
+
+def _queue_room(session: Session, gang: GangView, pod_set: PodSetView, most: int) -> int:
+    """How many more pods of the set the gang's queues let it have, at most `most`."""
+    if not most or pod_set.cls is None:
+        return most
+    row = session.snapshot.row_of(pod_set.cls)
+
+    def refused(count: int) -> bool:
+        return queue_refusal(session, gang, times(row, count)) is not None
+
+    return most if not refused(most) else bisect_left(range(1, most), 1, key=refused)
 
 
 def _first(session: Session, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:

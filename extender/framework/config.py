@@ -28,7 +28,10 @@ class SchedulerConfig(msgspec.Struct, forbid_unknown_fields=True):
 
     actions: str = "enqueue, allocate"
     tiers: list[Tier] = msgspec.field(
-        default_factory=lambda: [Tier([PluginOption("gang")]), Tier([PluginOption("predicates")])]
+        default_factory=lambda: [
+            Tier([PluginOption(name) for name in ("gang", "priority", "elastic", "proportion")]),
+            Tier([PluginOption(name) for name in ("predicates", "subgrouporder", "taskorder")]),
+        ]
     )
 
 

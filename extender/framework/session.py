@@ -1,6 +1,6 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from typing import Any, Protocol, TypeVar
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.snapshot import Snapshot
+from extender.framework.turns import parents_of, turns
 from extender.state.amounts import Amounts, clipped
 from extender.state.aside import sentence
 from extender.state.gangs import GangView, avoided_nodes
@@ -147,8 +148,16 @@ class Session:
     # -- questions that actions ask ---------------------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
-        """Gangs in the order in which they are tried: queue order, then job order, then who came first."""
-        return sorted(gangs, key=cmp_to_key(self._compare))
+        """Gangs in the order in which they would be tried if none of them got anything, see `turns`."""
+        return list(self.turns(gangs))
+
+    def turns(self, gangs: list[GangView]) -> Iterator[GangView]:
+        """Gangs in the order in which they are tried: queue order, then job order, then who came first.
+
+        Queues are weighed again after each gang, by what it has got meanwhile.
+        """
+        ordered = sorted(gangs, key=cmp_to_key(self._compare_jobs))
+        return turns(ordered, parents_of(self.snapshot.queues), self._compare)
 
     def ordered_pod_sets(self, gang: GangView) -> list[PodSetView]:
         """Pod sets of a gang in the plugins' order; without an opinion as they are written."""
@@ -223,7 +232,10 @@ class Session:
 
     def _compare(self, left: GangView, right: GangView) -> int:
         order = self.ask("queue_order", left, right) if left.queue != right.queue else 0
-        order = order or self.ask("job_order", left, right)
+        return int(order) if order else self._compare_jobs(left, right)
+
+    def _compare_jobs(self, left: GangView, right: GangView) -> int:
+        order = self.ask("job_order", left, right)
         if order:
             return int(order)
         return -1 if (left.created, left.arrival) < (right.created, right.arrival) else 1

@@ -8,6 +8,7 @@ from extender.state.podclass import PodClass
 from extender.state.podcounts import Counts
 from extender.state.pods import PodRecord
 from extender.state.queries import Mark
+from extender.state.queueuse import Use
 from extender.state.state import State
 from extender.state.volumes import Volumes
 from muster.api.core import Node
@@ -52,6 +53,10 @@ class Snapshot:
     volumes: Volumes
     exclusive_claims: dict[str, int]
     """Claims that one pod at a time may use → pods that use them."""
+    queue_use: dict[str, Use]
+    """Queue → what its own pods and held seats use, without those of queues below it; queues without any left out."""
+    gang_use: dict[str, Use]
+    """The same by key of a gang."""
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
 
     @property
@@ -109,4 +114,6 @@ def take(state: State) -> Snapshot:
         pod_counts=table.pod_counts.share(),
         volumes=state.volumes.share(),
         exclusive_claims={claim: table.claim_users[claim] for claim in state.volumes.exclusive},
+        queue_use={name: use.copy() for name, use in state.queue_use.queues.items()},
+        gang_use={key: use.copy() for key, use in state.queue_use.gangs.items()},
     )

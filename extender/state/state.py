@@ -21,10 +21,12 @@ from extender.state.holds import Holds
 from extender.state.nodes import NodeTable
 from extender.state.podclass import ClassTable
 from extender.state.pods import PodRecord, PodTable, record_of
+from extender.state.queueuse import QueueUse
 from extender.state.templates import Templates
 from extender.state.volumes import Volumes
 from muster.api.batch import Job
 from muster.api.core import Namespace, Node, Pod, PriorityClass
+from muster.api.names import DEFAULT_QUEUE
 from muster.api.placement import Placement
 from muster.api.policy import PodDisruptionBudget
 from muster.api.scheduling import PodGroup, Queue
@@ -46,7 +48,8 @@ class State:
         self.pod_table = PodTable()
         self._templates = Templates(self.classes)
         self._gangs = GangTable(self._templates)
-        self.holds = Holds(self.nodes)
+        self.queue_use = QueueUse()
+        self.holds = Holds(self.nodes, self.queue_use)
         """The seats of active placements whose pods are not bound yet."""
         self.answers = Answers()
         """What filter answered about pods without a gang that are not bound yet."""
@@ -132,7 +135,14 @@ class State:
 
     def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Takes in a PodGroup: a gang is there, has changed, or is gone."""
-        self._gang_changed(self._gangs.on_group(old, new))
+        key = self._gangs.on_group(old, new)
+        if key is not None:
+            group = self.groups.get(key)
+            if group is None:
+                self.queue_use.gone(key)
+            else:
+                self.queue_use.moved(key, group.spec.queue or DEFAULT_QUEUE)
+        self._gang_changed(key)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> None:
         """Takes in a placement, ours or one that somebody edited."""
@@ -275,6 +285,11 @@ class State:
             self.nodes.charge(record.uid, record.node, record.cls, leaving=record.terminating)
         else:
             self.nodes.discharge(record.uid)
+        if record.uses_node and (record.gang or record.ours):
+            queue = record.queue or DEFAULT_QUEUE
+            self.queue_use.charge(record.uid, record.gang, queue, record.cls, leaving=record.terminating)
+        else:
+            self.queue_use.discharge(record.uid)
         if record.terminating and record.uses_node:
             self.leaving[record.uid] = record
         else:
@@ -289,6 +304,7 @@ class State:
     def _forget_pod(self, uid: str) -> None:
         self._gang_changed(self.aside.forget_pod(uid))
         self.nodes.discharge(uid)
+        self.queue_use.discharge(uid)
         self.leaving.pop(uid, None)
         self.answers.forget(uid)
         record = self.pod_table.remove(uid)

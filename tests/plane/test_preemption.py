@@ -16,6 +16,7 @@ from muster.api.core import PODS, PRIORITY_CLASSES
 from muster.api.meta import Object
 from muster.api.placement import PLACEMENTS, Placement
 from muster.api.policy import BUDGETS
+from muster.api.scheduling import QUEUES
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.plane
 CONFIG = """
 actions: enqueue, allocate, consolidate, reclaim, preempt
 tiers:
-  - plugins: [{name: gang}, {name: priority}, {name: predicates}, {name: minruntime}]
+  - plugins: [{name: gang}, {name: priority}, {name: proportion}, {name: predicates}, {name: minruntime}]
 """
 NOT_YET_S = 4.0
 FORBIDDEN = "keep-everybody"
@@ -55,11 +56,14 @@ def client(plane: Plane, namespace: str) -> Iterator[Client]:
         client.delete(JOBS, one.metadata.name, namespace)
 
 
-def submit(client: Client, namespace: str, name: str, replicas: int, priority: str, gpus: int = 8) -> None:
+def submit(
+    client: Client, namespace: str, name: str, replicas: int, priority: str, gpus: int = 8, queue: str = "default"
+) -> None:
     """A gang of one pod per node (of 8 GPUs), which starts again when it loses pods."""
     manifest = job(name, namespace, replicas=replicas, gpus=gpus)
     manifest["spec"] |= {
         "priorityClassName": priority,
+        "queue": queue,
         "maxRetry": 100,
         "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
     }
@@ -136,6 +140,36 @@ def test_a_disruption_budget_is_respected(
         client.delete(BUDGETS, "all", namespace)
         wait_for(lambda: runs(client, namespace, "high", 2), RECOVERY_S, "high")
         assert lost(history, "low") == 8
+
+
+def test_a_queue_takes_back_what_another_has_borrowed(
+    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """One queue uses the whole cluster, of which half is deserved by another: whole gangs go, and the asker is whole."""
+    assert plane
+    for name in ("borrower", "lender"):
+        deserved = {"nvidia.com/gpu": 32}
+        client.apply(
+            QUEUES,
+            {
+                "apiVersion": QUEUES.api_version,
+                "kind": QUEUES.kind,
+                "metadata": {"name": name},
+                "spec": {"weight": 1, "deserved": deserved},
+            },
+        )
+    with History(client, namespace) as history:
+        for number in range(4):
+            submit(client, namespace, f"lent{number}", 2, "low", queue="borrower")
+        for number in range(4):
+            wait_for(lambda number=number: runs(client, namespace, f"lent{number}", 2), 60, f"lent{number}")
+        submit(client, namespace, "mine", 4, "low", queue="lender")
+        wait_for(lambda: runs(client, namespace, "mine", 4), RECOVERY_S, "mine")
+        assert sorted(lost(history, f"lent{number}") for number in range(4)) == [0, 0, 2, 2]
+        assert history.half_placed_s("mine-", 4) < 10
+        submit(client, namespace, "more", 1, "low", queue="lender")
+        time.sleep(NOT_YET_S)
+        assert sorted(lost(history, f"lent{number}") for number in range(4)) == [0, 0, 2, 2], "it has its share"
 
 
 @pytest.fixture

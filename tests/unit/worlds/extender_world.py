@@ -30,7 +30,7 @@ from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodSt
 from muster.api.gang import Seat, pinned_affinity
 from muster.api.meta import ObjectMeta, OwnerReference, format_time
 from muster.api.placement import Placement, PlacementSpec, PlacementStatus
-from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
+from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 
 NOW = 1_800_000_000.0
 
@@ -82,10 +82,11 @@ class World:
         defaults = {"uid": f"uid-{name}-{version}", "namespace": "ns", "creation_timestamp": format_time(self.now)}
         return ObjectMeta(name=name, resource_version=version, **(defaults | more))
 
-    def queue(self, name: str, state: str = "Open") -> None:
-        """A queue."""
+    def queue(self, name: str, state: str = "Open", **spec: Any) -> None:
+        """A queue; the same name again gives a newer version of the same queue."""
         meta = self.meta(name, namespace="")
-        self.state.on_queue(None, Queue(metadata=meta, status=QueueStatus(state=state)))  # type: ignore[arg-type]
+        status = QueueStatus(state=state)  # type: ignore[arg-type]
+        self.state.on_queue(None, Queue(metadata=meta, spec=QueueSpec(**spec), status=status))
 
     def node(
         self, name: str, *, gpus: int = 8, cpu: int = 32, labels: Mapping[str, str] | None = None, **spec: Any
