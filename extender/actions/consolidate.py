@@ -33,6 +33,10 @@ class Consolidate(Evicting):
     name = "consolidate"
     most_moved = MOST_MOVED
 
+    def worthwhile(self, _session: Session, _gang: GangView) -> bool:
+        """Whether anything runs."""
+        return bool(self.running)
+
     def allowed(self, session: Session, asker: Asker) -> bool:
         """A full queue has no more room when pods are moved; and in all there must be enough."""
         free = np.maximum(session.snapshot.free, 0).sum(axis=1)

@@ -24,7 +24,7 @@ from extender.framework.demand import amounts_of, minimum_wanted
 from extender.framework.scenario import Scenario
 from extender.framework.session import Session
 from extender.framework.statement import Statement
-from extender.state.gangs import GangView
+from extender.state.gangs import GangPhase, GangView
 from extender.victims.budgets import Budgets
 from extender.victims.candidates import Catalogue, helpful, permitted
 from extender.victims.pieces import Piece
@@ -40,6 +40,8 @@ MOST_VICTIMS = 5_000
 NO_ROOM = frozenset({"NotEnoughResources"})
 """Reasons with which allocate and enqueue say that a gang waits for room; those of full queues come on top."""
 FULL_QUEUE = frozenset({OVER_CAPABILITY, GUARANTEED, OVER_DESERVED})
+
+_RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
 
 
 @dataclass(slots=True)
@@ -59,38 +61,40 @@ class Evicting:
 
     def __init__(self) -> None:
         self._catalogue = Catalogue()
-        self._hopeless: dict[Hashable, int] = {}
+        self.running: list[GangView] = []
+        """Gangs that hold nodes and are not being placed, in this cycle."""
+        self._hopeless: set[Hashable] = set()
         self._seen: Hashable = None
 
     def execute(self, session: Session) -> None:
         """Decides Place and MakeRoom for gangs that get room by it."""
-        waiting = {
-            decision.gang.key: decision
-            for decision in session.decided(decisions.Unschedulable)
-            if decision.reason in NO_ROOM | FULL_QUEUE
-        }
+        waiting = [why for why in session.decided(decisions.Unschedulable) if why.reason in NO_ROOM | FULL_QUEUE]
         if not waiting:
             return
         self._forget(session)
-        tries: Counter[str] = Counter()
-        asking = [gang for gang in session.snapshot.gangs if gang.key in waiting and self._may_ask(session, gang)]
-        for gang in session.ordered_gangs(asking):
-            if tries[gang.queue] >= ATTEMPTS_PER_QUEUE or tries.total() >= ATTEMPTS:
+        self.running = [gang for gang in session.snapshot.gangs if gang.phase in _RUNNING]
+        queues: Counter[str] = Counter()
+        for why in waiting:  # in the order in which they were tried
+            gang = why.gang
+            if queues[gang.queue] >= ATTEMPTS_PER_QUEUE or not self.worthwhile(session, gang):
                 continue
-            shape = self.shape(session, gang)
-            if shape in self._hopeless:
+            if not self._may_ask(session, gang) or (shape := self.shape(session, gang)) in self._hopeless:
                 continue
-            tries[gang.queue] += 1
-            full = waiting[gang.key].reason in FULL_QUEUE
-            found = session.attempt(gang, partial(self._try, full=full))
-            if not found:
-                self._hopeless[shape] = 1
+            queues[gang.queue] += 1
+            if not session.attempt(gang, partial(self._try, full=why.reason in FULL_QUEUE)):
+                self._hopeless.add(shape)
+            if queues.total() >= ATTEMPTS:
+                return
 
     # -- what the actions differ in ---------------------------------------------------------------------------------
 
     def shape(self, session: Session, gang: GangView) -> Hashable:
         """Equal for gangs for which the same would help."""
         return gang.queue, gang.priority, shape_of(session, gang)
+
+    def worthwhile(self, session: Session, gang: GangView) -> bool:
+        """Whether there can be anybody to displace; cheap, as it is asked of every gang that waits."""
+        raise NotImplementedError
 
     def allowed(self, session: Session, asker: Asker) -> bool:
         """Whether the gang may ask for room in this way at all."""
@@ -118,7 +122,7 @@ class Evicting:
         """The pieces of all gangs that are allowed, as far as they would help the asker."""
         found: list[Piece] = []
         claimed = claimed_pods(session)
-        for gang in session.snapshot.gangs:
+        for gang in self.running:
             if gang is asker.gang or not allowed(gang):
                 continue
             pieces = self._catalogue.of(session, gang)

@@ -16,6 +16,20 @@ class Preempt(Evicting):
 
     name = "preempt"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._lowest: dict[str, int] = {}
+        self._of: list[GangView] = []
+
+    def worthwhile(self, _session: Session, gang: GangView) -> bool:
+        """Whether any gang of its queue that runs has a lower priority."""
+        if self._of is not self.running:
+            self._of, self._lowest = self.running, {}
+            for one in self.running:
+                self._lowest[one.queue] = min(one.priority, self._lowest.get(one.queue, one.priority))
+        lowest = self._lowest.get(gang.queue)
+        return lowest is not None and lowest < gang.priority
+
     def allowed(self, _session: Session, _asker: Asker) -> bool:
         """Always: whom it may displace is asked one by one."""
         return True

@@ -18,6 +18,10 @@ class Reclaim(Evicting):
 
     name = "reclaim"
 
+    def worthwhile(self, _session: Session, gang: GangView) -> bool:
+        """Whether anything runs in another queue."""
+        return any(one.queue != gang.queue for one in self.running)
+
     def allowed(self, session: Session, asker: Asker) -> bool:
         """Whether the gang's queue would still be within its share; what fills the queue's own limit stays its own."""
         wanted = amounts_of(session.snapshot, asker.gang, minimum_wanted(asker.gang))

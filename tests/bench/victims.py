@@ -28,7 +28,7 @@ def run() -> Iterator[Result]:
         before = world.session(Allocate())
         assert not before.decided(MakeRoom)
         warm = Preempt()
-        world.session(Allocate(), warm)
+        world.session(Allocate(), warm)  # it knows what of every gang can go, as from one cycle to the next
         without = cpu_ms(lambda world=world: world.session(Allocate()), runs=5)
         cold = cpu_ms(lambda world=world: world.session(Allocate(), Preempt()), runs=5) - without
         kept = cpu_ms(lambda world=world, warm=warm: world.session(Allocate(), fresh(warm)), runs=5) - without

@@ -145,7 +145,7 @@ def test_a_disruption_budget_is_respected(
 def test_a_queue_takes_back_what_another_has_borrowed(
     plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
-    """One queue uses the whole cluster, of which half is deserved by another: whole gangs go, and the asker is whole."""
+    """One queue uses the whole cluster, and another deserves half of it: whole gangs go, and the asker is whole."""
     assert plane
     for name in ("borrower", "lender"):
         deserved = {"nvidia.com/gpu": 32}

@@ -6,8 +6,14 @@ import pytest
 from extender_world import of
 from victims_world import Cluster, victims
 
+from extender.actions.evicting import Asker
+from extender.actions.preempt import Preempt
 from extender.framework.decisions import ClosePlacement, Evict, MakeRoom, Place, Release, RoomIsThere, Unschedulable
+from extender.framework.session import Session
 from extender.plugins.minruntime import MinRuntime
+from extender.plugins.proportion import Proportion
+from extender.victims.pieces import Piece
+from muster.api.scheduling import Queue, QueueSpec, QueueStatus
 
 
 def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_as_a_whole() -> None:
@@ -192,3 +198,49 @@ def test_who_has_just_started_is_left_alone(age_s: float, go: int) -> None:
     world.runs("top", 1, first=1, priority_class="high")
     world.asks("high", 1)
     assert len(victims(world.cycle())) == go
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Inqueue"])
+def test_a_full_queue_makes_room_within_itself(phase: str) -> None:
+    """A node is idle, but the queue may use only 8 GPUs: the gang of lower priority goes, also before admission."""
+    world = Cluster(2)
+    world.plugins = [Proportion({}), *world.plugins]
+    spec = QueueSpec(capability={"nvidia.com/gpu": 8})
+    meta = world.meta("tight", namespace="")
+    world.state.on_queue(None, Queue(metadata=meta, spec=spec, status=QueueStatus(state="Open")))
+    world.runs("low", 1, queue="tight")
+    asker = world.asks("high", 1, queue="tight", phase=phase)
+    session = world.cycle()
+    assert victims(session) == {"low-worker-0"}
+    assert [place.gang.key for place in of(session, Place)] == [asker]
+    assert asker not in {each.gang.key for each in of(session, Unschedulable)}
+    if phase == "Pending":
+        assert asker in session.enqueued
+
+
+def test_a_search_that_failed_is_not_made_again_before_something_changes() -> None:
+    """Neither for the gang nor for its like; a node that comes changes something."""
+    world = Cluster(2)
+    world.runs("low", 1)
+    world.runs("top", 1, first=1, priority_class="high")
+    for number in range(3):
+        world.asks(f"high{number}", 2)
+    preempt = Searches()
+    world.actions = [preempt]
+    assert not victims(world.cycle())
+    assert preempt.searches == 1
+    world.cycle()
+    assert preempt.searches == 1
+    world.node("node-9")
+    assert victims(world.cycle())
+
+
+class Searches(Preempt):
+    """Counts its searches."""
+
+    searches = 0
+
+    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+        """As the action."""
+        self.searches += 1
+        return super().pieces(session, asker)
