@@ -18,9 +18,16 @@ class Reclaim(Evicting):
 
     name = "reclaim"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._queues: set[str] = set()
+        self._of: list[GangView] = []
+
     def worthwhile(self, _session: Session, gang: GangView) -> bool:
         """Whether anything runs in another queue."""
-        return any(one.queue != gang.queue for one in self.running)
+        if self._of is not self.running:
+            self._of, self._queues = self.running, {one.queue for one in self.running}
+        return len(self._queues) > (gang.queue in self._queues)
 
     def allowed(self, session: Session, asker: Asker) -> bool:
         """Whether the gang's queue would still be within its share; what fills the queue's own limit stays its own."""
