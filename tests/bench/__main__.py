@@ -3,7 +3,9 @@
 import importlib
 import sys
 
-SUBJECTS = ("planner", "verbs", "memory", "review", "admission", "throughput", "controller", "drain", "native")
+SUBJECTS = (
+    "planner", "queues", "verbs", "memory", "review", "admission", "throughput", "controller", "drain", "native",
+)  # fmt: skip
 
 
 def main() -> None:
