@@ -21,12 +21,14 @@ OVER_DESERVED = "QueueOverDeserved"
 def over_capacity(ledger: Ledger, axis: Mapping[str, int], row: int, amounts: Amounts) -> QueueRefusal | None:
     """Whether the queue in `row` or one above would have more than its limit, or what others are guaranteed."""
     tree = ledger.tree
+    if not tree.bounded[row] and not tree.guaranteed:
+        return None
     asked = np.flatnonzero(amounts > 0)
     for each in tree.chains[row]:
         over = asked[ledger.used[each, asked] + amounts[asked] > tree.limit[each, asked]]
         if len(over):
             return _refusal(ledger, axis, OVER_CAPABILITY, each, int(over[0]), amounts)
-    if not ledger.guarded:
+    if not tree.guaranteed:
         return None
     for each, delta in ledger.growth(row, amounts):
         limit = tree.limit[each] if each else np.minimum(tree.limit[0], ledger.total)

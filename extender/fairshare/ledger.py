@@ -56,15 +56,10 @@ class Ledger:
             if fixed:
                 self.fixed[each] += sign * amounts
             self.versions[each] += 1
-        if self.guarded:
+        if self.tree.guaranteed:
             self._commit(row)
         elif sign:
             self.committed[list(self.tree.chains[row])] += sign * amounts
-
-    @property
-    def guarded(self) -> bool:
-        """Whether any queue has a guarantee."""
-        return bool(self.tree.guarantee.any())
 
     def growth(self, row: int, amounts: Amounts) -> list[tuple[int, Amounts]]:
         """By how much what is committed would grow at each queue from `row` upwards, if it got these amounts."""

@@ -6,7 +6,7 @@ The first six are a key that can be kept while nothing of the queue changes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 Row = Sequence[float]
@@ -29,17 +29,20 @@ class Standing:
     priority: int = 0
     born: tuple[str, str] = ("", "")
 
-    def allocatable(self) -> list[float]:
-        """What it may have before others come first."""
-        return [
+    share: Row = field(init=False)
+    """What it may have before others come first."""
+
+    def __post_init__(self) -> None:
+        share = [
             limit if quota == inf and fair == inf else min(limit, max(quota if quota != inf else 0.0, fair))
             for limit, quota, fair in zip(self.limit, self.quota, self.fair, strict=True)
         ]
+        object.__setattr__(self, "share", share)
 
 
 def key_of(queue: Standing, wanted: Row) -> Key:
     """Smaller comes first; `wanted` is what the gang in hand takes."""
-    share = queue.allocatable()
+    share = queue.share
     matters = [bool(has or due) for has, due in zip(queue.allocated, queue.fair, strict=True)]
     over = any(matters) and all(
         due < has for has, due, counts in zip(queue.allocated, queue.fair, matters, strict=True) if counts
@@ -71,7 +74,7 @@ def compare(left: Standing, right: Standing, left_key: Key, right_key: Key) -> i
     """Negative if `left` comes first."""
     if left_key != right_key:
         return -1 if left_key < right_key else 1
-    lefts, rights = left.allocatable(), right.allocatable()
+    lefts, rights = left.share, right.share
     if lefts != rights:
         if all(one <= other for one, other in zip(lefts, rights, strict=True)):
             return -1

@@ -45,6 +45,11 @@ class QueueTree:
     born: tuple[tuple[str, str], ...]
     """Creation time and name."""
 
+    guaranteed: bool
+    """Whether any queue has a guarantee."""
+    bounded: tuple[bool, ...]
+    """Whether the queue, or one above it, has a limit at all."""
+
     def row(self, queue: str) -> int:
         """The row of a queue; the root's for one that does not exist."""
         return self.index.get(queue, 0)
@@ -104,6 +109,8 @@ def tree_of(queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int
         priority=tuple(spec.priority for spec in specs),
         reclaimable=tuple(spec.reclaimable is not False for spec in specs),
         born=born,
+        guaranteed=bool(guarantee.any()),
+        bounded=tuple(bool(np.isfinite(limit[list(chain)]).any()) for chain in chains),
     )
 
 

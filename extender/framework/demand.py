@@ -1,6 +1,7 @@
 """What gangs ask for, along the resource axis of a snapshot."""
 
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 
@@ -27,8 +28,13 @@ def minimum_wanted(gang: GangView) -> dict[str, int]:
 
 
 def minimum_amounts(snapshot: Snapshot, gang: GangView) -> Amounts:
-    """What the gang must get at least, to start or to have again what it needs."""
-    return amounts_of(snapshot, gang, minimum_wanted(gang))
+    """What the gang must get at least, to start or to have again what it needs; the array may not be changed.
+
+    It is the same until the gang's view or the axis is made anew, and asked for several times in every cycle.
+    """
+    if gang.least is None or gang.least[0] is not snapshot.axis:
+        gang.least = snapshot.axis, amounts_of(snapshot, gang, minimum_wanted(gang))
+    return cast("Amounts", gang.least[1])
 
 
 def amounts_of(snapshot: Snapshot, gang: GangView, seats: Mapping[str, int]) -> Amounts:

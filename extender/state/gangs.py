@@ -77,6 +77,8 @@ class GangView:
     _open_seats: dict[str, Sequence[int]] | None = field(default=None, init=False)
     _at_rest: bool | None = field(default=None, init=False)
     _preemptable: bool | None = field(default=None, init=False)
+    least: tuple[object, object] | None = field(default=None, init=False)
+    """An axis of resources, and along it what the gang needs to start: kept by `extender.framework.demand`."""
 
     def __post_init__(self) -> None:
         self.phase = self._find_phase()

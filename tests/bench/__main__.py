@@ -13,6 +13,7 @@ SUBJECTS = (
     "controller",
     "drain",
     "native",
+    "queues",
     "victims",
 )
 
