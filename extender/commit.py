@@ -17,6 +17,8 @@ from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.framework import decisions, placementstatus
 from extender.framework.session import Decision, Session
+from extender.scaleup.requests import consumption
+from extender.scaling import Scaling
 from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
 from extender.statuses import WRITES, StatusWriter
@@ -52,6 +54,7 @@ class Committer:
         self._wall_s = wall_s
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="commit")
         self._statuses = StatusWriter(client, cluster, recorder, self._pool, wall_s=wall_s)
+        self.scaling = Scaling(client, cluster)
         self._not_before: dict[str, float] = {}
 
     def carry_out(self, session: Session) -> None:
@@ -63,8 +66,12 @@ class Committer:
         )
         self._each("placement", lambda place: self._place(session, place), session.decided(decisions.Place))
         self._statuses.write(session)
-        self._each("release", self._release, session.decided(decisions.Release))
+        self._each("release", lambda release: self._release(session, release), session.decided(decisions.Release))
         self._each("eviction", self._evict, session.decided(decisions.Evict))
+        self.scaling.heard(session)
+        self._each("provisioning-request", self.scaling.withdraw, session.decided(decisions.WithdrawRequest))
+        self._each("provisioning-request", self.scaling.request, session.decided(decisions.RequestNodes))
+        self._each("condition", self.scaling.say, session.decided(decisions.Say))
 
     def _each(self, what: str, fn: Callable[[D], None], items: Iterable[D]) -> None:
         """Runs all in parallel; one that fails does not keep the others."""
@@ -159,9 +166,12 @@ class Committer:
 
     # -- pods -------------------------------------------------------------------------------------------------------
 
-    def _release(self, release: decisions.Release) -> None:
+    def _release(self, session: Session, release: decisions.Release) -> None:
         pod = release.pod
-        annotations = {names.EPOCH: str(release.epoch)}
+        annotations = {
+            names.EPOCH: str(release.epoch),
+            **consumption(session.inputs.provisioning.get(release.gang.uid)),
+        }
         if pod.seat and pod.seat.pod_set == DEFAULT_POD_SET:
             annotations[names.MEMBER_INDEX] = str(pod.seat.rank)
         body: dict[str, object] = {"metadata": {"uid": pod.uid, "annotations": annotations}}

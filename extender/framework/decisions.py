@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from extender.framework.shortage import Shortage
 from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
+from muster.api.autoscaling import ProvisioningRequest
 from muster.api.placement import PlacementPhase, PodSetPlacement
 
 SET_ASIDE = "SetAside"
@@ -69,3 +70,36 @@ class Release:
     pod: PodRecord
     node: str
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A pod behind its gate is to say why it waits; `asks` has it say so to autoscalers, which then add nodes."""
+
+    gang: GangView
+    pod: PodRecord
+    asks: bool
+    message: str
+    """Empty: the API server's own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestNodes:
+    """A ProvisioningRequest of this name is to be made for so many pods like these."""
+
+    gang: GangView
+    name: str
+    attempt: int
+    provisioning_class: str
+    parameters: tuple[tuple[str, str], ...]
+    pods: tuple[tuple[str, int, PodRecord], ...]
+    """Name of each pod set, how many pods of it, and one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawRequest:
+    """A ProvisioningRequest is not needed any more, or another one takes its place."""
+
+    gang: GangView
+    request: ProvisioningRequest
+    why: str

@@ -47,6 +47,8 @@ HOOKS: dict[str, Rule] = {
     "pre_job_allocation": Rule.CALL_ALL,
     "allocated": Rule.CALL_ALL,
     "deallocated": Rule.CALL_ALL,
+    # queues: (gang, amounts along the snapshot's axis that are added) -> refusal with a message, or None
+    "is_job_over_queue_capacity": Rule.FIRST_REGISTERED,
     # for the verbs and the pages: (pod, node) -> annotations of the binding; () -> name -> function without arguments
     "bind_request_mutate": Rule.MERGE,
     "http_handler": Rule.MERGE,
@@ -65,7 +67,6 @@ NOT_ASKED_YET: dict[str, Rule] = {
     "reclaim_scenario_validator": Rule.ALL_AGREE,
     "preempt_victim_filter": Rule.ALL_AGREE,
     "preempt_scenario_validator": Rule.ALL_AGREE,
-    "is_job_over_queue_capacity": Rule.FIRST_REGISTERED,
     "is_non_preemptible_job_over_queue_quota": Rule.FIRST_REGISTERED,
     "is_task_allocation_on_node_over_capacity": Rule.FIRST_REGISTERED,
     "get_queue_allocated_resources": Rule.FIRST_REGISTERED,

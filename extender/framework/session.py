@@ -15,6 +15,7 @@ from extender.state.aside import sentence
 from extender.state.gangs import GangView, avoided_nodes
 from extender.state.podclass import PodClass
 from extender.state.podset import PodSetView
+from muster.api.autoscaling import ProvisioningRequest
 from muster.api.gang import Seat
 
 LARGE = np.iinfo(np.int64).max
@@ -42,6 +43,10 @@ class CycleInputs:
     """Gang UID → seats of members that kube-scheduler has placed and that wait for the others."""
     avoided: Mapping[str, set[str]] = field(default_factory=dict)
     """Gang key → nodes that refused a member of it lately, as far as placements do not say so (yet)."""
+    provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
+    """Gang UID → its newest ProvisioningRequest, as far as one is known."""
+    provisioning_served: bool | None = None
+    """Whether the cluster has that kind; None if nobody has looked yet."""
     recovery_s: float = RECOVERY_S
     """How long some members of a gang may have a node while too few do, before all of them go back."""
     staleness_grace_s: float = STALENESS_GRACE_S
@@ -79,6 +84,8 @@ class Session:
         found in this cycle."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
+        self.provisioning_wanted = False
+        """Some gang asks for nodes by a ProvisioningRequest, so that those there are should be read."""
         self.failures: dict[str, str] = {}
         """Keys of gangs that made an action fail → what happened, for the log."""
         self._kept: Mask | None = None

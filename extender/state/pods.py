@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from extender.state.podclass import PodClass, marked
 from muster.api.core import Pod
 from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
-from muster.api.names import NODE, SCHEDULERS
+from muster.api.names import NODE, PODS_SAFE_TO_EVICT, SAYS, SCHEDULERS
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +38,13 @@ class PodRecord:
     epoch: int | None
     pin: str
     refused: bool
-    """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable)."""
+    """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable, and not in Muster's words)."""
+    asks: bool
+    """Muster wrote that reason while the pod waits behind its gate, so that autoscalers see it."""
+    says: str
+    """What Muster wrote as the message of that condition, without the word that it begins with; empty if nothing."""
+    evictable: str
+    """What the pod itself tells cluster-autoscaler about its eviction; empty if nothing."""
     scheduler_name: str
     ours: bool
     """Muster's extender is asked about it: by its scheduler's name, or by the markers that it carries."""
@@ -71,6 +77,8 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
     meta, status = pod.metadata, pod.status
     gang = gang_of(meta)
     scheduled = next((c for c in status.conditions if c.type == "PodScheduled"), None)
+    unschedulable = bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable")
+    ours = bool(scheduled and scheduled.message.startswith(SAYS))
     return PodRecord(
         uid=meta.uid,
         namespace=meta.namespace,
@@ -86,7 +94,10 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         other_gates=other_gates(pod.spec),
         epoch=epoch_of(meta),
         pin=meta.annotations.get(NODE, ""),
-        refused=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),
+        refused=unschedulable and not ours,
+        asks=unschedulable and ours,
+        says=scheduled.message.removeprefix(SAYS) if scheduled and ours else "",
+        evictable=meta.annotations.get(PODS_SAFE_TO_EVICT, ""),
         scheduler_name=pod.spec.scheduler_name,
         ours=pod.spec.scheduler_name in SCHEDULERS or marked(pod.spec),
         created=meta.creation_timestamp or "",

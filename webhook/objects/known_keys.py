@@ -10,11 +10,14 @@ from muster.runtime.settings import KEYS
 
 _CLOSE = 0.7  # as difflib measures: 1 is the same word
 _PREFIX = f"{names.DOMAIN}/"
-LABELS = frozenset({names.QUEUE, names.FRAMEWORK, names.GANG, names.TASK_PRIORITY, names.MANAGED})
+LABELS = frozenset({
+    *(names.QUEUE, names.FRAMEWORK, names.GANG, names.TASK_PRIORITY, names.MANAGED, names.SCALE_UP),
+})  # fmt: skip
 _OF_USERS = frozenset({
     *(f"{_PREFIX}{key}" for key in KEYS),
     *(names.COMPAT, names.MIN_MEMBER, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED),
     *(names.RANK, names.SIZE, names.LEADER),
+    *names.SCALE_UP_KEYS,
 })  # fmt: skip
 _OURS = frozenset({
     *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
