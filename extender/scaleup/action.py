@@ -201,6 +201,6 @@ def _withdraw(session: Session, waits: Mapping[str, object], turn: _Turn) -> Non
         if gang.uid in waits:
             stays = provisioned(request) and turn.wishes.of(gang).mode == "provisioning-request"
         else:
-            stays = not gang.started  # it is about to start
+            stays = not gang.started and gang.group.status.phase != "Completed"  # it is about to start
         if not stays:
             session.decide(WithdrawRequest(gang, request, "its gang needs it no more"))

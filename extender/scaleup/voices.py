@@ -18,9 +18,9 @@ SENTENCE_EVERY_S = 5.0
 """The sentence of one gang changes with every node, and is written at most so often."""
 ASKS_PER_S = 100.0
 """Pods that begin or end to ask for nodes. All of a gang should do so within autoscalers' window of some seconds."""
-ASKS_AT_ONCE = 200.0
-SENTENCES_PER_S = 20.0
-SENTENCES_AT_ONCE = 20.0
+ASKS_AT_ONCE = 100.0
+SENTENCES_PER_S = 10.0
+SENTENCES_AT_ONCE = 10.0
 AFTER_THE_FIRST = "its gang waits for nodes that do not exist yet; {first} says why"
 
 

@@ -42,7 +42,6 @@ NODE = f"{DOMAIN}/node"  # annotation: the node that this pod is pinned to
 LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it does not count yet (dependsOn)
 GROUPED_TEMPLATES = f"{DOMAIN}/grouped-templates"  # annotation of a Volcano Job: task, and its template as it was sent
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
-
 SCALE_UP_ATTEMPT = f"{DOMAIN}/scale-up-attempt"  # annotation of a ProvisioningRequest: the how many-th of its gang
 SAYS = "Muster: "  # how the message of a pod's condition begins that Muster wrote
 
