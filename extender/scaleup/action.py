@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from extender.actions.search import minimum_wanted
 from extender.framework.decisions import Enqueue, Place, Unschedulable, WithdrawRequest
 from extender.framework.session import Session
+from extender.framework.shortage import Shortage, Wanted
 from extender.scaleup.limits import Capabilities
-from extender.scaleup.requests import answer_to, attempt_of, name_of, new_request, provisioned
-from extender.scaleup.simulation import held_by_existing_nodes
+from extender.scaleup.requests import MOST_POD_SETS, answer_to, attempt_of, name_of, new_request, provisioned
+from extender.scaleup.simulation import ExistingNodes
 from extender.scaleup.voices import Speech, Voices
 from extender.scaleup.wishes import Wish, Wishes
 from extender.state.gangs import GangView
@@ -34,6 +35,7 @@ class _Turn:
 
     wishes: Wishes
     capabilities: Capabilities
+    existing: ExistingNodes
     asks: dict[str, dict[str, int]] = field(default_factory=dict)
     """UID of a gang → pod set → how many of its pods ask."""
     needed: set[str] = field(default_factory=set)
@@ -55,10 +57,10 @@ class AskForNodes:
     def execute(self, session: Session) -> None:
         """Decides Say, RequestNodes and WithdrawRequest, lets gangs in that ask, and adds to what others read."""
         waits = _waiting(session)
-        turn = _Turn(Wishes(session.snapshot.queues), Capabilities(session))
+        turn = _Turn(Wishes(session.snapshot.queues), Capabilities(session), ExistingNodes(session))
         self._asking = {uid: since for uid, since in self._asking.items() if uid in waits}
-        for queue in _candidates(session, waits, turn.wishes).values():
-            self._go_through(session, queue, turn)
+        for kinds in _candidates(waits, turn.wishes).values():
+            self._go_through(session, kinds, turn)
         self._asking = {uid: self._asking.get(uid, session.now) for uid in turn.asks}
         _annotate(session, turn.notes)
         _withdraw(session, waits, turn)
@@ -69,10 +71,11 @@ class AskForNodes:
         for say in self._voices.speak(session.now, speeches):
             session.decide(say)
 
-    def _go_through(self, session: Session, queue: list[GangView], turn: _Turn) -> None:
-        """Gives the first gang its turn that can have it; others keep theirs for a moment."""
+    def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Turn) -> None:
+        """Gives the first gang of a queue its turn that can have it; others keep theirs for a moment."""
         given = False
-        for gang in session.ordered_gangs(queue)[:LOOKED_AT]:
+        queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
+        for gang in queue[:LOOKED_AT]:
             keeps = session.now - self._asking.get(gang.uid, -KEPT_S) < KEPT_S
             if not given or keeps:
                 given = bool(session.attempt(gang, lambda session, gang: _ask(session, gang, turn))) or given
@@ -88,8 +91,11 @@ def _ask(session: Session, gang: GangView, turn: _Turn) -> bool:
     if refusal := turn.capabilities.refusal(gang, wanted):
         turn.notes[gang.uid] = ("", f"no nodes are asked for: {refusal}")
         return False
-    if _known(session, gang, wanted, wish) is None and held_by_existing_nodes(session, gang, wanted):
+    if _known(session, gang, wanted, wish) is None and turn.existing.hold(gang, wanted):
         turn.notes[gang.uid] = ("", ROOM)
+        return False
+    if wish.mode == "provisioning-request" and (note := _hindered(session, wanted)):
+        turn.notes[gang.uid] = note
         return False
     if gang.group.status.phase in {"", "Pending"} and gang.key not in session.enqueued:
         session.enqueued.add(gang.key)  # autoscalers see pods, so they must exist
@@ -101,12 +107,19 @@ def _ask(session: Session, gang: GangView, turn: _Turn) -> bool:
     return _request(session, gang, wanted, wish, turn)
 
 
-def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish, turn: _Turn) -> bool:
-    """Makes or follows its ProvisioningRequest; False while it waits to make another one."""
+def _hindered(session: Session, wanted: Mapping[str, int]) -> tuple[str, str] | None:
+    """Why no ProvisioningRequest can be made for a gang, as a note; None if one can."""
     session.provisioning_wanted = True
     if session.inputs.provisioning_served is False:
-        turn.notes[gang.uid] = ("ProvisioningNotServed", NOT_SERVED)
-        return False
+        return "ProvisioningNotServed", NOT_SERVED
+    pod_sets = sum(count > 0 for count in wanted.values())
+    if pod_sets > MOST_POD_SETS:
+        return "", f"no nodes are asked for: it has {pod_sets} pod sets, a ProvisioningRequest takes {MOST_POD_SETS}"
+    return None
+
+
+def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish, turn: _Turn) -> bool:
+    """Makes or follows its ProvisioningRequest; False while it waits to make another one."""
     known, attempt = _known(session, gang, wanted, wish), 1
     if known is not None:
         answer = answer_to(known, timeout_s=wish.timeout_s, now=session.now)
@@ -144,32 +157,29 @@ def _waiting(session: Session) -> dict[str, tuple[GangView, Unschedulable]]:
     }
 
 
-def _candidates(
-    session: Session, waits: Mapping[str, tuple[GangView, Unschedulable]], wishes: Wishes
-) -> dict[str, list[GangView]]:
-    """By queue the gangs that lack nodes and want to ask, as far as they can be the first of it.
+def _candidates(waits: Mapping[str, tuple[GangView, Unschedulable]], wishes: Wishes) -> dict[str, list[list[GangView]]]:
+    """By queue, and in it by kind, the gangs that lack nodes and want to ask, as far as they can be the first of it.
 
-    Actions decide in the order of the gangs, so that those that one action looked at in one way need no sorting.
+    An action decides in the order of the gangs, so that those with the same kind of shortage need no sorting.
     """
-    found: dict[str, list[GangView]] = {}
-    counts: dict[tuple[str, bool, bool], int] = {}
+    found: dict[tuple[str, Wanted], list[GangView]] = {}
     for gang, decision in waits.values():
-        if not lacks_nodes(gang, decision):
+        if decision.shortage is None or not lacks_nodes(gang, decision.shortage):
             continue
-        wish = wishes.of(gang)
-        if wish.mode == "none" and not wish.complaint:
-            continue
-        kind = (gang.queue, gang.started, gang.key in session.enqueued or gang.group.status.phase in {"", "Pending"})
-        counts[kind] = counts.get(kind, 0) + 1
-        if counts[kind] <= LOOKED_AT:
-            found.setdefault(gang.queue, []).append(gang)
-    return found
+        kind = (gang.queue, decision.shortage.kind)
+        if len(found.get(kind, ())) < LOOKED_AT:
+            wish = wishes.of(gang)
+            if wish.mode != "none" or wish.complaint:
+                found.setdefault(kind, []).append(gang)
+    queues: dict[str, list[list[GangView]]] = {}
+    for (queue, _), gangs in found.items():
+        queues.setdefault(queue, []).append(gangs)
+    return queues
 
 
-def lacks_nodes(gang: GangView, decision: Unschedulable) -> bool:
+def lacks_nodes(gang: GangView, lacks: Shortage) -> bool:
     """Whether nodes are what the gang lacks to start, or to have again what it started with."""
-    lacks = decision.shortage
-    if lacks is None or lacks.miss is None:
+    if lacks.miss is None:
         return False
     return gang.taken < gang.floor.min_member if gang.started else lacks.kind != "extra"
 

@@ -4,12 +4,27 @@ cluster-autoscaler first packs pending pods onto what is free, by kube-scheduler
 nor topology nor who was refused where; what fits so adds no node. Such a gang need not ask, and its owner is told.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 
 from extender.framework.session import Session
 from extender.state.gangs import GangView
+
+
+class ExistingNodes:
+    """What the nodes that exist would hold, found once in a cycle for gangs of the same shape."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[Hashable, bool] = {}
+
+    def hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
+        """Whether they hold so many pods of each set of this gang, one by one."""
+        shape = tuple((each.cls.key if each.cls else b"", wanted[each.name]) for each in gang.pod_sets)
+        if shape not in self._known:
+            self._known[shape] = held_by_existing_nodes(self._session, gang, wanted)
+        return self._known[shape]
 
 
 def held_by_existing_nodes(session: Session, gang: GangView, wanted: Mapping[str, int]) -> bool:

@@ -39,14 +39,16 @@ class Wishes:
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
         self._said: dict[str, dict[str, str]] = {}
+        self._of_queues: dict[str, Wish] = {}
 
     def of(self, gang: GangView) -> Wish:
         """What this gang wants."""
-        said = self._of_queue(gang.queue)
-        own = _of_workload(gang)
-        if not said and not own:
-            return _NOTHING
-        return _read({**said, **own})
+        if own := _of_workload(gang):
+            return _read({**self._of_queue(gang.queue), **own})
+        wish = self._of_queues.get(gang.queue)
+        if wish is None:
+            wish = self._of_queues[gang.queue] = _read(self._of_queue(gang.queue))
+        return wish
 
     def _of_queue(self, queue: str) -> dict[str, str]:
         said = self._said.get(queue)
@@ -96,10 +98,10 @@ def _of_workload(gang: GangView) -> dict[str, str]:
     given = frozenset() if _KEYS.isdisjoint(meta.annotations) else _KEYS & meta.annotations.keys()
     found = {key: meta.annotations[key] for key in given}
     if names.SCALE_UP not in found:
-        labels = [meta.labels, *(pod.labels for pod in gang.pods[:1])]
-        mode = next((each[names.SCALE_UP] for each in labels if names.SCALE_UP in each), None)
-        if mode is not None:
-            found[names.SCALE_UP] = mode
+        if names.SCALE_UP in meta.labels:
+            found[names.SCALE_UP] = meta.labels[names.SCALE_UP]
+        elif gang.pods and names.SCALE_UP in gang.pods[0].labels:
+            found[names.SCALE_UP] = gang.pods[0].labels[names.SCALE_UP]
     return found
 
 

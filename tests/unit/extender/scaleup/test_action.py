@@ -237,6 +237,13 @@ def test_without_the_kind_the_gang_says_so() -> None:
     assert (decision.reason, decision.message.endswith(NOT_SERVED)) == ("ProvisioningNotServed", True)
 
 
+def test_a_gang_of_more_pod_sets_than_a_request_takes_says_so() -> None:
+    """Cluster-autoscaler takes 32."""
+    cluster = Cluster(REQUEST)
+    key = cluster.world.gang("g", {f"w{number}": (1, GPU) for number in range(33)}, queue="auto")
+    assert sentence(cluster.cycle(), key).message.endswith("it has 33 pod sets, a ProvisioningRequest takes 32")
+
+
 def test_a_failed_request_gives_the_turn_away_and_is_made_again_later() -> None:
     """The next attempt has another name, and the old one goes."""
     cluster = Cluster(REQUEST)
