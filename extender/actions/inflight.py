@@ -13,7 +13,7 @@ from extender.state.gangs import GangView
 
 LIMIT = 256
 """Seats that may be on their way at once; the gang that reaches it may exceed it, as it starts whole."""
-MOST_SEATS = 3 * LIMIT
+MAX_SEATS = 3 * LIMIT
 """Seats on their way, counted as they are and not by shares, with which no gang is added but small ones."""
 QUEUE_SHARE = 192
 """What a queue counts for at most when others ask."""
@@ -51,4 +51,4 @@ class SeatsOnTheirWay:
         """Whether seats of this gang may be added."""
         reserve = RESERVE if gang.min_member - gang.taken <= SMALL else 0
         shares = max(self._total, self._queues[gang.queue])
-        return shares < LIMIT + reserve and self._seats < MOST_SEATS + reserve
+        return shares < LIMIT + reserve and self._seats < MAX_SEATS + reserve

@@ -17,7 +17,7 @@ from muster.api.meta import format_time
 REFUSED_NOTE = "muster.dev/refused"
 FIRST_S = 10.0
 """How long the first refusal delays new pods; as long as kubelet waits after the first crash of a container."""
-LONGEST_S = 300.0
+MAX_S = 300.0
 """Kubelet's limit for crashes, too."""
 
 
@@ -62,7 +62,7 @@ def restarted(status: JobStatus, request: Request, now_s: float) -> JobStatus:
     notes = {name: note for name, note in status.controlled_resources.items() if name != REFUSED_NOTE}
     if request.refused:
         restarts = before.restarts + 1 if before else 1
-        delay_s = min(FIRST_S * 2.0 ** min(restarts - 1, 10), LONGEST_S)
+        delay_s = min(FIRST_S * 2.0 ** min(restarts - 1, 10), MAX_S)
         found = BackOff(restarts, round(now_s + delay_s, 3), request.pod, request.refused)
         notes[REFUSED_NOTE] = msgspec.json.encode(found).decode()
     return structs.replace(status, controlled_resources=notes)
