@@ -59,13 +59,17 @@ class Allocate:
         self._version = -1
         self._limited: dict[str, float] = {}
         """UID of a gang that only waits until fewer seats are on their way → since when, in seconds since the epoch."""
+        self._on_their_way: dict[str, float] = {}
+        """UID of a gang → since when seats of it are on their way."""
 
     def execute(self, session: Session) -> None:
         """Decides Place for the gangs that fit, Unschedulable with the reason for those that do not."""
         if self._version != session.snapshot.version:
             self._failures.clear()
             self._version = session.snapshot.version
-        found = _Found(SeatsOnTheirWay(session.snapshot), self._limited)
+        on_their_way = [gang.uid for gang in session.snapshot.gangs if gang.key in session.snapshot.on_their_way]
+        self._on_their_way = {uid: self._on_their_way.get(uid, session.now) for uid in on_their_way}
+        found = _Found(SeatsOnTheirWay(session.snapshot, self._on_their_way, session.now), self._limited)
         self._limited = {}
         for gang in self._ordered(session):
             session.attempt(gang, lambda session, gang: self._look(session, gang, found))
