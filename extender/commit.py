@@ -71,6 +71,7 @@ class Committer:
         self.scaling.heard(session)
         self._each("provisioning-request", self.scaling.withdraw, session.decided(decisions.WithdrawRequest))
         self._each("provisioning-request", self.scaling.request, session.decided(decisions.RequestNodes))
+        self._each("annotation", self.scaling.tell_eviction, session.decided(decisions.TellEviction))
         self._each("condition", self.scaling.say, session.decided(decisions.Say))
 
     def _each(self, what: str, fn: Callable[[D], None], items: Iterable[D]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from extender.cluster import Cluster
-from extender.framework.decisions import RequestNodes, Say, WithdrawRequest
+from extender.framework.decisions import RequestNodes, Say, TellEviction, WithdrawRequest
 from extender.framework.session import Session
 from extender.scaleup.requests import attempt_of
 from muster.api import names
@@ -84,6 +84,23 @@ class Scaling:
             new = self._client.strategic_patch(PODS, pod.name, body, pod.namespace, subresource="status")
         except (Conflict, NotFound) as error:
             log.debug("a pod has changed, its condition is decided again", pod=pod.name, error=str(error))
+            return
+        with self._cluster.lock:
+            self._cluster.state.on_pod_written(new)
+
+    def tell_eviction(self, tell: TellEviction) -> None:
+        """Writes what a pod on a node tells cluster-autoscaler, and that Muster wrote it."""
+        value = tell.value or None
+        body = {
+            "metadata": {
+                "uid": tell.pod.uid,
+                "annotations": {names.PODS_SAFE_TO_EVICT: value, names.SAFE_TO_EVICT: value},
+            }
+        }
+        try:
+            new = self._client.merge_patch(PODS, tell.pod.name, body, tell.pod.namespace)
+        except (Conflict, NotFound) as error:
+            log.debug("the pod is gone", pod=tell.pod.name, error=str(error))
             return
         with self._cluster.lock:
             self._cluster.state.on_pod_written(new)

@@ -84,6 +84,15 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
+class TellEviction:
+    """A pod on a node is to tell cluster-autoscaler this about its eviction; empty takes away what Muster wrote."""
+
+    gang: GangView
+    pod: PodRecord
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class RequestNodes:
     """A ProvisioningRequest of this name is to be made for so many pods like these."""
 

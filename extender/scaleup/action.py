@@ -12,15 +12,16 @@ from extender.actions.search import minimum_wanted
 from extender.framework.decisions import Enqueue, Place, Unschedulable, WithdrawRequest
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, Wanted
+from extender.scaleup.evictions import Evictions
 from extender.scaleup.limits import Capabilities
-from extender.scaleup.requests import MOST_POD_SETS, answer_to, attempt_of, name_of, new_request, provisioned
+from extender.scaleup.requests import MAX_POD_SETS, answer_to, attempt_of, name_of, new_request, provisioned
 from extender.scaleup.simulation import ExistingNodes
 from extender.scaleup.voices import Speech, Voices
 from extender.scaleup.wishes import Wish, Wishes
 from extender.state.gangs import GangView
 from muster.api.autoscaling import ProvisioningRequest
 
-LOOKED_AT = 8
+MAX_LOOKED_AT = 8
 """So many gangs of a queue are looked at for one whose turn it can be."""
 KEPT_S = 10.0
 """A gang whose pods ask goes on doing so for at least this time, whoever comes before it: each change is many
@@ -53,9 +54,10 @@ class AskForNodes:
         self._asking: dict[str, float] = {}
         """UID of a gang whose pods ask → since when, in seconds since the epoch."""
         self._voices = Voices()
+        self._evictions = Evictions()
 
     def execute(self, session: Session) -> None:
-        """Decides Say, RequestNodes and WithdrawRequest, lets gangs in that ask, and adds to what others read."""
+        """Lets gangs in that ask, decides what is written for autoscalers, and adds to what others read."""
         waits = _waiting(session)
         turn = _Turn(Wishes(session.snapshot.queues), Capabilities(session), ExistingNodes(session))
         self._asking = {uid: since for uid, since in self._asking.items() if uid in waits}
@@ -70,12 +72,13 @@ class AskForNodes:
         ]
         for say in self._voices.speak(session.now, speeches):
             session.decide(say)
+        self._evictions.decide(session)
 
     def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Turn) -> None:
         """Gives the first gang of a queue its turn that can have it; others keep theirs for a moment."""
         given = False
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
-        for gang in queue[:LOOKED_AT]:
+        for gang in queue[:MAX_LOOKED_AT]:
             keeps = session.now - self._asking.get(gang.uid, -KEPT_S) < KEPT_S
             if not given or keeps:
                 given = bool(session.attempt(gang, lambda session, gang: _ask(session, gang, turn))) or given
@@ -113,8 +116,8 @@ def _hindered(session: Session, wanted: Mapping[str, int]) -> tuple[str, str] | 
     if session.inputs.provisioning_served is False:
         return "ProvisioningNotServed", NOT_SERVED
     pod_sets = sum(count > 0 for count in wanted.values())
-    if pod_sets > MOST_POD_SETS:
-        return "", f"no nodes are asked for: it has {pod_sets} pod sets, a ProvisioningRequest takes {MOST_POD_SETS}"
+    if pod_sets > MAX_POD_SETS:
+        return "", f"no nodes are asked for: it has {pod_sets} pod sets, a ProvisioningRequest takes {MAX_POD_SETS}"
     return None
 
 
@@ -167,7 +170,7 @@ def _candidates(waits: Mapping[str, tuple[GangView, Unschedulable]], wishes: Wis
         if decision.shortage is None or not lacks_nodes(gang, decision.shortage):
             continue
         kind = (gang.queue, decision.shortage.kind)
-        if len(found.get(kind, ())) < LOOKED_AT:
+        if len(found.get(kind, ())) < MAX_LOOKED_AT:
             wish = wishes.of(gang)
             if wish.mode != "none" or wish.complaint:
                 found.setdefault(kind, []).append(gang)

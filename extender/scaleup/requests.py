@@ -21,8 +21,8 @@ from muster.api.meta import parse_time
 Stage = Literal["asked", "provisioned", "refused", "over"]
 BACK_OFF_S = 60.0
 """How long after a request that came to nothing the next one is made; each time twice as long, as Kueue does."""
-LONGEST_BACK_OFF_S = 1800.0
-MOST_POD_SETS = 32
+MAX_BACK_OFF_S = 1800.0
+MAX_POD_SETS = 32
 """The kind takes no more."""
 _DOUBLINGS = 10
 _GROUP_CHARS = 200
@@ -110,7 +110,7 @@ def name_of(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: int)
 
 
 def _over(request: ProvisioningRequest, reason: str, words: str, ended: float) -> Answer:
-    wait_s = min(BACK_OFF_S * 2.0 ** (min(attempt_of(request), _DOUBLINGS) - 1), LONGEST_BACK_OFF_S)
+    wait_s = min(BACK_OFF_S * 2.0 ** (min(attempt_of(request), _DOUBLINGS) - 1), MAX_BACK_OFF_S)
     return Answer("over", reason, words, ended + wait_s)
 
 

@@ -89,6 +89,11 @@ def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None) -> str:
     if group is None:
         return ""
     said = annotated(queues, group.spec.queue or names.DEFAULT_QUEUE, (names.SAFE_TO_EVICT,))
+    return evictable_of(said)
+
+
+def evictable_of(said: Mapping[str, str]) -> str:
+    """The value among these annotations; empty if there is none, or one that cluster-autoscaler does not know."""
     value = said.get(names.SAFE_TO_EVICT, "")
     return value if value in EVICTABLE else ""
 

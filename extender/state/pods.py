@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from extender.state.podclass import PodClass, marked
 from muster.api.core import Pod
 from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
-from muster.api.names import NODE, PODS_SAFE_TO_EVICT, SAYS, SCHEDULERS
+from muster.api.names import NODE, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT, SAYS, SCHEDULERS
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +44,9 @@ class PodRecord:
     says: str
     """What Muster wrote as the message of that condition, without the word that it begins with; empty if nothing."""
     evictable: str
-    """What the pod itself tells cluster-autoscaler about its eviction; empty if nothing."""
+    """What the pod tells cluster-autoscaler about its eviction; empty if nothing."""
+    evictable_by_us: bool
+    """Muster wrote that, as the pod's queue says."""
     scheduler_name: str
     ours: bool
     """Muster's extender is asked about it: by its scheduler's name, or by the markers that it carries."""
@@ -98,6 +100,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         asks=unschedulable and ours,
         says=scheduled.message.removeprefix(SAYS) if scheduled and ours else "",
         evictable=meta.annotations.get(PODS_SAFE_TO_EVICT, ""),
+        evictable_by_us=SAFE_TO_EVICT in meta.annotations,
         scheduler_name=pod.spec.scheduler_name,
         ours=pod.spec.scheduler_name in SCHEDULERS or marked(pod.spec),
         created=meta.creation_timestamp or "",

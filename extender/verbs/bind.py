@@ -18,7 +18,7 @@ from extender.verbs.reasons import Reason, labels, unavailable
 from muster.api.core import PODS
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.gang import Seat
-from muster.api.names import EPOCH, GROUP_NAME, PODS_SAFE_TO_EVICT
+from muster.api.names import EPOCH, GROUP_NAME, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
 from muster.api.placement import Placement, node_of
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Unreachable
@@ -155,7 +155,7 @@ class Bind:
             group = self._cluster.state.groups.get(key)
             evictable = safe_to_evict(self._cluster.state.queues, group)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
-        told = {PODS_SAFE_TO_EVICT: evictable} if evictable and not record.evictable else {}
+        told = {PODS_SAFE_TO_EVICT: evictable, SAFE_TO_EVICT: evictable} if evictable and not record.evictable else {}
         return told | consumption(request)
 
     def _objection(self, args: ExtenderBindingArgs) -> Reason | None:

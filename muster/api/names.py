@@ -26,7 +26,7 @@ SCALE_UP_CLASS = f"{DOMAIN}/scale-up-class"  # provisioningClassName
 SCALE_UP_PARAMETERS = f"{DOMAIN}/scale-up-parameters"  # of that class: "key=value,key=value"
 SCALE_UP_TIMEOUT = f"{DOMAIN}/scale-up-timeout"  # how long an autoscaler has for one request, e.g. 10m
 SCALE_UP_KEYS = (SCALE_UP, SCALE_UP_CLASS, SCALE_UP_PARAMETERS, SCALE_UP_TIMEOUT)
-SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-completion
+SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-completion; on pods it is Muster's note
 
 # Annotations of users on a pod without an owner that is one of several: its rank, their number, the host of rank 0.
 RANK = f"{DOMAIN}/rank"

@@ -93,7 +93,7 @@ class Autoscaler:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.seen: dict[str, bool] = {}
-        """Name of each pod that it looked at → whether that waited behind a gate."""
+        """Name of each pod that it looked at → whether that waited behind a gate when it did so first."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -107,7 +107,7 @@ class Autoscaler:
         while not self._stopped.wait(1.0):
             pods = self._client.list(PODS)
             pending = [pod for pod in pods if not pod.spec.node_name and scheduled(pod)[0] == "Unschedulable"]
-            self.seen |= {pod.metadata.name: bool(pod.spec.scheduling_gates) for pod in pending}
+            self.seen = {pod.metadata.name: bool(pod.spec.scheduling_gates) for pod in pending} | self.seen
             busy = {pod.spec.node_name for pod in pods if pod.spec.node_name and not pod.finished}
             free = sum(node.metadata.name not in busy for node in self._client.list(NODES))
             self._nodes.add(max(0, len(pending) - free))
@@ -206,6 +206,13 @@ def test_a_gang_gets_nodes_for_its_gated_pods_and_the_one_without_the_wish_gets_
     for pod in pods(client, namespace, "asks"):
         assert pod.metadata.annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
         assert scheduled(pod)[0] == ""
+    client.merge_patch(QUEUES, asking, {"metadata": {"annotations": {SAFE_TO_EVICT: "true"}}})
+
+    def evictable() -> set[str | None]:
+        key = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+        return {pod.metadata.annotations.get(key) for pod in pods(client, namespace, "asks")}
+
+    wait_for(lambda: evictable() == {"true"}, 30, "the pods to follow their queue")
 
 
 def test_only_the_first_of_a_queue_asks_and_a_gang_that_loses_its_turn_is_gated_again(

@@ -21,6 +21,7 @@ _OF_USERS = frozenset({
 })  # fmt: skip
 _OURS = frozenset({
     *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
+    names.SAFE_TO_EVICT,
     *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers")),
 })  # fmt: skip
 _KNOWN: Mapping[str, frozenset[str]] = {"labels": LABELS, "annotations": _OF_USERS}

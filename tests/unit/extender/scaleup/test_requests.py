@@ -2,7 +2,7 @@
 
 import pytest
 
-from extender.scaleup.requests import BACK_OFF_S, LONGEST_BACK_OFF_S, answer_to, consumption
+from extender.scaleup.requests import BACK_OFF_S, MAX_BACK_OFF_S, answer_to, consumption
 from muster.api.autoscaling import (
     ProvisioningCondition,
     ProvisioningRequest,
@@ -58,7 +58,7 @@ def test_an_answer_is_read(asked: ProvisioningRequest, stage: str, reason: str) 
 
 
 @pytest.mark.parametrize(
-    ("attempt", "wait_s"), [(1, BACK_OFF_S), (2, 2 * BACK_OFF_S), (3, 4 * BACK_OFF_S), (99, LONGEST_BACK_OFF_S)]
+    ("attempt", "wait_s"), [(1, BACK_OFF_S), (2, 2 * BACK_OFF_S), (3, 4 * BACK_OFF_S), (99, MAX_BACK_OFF_S)]
 )
 def test_the_next_attempt_waits_twice_as_long(attempt: int, wait_s: float) -> None:
     """From the end of the last one on."""
