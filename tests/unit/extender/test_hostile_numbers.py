@@ -12,6 +12,7 @@ from extender.state.amounts import CLIP
 from extender.state.nodes import ROWS
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Node, NodeStatus
+from muster.api.limits import TASKS
 from muster.api.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
 
 GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
@@ -107,9 +108,9 @@ def test_a_job_that_is_made_smaller_is_planned_again(world: World) -> None:
 
 def test_a_job_of_too_many_tasks_is_set_aside(world: World) -> None:
     """Tasks are tried one by one."""
-    world.gang("many", {f"t{number}": (1, GPU1) for number in range(513)})
+    world.gang("many", {f"t{number}": (1, GPU1) for number in range(TASKS.value + 1)})
     [waits] = assert_innocent_is_placed(world)
-    assert waits.message == "its Job has 513; at most 512 tasks are allowed"
+    assert waits.message == f"its Job has {TASKS.value + 1}; at most {TASKS.value} tasks are allowed"
 
 
 @pytest.mark.parametrize("index", ["20000", "20000000", "9" * 18, "1" * 5000])
