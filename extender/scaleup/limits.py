@@ -40,7 +40,11 @@ class Capabilities:
     def _over(self, queue: Queue, asked: Vector) -> str:
         name = queue.metadata.name
         used = self._uses().get(name, {})
-        for resource, limit in vector(queue.spec.capability).items():
+        try:
+            capability = vector(queue.spec.capability)
+        except ValueError as error:  # admission was bypassed; its gangs go on, and ask for nothing
+            return f"the capability of queue {name} cannot be read: {error}"
+        for resource, limit in capability.items():
             wanted = asked.get(resource, 0)
             if wanted and used.get(resource, 0) + wanted > limit:
                 amount, most = amount_words(resource, wanted), amount_words(resource, limit)

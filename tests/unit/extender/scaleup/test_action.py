@@ -161,6 +161,15 @@ def test_the_queues_capability_bounds_what_is_asked_for() -> None:
     assert sentence(session, "ns/large").message.endswith(words)
 
 
+def test_a_capability_that_cannot_be_read_asks_for_nothing() -> None:
+    """Admission was bypassed; the gang is not set aside for it."""
+    cluster = Cluster(CONDITION, capability={"nvidia.com/gpu": "many"})
+    key = cluster.gang("g", 2)
+    session = cluster.cycle()
+    assert asking(session) == []
+    assert "the capability of queue auto cannot be read: nvidia.com/gpu" in sentence(session, key).message
+
+
 def test_what_a_plugin_refuses_is_not_asked_for() -> None:
     """The hook is_job_over_queue_capacity."""
     cluster = Cluster(CONDITION)

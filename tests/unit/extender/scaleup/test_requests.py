@@ -66,6 +66,13 @@ def test_the_next_attempt_waits_twice_as_long(attempt: int, wait_s: float) -> No
     assert answer.again_at == NOW - 1 + wait_s
 
 
+def test_a_time_that_nobody_can_read_is_now() -> None:
+    """Whoever answers may write anything."""
+    failed = request(Failed="True")
+    failed.status.conditions[0].last_transition_time = "yesterday"
+    assert answer_to(failed, timeout_s=TIMEOUT_S, now=NOW).again_at == NOW + BACK_OFF_S
+
+
 def test_pods_consume_only_what_is_provisioned() -> None:
     """Both annotations, or none."""
     assert consumption(None) == consumption(request(Accepted="True")) == {}
