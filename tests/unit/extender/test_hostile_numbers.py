@@ -4,6 +4,7 @@ import time
 
 import pytest
 from extender_world import World, of, seats
+from msgspec.structs import replace
 
 from extender.actions.allocate import Allocate
 from extender.framework import decisions
@@ -270,3 +271,15 @@ def test_a_snapshot_does_not_change_while_nodes_come_and_go(world: World) -> Non
     world.state.on_node(None, _offering(world, "node-10", "1"))
     world.state.on_node(world.state.nodes.nodes[0], None)
     assert (snapshot.index, snapshot.axis, snapshot.volumes.claims) == (index, axis, claims)
+
+
+def test_a_podgroup_elsewhere_that_names_a_job_as_its_owner_gets_nothing_of_it(world: World) -> None:
+    """UIDs can be read by many; the Job's own gang is planned with its template, the other one has no pods."""
+    key = world.gang("theirs", {"worker": (2, GPU1)})
+    group = world.state.groups[key]
+    meta = replace(group.metadata, namespace="elsewhere", uid="forged")
+    world.state.on_pod_group(None, replace(group, metadata=meta))
+    session = world.plan()
+    assert {place.gang.key: place.new_seats for place in of(session, decisions.Place)} == {"ns/innocent": 4, key: 2}
+    world.scale(key, "worker", 3)
+    assert world.view(key).pod_sets[0].replicas == 3
