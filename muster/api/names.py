@@ -19,6 +19,12 @@ TOPOLOGY_PREFERRED = f"{DOMAIN}/topology-preferred"
 NPROC_PER_NODE = f"{DOMAIN}/nproc-per-node"
 ELASTIC = f"{DOMAIN}/elastic"
 
+# Annotation of users on a workload, a PodGroup or a pod: how long it is expected to run (a duration).
+EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
+
+# Annotation of users on a Queue: what its gangs do behind one that waits for room (strict, reserve or besteffort).
+RESERVATIONS = f"{DOMAIN}/reservations"
+
 # Annotations of users on a pod without an owner that is one of several: its rank, their number, the host of rank 0.
 RANK = f"{DOMAIN}/rank"
 SIZE = f"{DOMAIN}/size"

@@ -14,7 +14,7 @@ LABELS = frozenset({names.QUEUE, names.FRAMEWORK, names.GANG, names.TASK_PRIORIT
 _OF_USERS = frozenset({
     *(f"{_PREFIX}{key}" for key in KEYS),
     *(names.COMPAT, names.MIN_MEMBER, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED),
-    *(names.RANK, names.SIZE, names.LEADER),
+    *(names.RANK, names.SIZE, names.LEADER, names.EXPECTED_RUNTIME, names.RESERVATIONS),
 })  # fmt: skip
 _OURS = frozenset({
     *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
