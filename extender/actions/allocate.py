@@ -20,6 +20,7 @@ from extender.actions.inflight import LIMIT, SeatsOnTheirWay
 from extender.actions.obstacles import obstacle
 from extender.actions.reserve import words
 from extender.actions.reserve.book import Book
+from extender.actions.reserve.looks import Looks
 from extender.actions.search import (
     lacking,
     minimum_wanted,
@@ -67,8 +68,8 @@ class Allocate:
         self._failures: dict[Hashable, tuple[Shortage, str]] = {}
         """Shape of a gang that did not fit → why, and which reservations were in its way. Within a cycle room only
         shrinks, so its like need not be tried."""
-        self._looked: dict[str, int] = {}
-        """UID of a gang at the head of its queue → version of the arrays on which no better time was found for it."""
+        self._looked: Looks = {}
+        """Searches for reservations that found nothing."""
         self._version = -1
         self._limited: dict[str, float] = {}
         """UID of a gang that only waits until fewer seats are on their way → since when, in seconds since the epoch."""

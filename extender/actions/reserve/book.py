@@ -18,7 +18,9 @@ import numpy as np
 from extender.actions.obstacles import obstacle
 from extender.actions.reserve import words
 from extender.actions.reserve.ends import End, Releases, releases
-from extender.actions.reserve.find import Reservation, earliest, kept, soonest_empty
+from extender.actions.reserve.find import earliest, soonest_empty
+from extender.actions.reserve.looks import LOOKS, Look, Looks, patience_is_over, worth_it
+from extender.actions.reserve.reservation import Reservation, kept, reserved_room
 from extender.framework import decisions
 from extender.framework.reserved import ReservationMode, ReservedRoom
 from extender.framework.session import Session
@@ -26,26 +28,27 @@ from extender.framework.statement import Operation
 from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
 from muster.api import names
-from muster.api.meta import parse_time
 
 _MODES = get_args(ReservationMode)
+_OVER = "nothing is reserved any more: it is not the head of its queue, or its nodes do not take it"
 
 
 class Book:
     """Reservations while `allocate` tries one gang after the other. `looked` is kept from one cycle to the next."""
 
-    def __init__(self, session: Session, ordered: Sequence[GangView], looked: dict[str, int]) -> None:
+    def __init__(self, session: Session, ordered: Sequence[GangView], looked: Looks) -> None:
         self._session = session
         self._rules = session.reservations
         self._looked = looked
-        """UID of a head → version of the arrays on which nothing better was found for it."""
+        self._looks = 0
         self._releases: Releases | None = None
         self._placed: list[End] = []
         self._heads: dict[str, GangView] = {}
         """Queue → its head, as far as it has been met."""
         self._live: dict[str, Reservation] = {}
         """By queue."""
-        self._views: dict[tuple[str, ...], ReservedRoom | None] = {}
+        self._views: dict[tuple[float | None, str], ReservedRoom | None] = {}
+        """What gangs of this runtime may not use; those of a queue for themselves if they come before its head."""
         self._position: dict[str, int] = {}
         self._load(ordered)
 
@@ -58,7 +61,7 @@ class Book:
                 continue
             found = self._session.attempt(gang, lambda session, gang: kept(session, gang, self._known_releases()))
             untimed = found is not None and found.at is None and not found.written
-            if found is not None and not (untimed and not self._patience_is_over(gang)):
+            if found is not None and not (untimed and not patience_is_over(self._session, gang)):
                 self._live[gang.queue] = found
         if self._live:
             self._position = {gang.key: place for place, gang in enumerate(ordered)}
@@ -109,7 +112,7 @@ class Book:
         for each in self._live.values():
             own = [session.snapshot.name(int(column)) for column in each.columns if int(column) in nodes]
             if own and not self._free_of(gang, each):
-                found.append((each, own))
+                found.append((each.gang.key, own, each.at))
         return words.in_the_way(found) if found else ""
 
     def placed(self, gang: GangView, operations: Sequence[Operation]) -> None:
@@ -160,31 +163,22 @@ class Book:
     def _look(self, gang: GangView, known: Reservation | None) -> Reservation | None:
         """A reservation that begins before the one that is known; None if there is none."""
         session = self._session
+        look = Look(
+            session.snapshot.version, session.now, known is not None, patient=not patience_is_over(session, gang)
+        )
+        if self._looks >= LOOKS or not worth_it(look, self._looked.get(gang.uid)):
+            return None
+        self._looks += 1
         taken = self._taken_but(gang.queue)
-        found: Reservation | None = None
-        if self._looked.get(gang.uid) != session.snapshot.version:
-            before = None if known is None or known.at is None else known.at - 1.0
-            found = earliest(session, gang, self._known_releases(), taken, before)
-            if found is None and known is None and self._patience_is_over(gang):
-                found = soonest_empty(session, gang, taken)
-            if found is None and (known is not None or self._patience_is_over(gang)):
-                self._looked[gang.uid] = session.snapshot.version
+        before = None if known is None or known.at is None else known.at - 1.0
+        found = earliest(session, gang, self._known_releases(), taken, before)
+        if found is None and known is None and not look.patient:
+            found = soonest_empty(session, gang, taken)
+        if found is None:
+            self._looked[gang.uid] = look
         if found is not None:
-            nodes = [session.snapshot.name(int(column)) for column in _in_order(session, found)]
-            until = self._known_releases().until(found.at) if found.at is not None else 0
-            ending = self._known_releases().who(found.columns, until)
-            found.message = words.reserved(nodes, found.at, ending, self._rules.patience_s)
+            found.message = self._message(found)
         return found
-
-    def _patience_is_over(self, gang: GangView) -> bool:
-        """Whether it has waited for so long that nodes are kept for it although nobody knows when it can start."""
-        told = (each for each in gang.group.status.conditions if each.type == "Unschedulable" and each.status == "True")
-        since = next((each.last_transition_time for each in told), None) or gang.created
-        try:
-            waited_since = parse_time(since)
-        except (ValueError, OverflowError):
-            waited_since = None
-        return waited_since is not None and self._session.now - waited_since >= self._rules.patience_s
 
     # -- the end of a cycle -----------------------------------------------------------------------------------------
 
@@ -192,11 +186,11 @@ class Book:
         """Decides what is to be written: Reserve for what is new or has changed, Unreserve for what is over."""
         session = self._session
         placed = {place.gang.key for place in session.decided(decisions.Place)}
-        session.reserved_in_all = self._reserved(list(self._live.values()))
+        session.reserved_in_all = reserved_room(session, list(self._live.values()))
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
         for gang in session.snapshot.gangs:
             if _says_reserved(gang) and gang.key not in live and gang.key not in placed:
-                session.decide(decisions.Unreserve(gang, "it is not the first of its queue that waits for room"))
+                session.decide(decisions.Unreserve(gang, _OVER))
         for key, each in live.items():
             if key not in placed and not each.written:
                 session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, self._message(each)))
@@ -222,35 +216,25 @@ class Book:
 
     def _free_of(self, gang: GangView, reservation: Reservation) -> bool:
         """Whether the gang may use all of the reservation's nodes."""
-        if reservation.gang.key == gang.key or self._ends_before(gang, reservation):
-            return True
+        return self._comes_before(gang, reservation) or self._ends_before(gang, reservation)
+
+    def _comes_before(self, gang: GangView, reservation: Reservation) -> bool:
+        """Whether it is the gang of the reservation, or one before it in the same queue."""
+        if reservation.gang.queue != gang.queue:
+            return False
         place = self._position.get(reservation.gang.key)
-        same = reservation.gang.queue == gang.queue
-        return same and place is not None and self._position.get(gang.key, place) < place
+        return reservation.gang.key == gang.key or (place is not None and self._position.get(gang.key, place) < place)
 
     def _view(self, gang: GangView) -> ReservedRoom | None:
         if not self._live:
             return None
-        queues = tuple(queue for queue, each in self._live.items() if not self._free_of(gang, each))
-        if queues not in self._views:
-            self._views[queues] = self._reserved([self._live[queue] for queue in queues])
-        return self._views[queues]
-
-    def _reserved(self, reservations: Sequence[Reservation]) -> ReservedRoom | None:
-        """What must be left free for these: what they need in all, less what the first of them gets back."""
-        if not reservations:
-            return None
-        columns = np.unique(np.concatenate([each.columns for each in reservations]))
-        needed = np.zeros((self._session.snapshot.free.shape[0], len(columns)), dtype=np.int64)
-        gained = np.full_like(needed, np.iinfo(np.int64).max)
-        codes = np.zeros(len(columns), dtype=np.int16)
-        for each in reservations:
-            places = np.searchsorted(columns, each.columns)
-            needed[:, places] += each.need
-            gained[:, places] = np.minimum(gained[:, places], each.gained)
-            codes[places] = self._session.causes.code(words.cause(each.gang.key))
-        amounts: Amounts = np.maximum(needed - gained, 0)
-        return ReservedRoom(columns, amounts, codes, columns.tobytes() + amounts.tobytes())
+        own = self._live.get(gang.queue)
+        view = gang.runtime_s, gang.queue if own is not None and self._comes_before(gang, own) else ""
+        if view not in self._views:
+            self._views[view] = reserved_room(
+                self._session, [each for each in self._live.values() if not self._free_of(gang, each)]
+            )
+        return self._views[view]
 
     def _taken_but(self, queue: str) -> Amounts:
         """What is reserved for other queues, int64 of shape (resources, nodes)."""

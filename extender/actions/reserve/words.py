@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from extender.actions.reserve.find import Reservation
 from muster.api.meta import format_time
 
 NAMED = 3
@@ -35,11 +34,9 @@ def reserved(nodes: Sequence[str], at: float | None, ending: Sequence[str], pati
     return f"reserved: {what}, {expected(at)}" + (f", {who}" if ending else "")
 
 
-def in_the_way(reservations: Sequence[tuple[Reservation, Sequence[str]]]) -> str:
-    """Why a gang does not start on nodes that have room for it; with the nodes of each reservation."""
-    parts = [
-        f"the reservation of {each.gang.key} on {listed(nodes)}, {expected(each.at)}" for each, nodes in reservations
-    ]
+def in_the_way(reservations: Sequence[tuple[str, Sequence[str], float | None]]) -> str:
+    """Why a gang does not start on nodes that have room for it; of each reservation its gang, nodes and time."""
+    parts = [f"the reservation of {gang} on {listed(nodes)}, {expected(at)}" for gang, nodes, at in reservations]
     return f"it would run into {' and '.join(parts)}"
 
 
