@@ -73,6 +73,8 @@ class Allocate:
         self._version = -1
         self._limited: dict[str, float] = {}
         """UID of a gang that only waits until fewer seats are on their way → since when, in seconds since the epoch."""
+        self._on_their_way: dict[str, float] = {}
+        """UID of a gang → since when seats of it are on their way."""
 
     def execute(self, session: Session) -> None:
         """Decides Place for the gangs that fit, Unschedulable with the reason for those that do not."""
@@ -81,7 +83,10 @@ class Allocate:
             self._version = session.snapshot.version
         ordered = self._ordered(session)
         self._looked = {gang.uid: self._looked[gang.uid] for gang in ordered if gang.uid in self._looked}
-        found = _Found(SeatsOnTheirWay(session.snapshot), Book(session, ordered, self._looked), self._limited)
+        on_their_way = [gang.uid for gang in session.snapshot.gangs if gang.key in session.snapshot.on_their_way]
+        self._on_their_way = {uid: self._on_their_way.get(uid, session.now) for uid in on_their_way}
+        seats = SeatsOnTheirWay(session.snapshot, self._on_their_way, session.now)
+        found = _Found(seats, Book(session, ordered, self._looked), self._limited)
         self._limited = {}
         for gang in ordered:
             if gang.key not in session.failures:

@@ -13,7 +13,7 @@ from muster.api.placement import PlacementStatus
 
 BACK_OFF_S = 10.0
 """How long a gang waits for its next placement when its pods were not created in time; each time twice as long."""
-LONGEST_BACK_OFF_S = 600.0
+MAX_BACK_OFF_S = 600.0
 _DOUBLINGS = 10
 """After so many the longest time is reached for certain; what a number in a status says may be anything."""
 
@@ -86,4 +86,4 @@ def _attempts(gang: GangView, close: ClosePlacement, now: float) -> dict[str, An
 
 def back_off_s(attempts: int) -> float:
     """How long a gang that was placed so often in vain waits for its next placement, in seconds."""
-    return min(BACK_OFF_S * 2.0 ** (min(attempts, _DOUBLINGS) - 1), LONGEST_BACK_OFF_S)
+    return min(BACK_OFF_S * 2.0 ** (min(attempts, _DOUBLINGS) - 1), MAX_BACK_OFF_S)

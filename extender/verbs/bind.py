@@ -35,11 +35,11 @@ MAX_HELD = 1000
 Each held call takes a thread here and a connection of kube-scheduler's, which brings a few hundred members a second.
 """
 
-MOST_CALLS = 2800
+MAX_CALLS = 2800
 """Bind calls that are worked on at once, each in a thread; more are told to come again.
 
 That is more than the planner brings about: while 1,000 members of a large gang are held, the 1,000 before them may
-still be posted, and 800 members of other gangs may be on their way (`extender.actions.inflight.MOST_SEATS`). The
+still be posted, and 800 members of other gangs may be on their way (`extender.actions.inflight.MAX_SEATS`). The
 server has more threads than that, so that whatever calls come, some are left for filter, which never waits.
 """
 
@@ -82,7 +82,7 @@ class Bind:
         on_release: Callable[[Placement, int], None],
         session: Callable[[], Session | None] = lambda: None,
         most_held: int = MAX_HELD,
-        most_calls: int = MOST_CALLS,
+        most_calls: int = MAX_CALLS,
     ) -> None:
         self._cluster = cluster
         self._barrier = barrier

@@ -93,7 +93,7 @@ RESOURCES: Final = Limit(
     64,
     "resource names",
     "names in requests and limits of one pod, over all its containers",
-    "webhook (templates of Volcano Jobs), planner",
+    "webhook, planner",
     _ALONE,
     "nodes offer about ten; each name costs a look at every node",
 )
