@@ -24,6 +24,7 @@ EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
 
 # Annotation of users on a Queue: what its gangs do behind one that waits for room (strict, reserve or besteffort).
 RESERVATIONS = f"{DOMAIN}/reservations"
+RESERVATION_MODES = ("strict", "reserve", "besteffort")
 
 # Annotations of users on a pod without an owner that is one of several: its rank, their number, the host of rank 0.
 RANK = f"{DOMAIN}/rank"
