@@ -351,3 +351,39 @@ def test_broken_words_in_a_placement_harm_nobody() -> None:
     session = world.step()
     assert not session.failures
     assert parse_time(world.state.placements["ns/big"].status.expected_at)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    heads=st.lists(st.tuples(st.integers(3, 6), st.integers(5, 40)), min_size=2, max_size=3),
+    small=st.lists(SMALL, max_size=6),
+)
+def test_heads_of_several_queues_do_not_delay_each_other(
+    heads: list[tuple[int, int]], small: list[tuple[int, int, int, bool]]
+) -> None:
+    """Each starts when it was first expected to, or earlier."""
+    world = QueueWorld(nodes=6)
+    for index, lasts in enumerate((30, 50)):
+        world.submit(f"r{index}", 3, lasts_s=lasts, declared_s=lasts)
+    world.step()
+    expected: dict[str, float] = {}
+    for index, (members, lasts) in enumerate(heads):
+        world.queue(f"q{index}")
+        world.submit(f"head{index}", members, lasts_s=lasts, declared_s=lasts, queue=f"q{index}")
+    for index, (members, lasts, _, says) in enumerate(small):
+        declared = lasts if says else None
+        world.submit(f"s{index}", members, lasts_s=lasts if says else 10_000, declared_s=declared)
+    keys = [f"ns/head{index}" for index in range(len(heads))]
+    for _ in range(300):
+        if all(world.runs[key].started is not None for key in keys):
+            break
+        for key in keys:
+            placement = world.state.placements.get(key)
+            at = parse_time(placement.status.expected_at) if placement and not world.runs[key].started else None
+            if at is not None:
+                expected.setdefault(key, at)
+        world.step()
+    late = {
+        key: (world.runs[key].started, at) for key, at in expected.items() if (world.runs[key].started or at + 1) > at
+    }
+    assert not late
