@@ -81,7 +81,7 @@ DIGITS: Final = Limit(
 )
 TASKS: Final = Limit(
     "tasks per Job",
-    512,
+    128,
     "tasks",
     "a Job's `tasks`",
     "webhook, controller, planner",
