@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from extender.actions.reserve.ends import Releases, held_by_gangs
 from extender.actions.reserve.reservation import Reservation
-from extender.actions.search import place_minimum, runs_of_operations
+from extender.actions.search import minimum_wanted, place_minimum, runs_of_operations
 from extender.framework.session import Session
 from extender.framework.statement import Operation, Statement
 from extender.state.amounts import Amounts
@@ -90,12 +90,24 @@ def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] |
     before, statement = snapshot.free, Statement(session)
     snapshot.free, session.reserved = free, None
     try:
-        failed = place_minimum(session, statement, gang)
-        operations = list(statement.operations)
+        fits = not _too_little(session, gang) and place_minimum(session, statement, gang) is None
+        operations = list(statement.operations) if fits else []
     finally:
         statement.discard()
         snapshot.free, session.reserved = before, reserved
-    return operations if failed is None and operations else None
+    return operations or None
+
+
+def _too_little(session: Session, gang: GangView) -> bool:
+    """Whether some pod set finds too little room even alone: most trials that fail end here, at little cost."""
+    wanted = minimum_wanted(gang)
+    for pod_set in gang.pod_sets:
+        need = wanted[pod_set.name]
+        if need and pod_set.cls is not None and not pod_set.mixed:
+            room = np.where(session.node_codes(pod_set.cls) == 0, session.room(pod_set.cls), 0)
+            if int(np.minimum(room, need).sum()) < need:
+                return True
+    return False
 
 
 def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int64], Amounts]:
