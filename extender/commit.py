@@ -65,6 +65,8 @@ class Committer:
             "placement", lambda close: self._close_placement(session, close), session.decided(decisions.ClosePlacement)
         )
         self._each("placement", lambda place: self._place(session, place), session.decided(decisions.Place))
+        self._each("placement", self._unreserve, session.decided(decisions.Unreserve))
+        self._each("placement", self._reserve, session.decided(decisions.Reserve))
         self._statuses.write(session)
         self._each("release", lambda release: self._release(session, release), session.decided(decisions.Release))
         self._each("eviction", self._evict, session.decided(decisions.Evict))
@@ -102,7 +104,30 @@ class Committer:
             "deadline": format_time(deadline),
             "podSets": msgspec.to_builtins(place.pod_sets),
         }
-        status = placementstatus.opened(place)
+        self._write_placement(gang, spec, placementstatus.opened(place))
+        log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
+
+    def _reserve(self, reserve: decisions.Reserve) -> None:
+        gang = reserve.gang
+        spec = {
+            "podGroupUID": gang.uid,
+            "epoch": gang.placement.spec.epoch if gang.placement else gang.next_epoch(),
+            "podSets": msgspec.to_builtins(reserve.pod_sets),
+        }
+        new = gang.placement is None or gang.placement.status.phase != "Reserved"
+        self._write_placement(gang, spec, placementstatus.reserved(reserve))
+        if new:
+            log.info("reserved", gang=gang.key, expected_at=reserve.expected_at, why=reserve.message)
+            self._recorder.event(gang.group, "Normal", "Reserved", reserve.message)
+
+    def _unreserve(self, unreserve: decisions.Unreserve) -> None:
+        placement = unreserve.gang.placement
+        if placement is not None and placement.status.phase == "Reserved":
+            self._patch_placement(placement, {"status": placementstatus.unreserved(unreserve), "spec": {"podSets": []}})
+            log.info("not reserved any more", gang=unreserve.gang.key, why=unreserve.message)
+
+    def _write_placement(self, gang: GangView, spec: dict[str, object], status: dict[str, object]) -> None:
+        """Makes the gang's placement say so; one of an earlier PodGroup of its name goes."""
         with self._cluster.lock:
             known = self._cluster.state.placements.get(gang.key)
         namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
@@ -125,7 +150,6 @@ class Committer:
             self._saw(None, self._client.create(PLACEMENTS, body, namespace))
         else:
             self._patch_placement(known, {"spec": spec, "status": status})
-        log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
 
     def _close_placement(self, session: Session, close: decisions.ClosePlacement) -> None:
         placement = close.gang.placement

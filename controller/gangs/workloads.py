@@ -17,7 +17,9 @@ from muster.volcano.owner import job_of
 from muster.workloads.minimum import min_member
 from muster.workloads.worlds import group_name
 
-_GROUP_ANNOTATIONS = (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, *names.SCALE_UP_KEYS)
+_GROUP_ANNOTATIONS = (
+    names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.EXPECTED_RUNTIME, *names.SCALE_UP_KEYS,
+)  # fmt: skip
 _POD_KEYS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 _DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _OWNER_PREFIX = "volcano.sh/"

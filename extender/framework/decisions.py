@@ -10,6 +10,8 @@ from muster.api.placement import PlacementPhase, PodSetPlacement
 
 SET_ASIDE = "SetAside"
 """Reason of a gang that cannot be evaluated: a number over its limit, or something that nobody foresaw."""
+STRICT_ORDER = "StrictOrder"
+"""Reason of a gang that waits for the head of its strictly ordered queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,25 @@ class ClosePlacement:
     pod_sets: list[PodSetPlacement] | None = None
     in_vain: bool = False
     """Pods of the gang were not created in time, so that the next placement has to wait for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """The gang goes on waiting, and these seats are kept for it; nothing is carried out."""
+
+    gang: GangView
+    pod_sets: list[PodSetPlacement]
+    expected_at: float | None
+    """When it is expected to start there, in seconds since the epoch; None if nobody knows."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreserve:
+    """Nothing is kept for the gang any more, and why."""
+
+    gang: GangView
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

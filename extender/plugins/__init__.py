@@ -3,13 +3,15 @@
 They promise no I/O and no clock: a plugin looks at the session's snapshot, and what it keeps from cycle to cycle it can
 make anew. They import the framework and the state, and must not import actions or what serves and writes. Start at
 `order`, which has the simplest ones; then `predicates`, with `interpodaffinity`, `volumes` and `nodeselector`, is which
-nodes a pod can be on, `scores` which of them are better, `pages` what is shown over HTTP.
+nodes a pod can be on, `scores` which of them are better, `pages` what is shown over HTTP,
+`reservations` what is kept for gangs that wait.
 """
 
 from extender.framework.registry import PluginBuilder
 from extender.plugins.order import Elastic, Gang, Priority, SubGroupOrder, TaskOrder
 from extender.plugins.pages import ReflectJobOrder, Snapshot
 from extender.plugins.predicates import Predicates
+from extender.plugins.reservations import Reservations
 from extender.plugins.scores import GpuPack, GpuSpread, NodeAvailability, NodePlacement, PodAffinity, ResourceType
 
 PLUGINS: dict[str, PluginBuilder] = {
@@ -29,6 +31,7 @@ PLUGINS: dict[str, PluginBuilder] = {
         PodAffinity,
         Snapshot,
         ReflectJobOrder,
+        Reservations,
     )
 }
 """By the name that configurations call them by."""

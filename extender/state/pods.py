@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from extender.state.podclass import PodClass, marked
 from muster.api.core import Pod
 from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
+from muster.api.meta import parse_time
 from muster.api.names import NODE, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT, SAYS, SCHEDULERS
+from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +54,10 @@ class PodRecord:
     """Muster's extender is asked about it: by its scheduler's name, or by the markers that it carries."""
     created: str
     resource_version: str
+    runtime: Runtime = UNKNOWN
+    """How long it is expected to run, as far as it says so itself."""
+    since: float | None = None
+    """When its kubelet accepted it, in seconds since the epoch; None if it has not yet."""
 
     @property
     def waiting(self) -> bool:
@@ -105,7 +111,17 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         ours=pod.spec.scheduler_name in SCHEDULERS or marked(pod.spec),
         created=meta.creation_timestamp or "",
         resource_version=meta.resource_version,
+        runtime=runtime_of(meta.annotations, pod.spec.active_deadline_seconds),
+        since=_moment(status.start_time),
     )
+
+
+def _moment(text: str | None) -> float | None:
+    """A time that stands in a status, in seconds since the epoch; None for one that nobody can read."""
+    try:
+        return parse_time(text or "")
+    except (ValueError, OverflowError):
+        return None
 
 
 class PodTable:
@@ -123,6 +139,8 @@ class PodTable:
         """
         self.alive: Counter[str] = Counter()
         """Key of a gang → pods of it that hold a node; gangs without any are left out."""
+        self.ending: dict[str, PodRecord] = {}
+        """Pods of no gang that are on a node and say how long they run, by UID."""
         self._members: dict[str, dict[str, PodRecord]] = {}
         self._seat_of: dict[str, tuple[str, Seat]] = {}
         """UID → gang and seat of the pods that have taken one."""
@@ -145,6 +163,9 @@ class PodTable:
         if known is not None and known.gang and known.gang != record.gang:
             self._leave(known.gang, known.uid)
         self.records[record.uid] = record
+        self.ending.pop(record.uid, None)
+        if not record.gang and record.runtime is not UNKNOWN and record.uses_node:
+            self.ending[record.uid] = record
         if record.gang:
             self._members.setdefault(record.gang, {})[record.uid] = record
         return known
@@ -152,6 +173,7 @@ class PodTable:
     def remove(self, uid: str) -> PodRecord | None:
         """Forgets a pod that is gone; returns its record."""
         self.assumed.pop(uid, "")
+        self.ending.pop(uid, None)
         record = self.records.pop(uid, None)
         self._count(record, -1)
         self._sit(uid, None)

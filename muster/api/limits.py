@@ -137,9 +137,10 @@ SECONDS: Final = Limit(
     "seconds",
     315_360_000,
     "seconds",
-    "`ttlSecondsAfterFinished` of a Job and `timeout` of its policies",
-    "webhook",
-    "a timer that never fires within the life of the process",
+    "`ttlSecondsAfterFinished` of a Job, `timeout` of its policies, a pod's `activeDeadlineSeconds` and the annotation "
+    f"`{names.EXPECTED_RUNTIME}`",
+    "webhook, planner",
+    "a timer that never fires within the life of the process; the pod is expected to run for ever",
     "ten years; sums with a date stay within the calendar",
 )
 LIMITS: Final = (

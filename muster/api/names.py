@@ -27,6 +27,12 @@ SCALE_UP_PARAMETERS = f"{DOMAIN}/scale-up-parameters"  # of that class: "key=val
 SCALE_UP_TIMEOUT = f"{DOMAIN}/scale-up-timeout"  # how long an autoscaler has for one request, e.g. 10m
 SCALE_UP_KEYS = (SCALE_UP, SCALE_UP_CLASS, SCALE_UP_PARAMETERS, SCALE_UP_TIMEOUT)
 SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-completion; on pods it is Muster's note
+# Annotation of users on a workload, a PodGroup or a pod: how long it is expected to run (a duration).
+EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
+
+# Annotation of users on a Queue: what its gangs do behind one that waits for room (strict, reserve or besteffort).
+RESERVATIONS = f"{DOMAIN}/reservations"
+RESERVATION_MODES = ("strict", "reserve", "besteffort")
 
 # Annotations of users on a pod without an owner that is one of several: its rank, their number, the host of rank 0.
 RANK = f"{DOMAIN}/rank"
