@@ -6,6 +6,7 @@ the shortest; then `allocate`, which uses `fill`. `progress` is not in the table
 """
 
 from extender.actions.allocate import Allocate
+from extender.actions.backfill import Backfill
 from extender.actions.consolidate import Consolidate
 from extender.actions.enqueue import Enqueue
 from extender.actions.preempt import Preempt
@@ -16,6 +17,7 @@ from extender.framework.registry import ActionBuilder
 ACTIONS: dict[str, ActionBuilder] = {
     "enqueue": Enqueue,
     "allocate": Allocate,
+    "backfill": Backfill,
     "consolidate": Consolidate,
     "reclaim": Reclaim,
     "preempt": Preempt,

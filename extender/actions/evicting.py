@@ -15,9 +15,9 @@ from functools import partial
 
 import numpy as np
 
-from extender.actions.allocate import placed_runs, shape_of, wants_nodes
+from extender.actions.allocate import shape_of, wants_nodes
 from extender.actions.claimed import budgets_of, claimed_pods, expected_to_go
-from extender.actions.search import chosen_ranks, place_minimum
+from extender.actions.search import chosen_ranks, place_minimum, runs_of_operations
 from extender.fairshare.capacity import GUARANTEED, OVER_CAPABILITY, OVER_DESERVED
 from extender.framework import decisions
 from extender.framework.demand import amounts_of, minimum_wanted
@@ -151,7 +151,7 @@ class Evicting:
         asker = Asker(gang, needs, queue_full=full)
         if not self.allowed(session, asker):
             return False
-        with _room_of_leaving(session):
+        with _room_of_leaving(session), _reservations_kept(session, gang):
             statement = Statement(session)
             search = Search(
                 session,
@@ -187,17 +187,18 @@ class Evicting:
         if gang.key not in session.enqueued and gang.group.status.phase in {"", "Pending"}:
             session.enqueued.add(gang.key)
             session.decide(decisions.Enqueue(gang))
-        session.withdraw(gang, decisions.Unschedulable)
+        for kind in (decisions.Unschedulable, decisions.Reserve, decisions.Unreserve):
+            session.withdraw(gang, kind)
         victims = tuple((piece.gang, pod) for piece in found for pod in piece.pods)
         reason = self.reason(gang)
         for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves() else ():
             own = [operation for operation in operations if operation.gang is moved]
-            runs = placed_runs(session, moved, own, gated=True)
+            runs = runs_of_operations(session, moved, own, gated=True)
             gone = tuple((moved, pod) for victim, pod in victims if victim is moved)
             session.decide(decisions.Place(moved, runs, moved.next_epoch(), len(gone), gone, reason))
         mine = [operation for operation in operations if operation.gang is gang]
         seats, epoch = sum(len(operation.ranks) for operation in mine), gang.next_epoch()
-        runs = placed_runs(session, gang, mine, gated=True)
+        runs = runs_of_operations(session, gang, mine, gated=True)
         session.decide(decisions.Place(gang, runs, epoch, seats, victims, reason))
         budgets = Budgets(session.snapshot)
         budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
@@ -216,6 +217,17 @@ class Evicting:
             self._hopeless.clear()
             self._seen = now
         self._catalogue.forget_others(snapshot.gangs)
+
+
+@contextmanager
+def _reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
+    """Leaves alone what is reserved for gangs at the head of their queues, but for one that is such a head itself."""
+    head = gang.placement is not None and gang.placement.status.phase == "Reserved"
+    before, session.reserved = session.reserved, None if head else session.reserved_in_all
+    try:
+        yield
+    finally:
+        session.reserved = before
 
 
 @contextmanager

@@ -61,6 +61,9 @@ class Room:
         self._needs = needs
         self.pieces = pieces
         self._free = session.snapshot.free
+        if session.reserved is not None:
+            self._free = self._free.copy()
+            self._free[:, session.reserved.columns] -= session.reserved.amounts
         ends = np.cumsum([len(piece.columns) for piece in pieces], dtype=np.int64)
         self._bounds = np.concatenate([np.zeros(1, dtype=np.int64), ends])
         resources = self._free.shape[0]
