@@ -26,11 +26,11 @@ class Tier(msgspec.Struct, forbid_unknown_fields=True):
 class SchedulerConfig(msgspec.Struct, forbid_unknown_fields=True):
     """Which actions run, in which order, and which plugins they ask."""
 
-    actions: str = "enqueue, allocate"
+    actions: str = "enqueue, allocate, consolidate, reclaim, preempt"
     tiers: list[Tier] = msgspec.field(
         default_factory=lambda: [
             Tier([PluginOption(name) for name in ("gang", "priority", "elastic", "proportion")]),
-            Tier([PluginOption(name) for name in ("predicates", "subgrouporder", "taskorder")]),
+            Tier([PluginOption(name) for name in ("predicates", "minruntime", "subgrouporder", "taskorder")]),
         ]
     )
 
