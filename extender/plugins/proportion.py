@@ -74,6 +74,7 @@ class Proportion:
         session.add("reclaim_victim_filter", shares.reclaimable)
         session.add("reclaim_scenario_validator", shares.reclaim_agreed)
         session.add("get_queue_allocated_resources", shares.allocated_of)
+        session.add("get_queue_deserved_resources", shares.deserved_of)
         session.add("get_queue_fair_share", shares.fair_share_of)
 
     def on_session_close(self, session: Session) -> None:
@@ -199,6 +200,11 @@ class QueueShares:
         """What a queue and those below it use, without pods that are being deleted."""
         amounts: Amounts = self.ledger.allocated[self.ledger.tree.row(queue)].copy()
         return amounts
+
+    def deserved_of(self, queue: str) -> Shares:
+        """What a queue deserves, which for one above others is the sum of theirs where it says nothing itself."""
+        share: Shares = self.ledger.tree.deserved[self.ledger.tree.row(queue)].copy()
+        return share
 
     def fair_share_of(self, queue: str) -> Shares:
         """What a queue is due."""

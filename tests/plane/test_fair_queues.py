@@ -39,7 +39,7 @@ def queue(client: Client, namespace: str) -> Iterator[MakeQueue]:
         return name
 
     yield make
-    for each in client.list(JOBS, namespace=namespace)[0]:
+    for each in client.list(JOBS, namespace):
         client.delete(JOBS, each.metadata.name, namespace)
     for name in reversed(made):
         client.delete(QUEUES, name)
@@ -53,9 +53,9 @@ def in_queue(queue: str, manifest: dict[str, Any]) -> dict[str, Any]:
 
 def bound(client: Client, namespace: str) -> Counter[str]:
     """Pods of the namespace that hold a node, by queue."""
-    groups = {group.metadata.name: group.spec.queue for group in client.list(POD_GROUPS, namespace=namespace)[0]}
+    groups = {group.metadata.name: group.spec.queue for group in client.list(POD_GROUPS, namespace)}
     counts: Counter[str] = Counter()
-    for pod in client.list(PODS, namespace=namespace)[0]:
+    for pod in client.list(PODS, namespace):
         if pod.spec.node_name and not pod.finished:
             name = pod.metadata.annotations.get("scheduling.k8s.io/group-name", "")
             counts[groups.get(name, pod.metadata.labels.get("muster.dev/queue", ""))] += 1
@@ -113,11 +113,11 @@ def plain_pod(name: str, queue: str) -> dict[str, Any]:
 
 def reasons(client: Client, namespace: str) -> set[str]:
     """Why gangs of the namespace wait."""
-    groups = client.list(POD_GROUPS, namespace=namespace)[0]
+    groups = client.list(POD_GROUPS, namespace)
     return {condition.reason for group in groups for condition in group.status.conditions}
 
 
 def gang_nodes(client: Client, namespace: str) -> list[str]:
     """The nodes of the members of the Job `gang`."""
-    pods = client.list(PODS, namespace=namespace)[0]
+    pods = client.list(PODS, namespace)
     return [pod.spec.node_name for pod in pods if pod.metadata.name.startswith("gang-") and pod.spec.node_name]
