@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf, waits
@@ -115,7 +117,7 @@ def _report(
     )
 
 
-def _vector(session: Session, amounts: np.ndarray) -> Vector:  # type: ignore[type-arg]
+def _vector(session: Session, amounts: NDArray[np.number[Any]]) -> Vector:
     """The amounts that are not 0, by resource."""
     return {name: int(amounts[row]) for name, row in session.snapshot.axis.items() if amounts[row]}
 

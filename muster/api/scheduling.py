@@ -52,7 +52,7 @@ class PodGroupSpec(Wire):
     queue: str = "default"
     """The queue whose share the gang uses."""
     priority_class_name: str = ""
-    """PriorityClass; gangs with a higher value go first where the extender's plugin `priority` is configured."""
+    """PriorityClass; of one queue, gangs with a higher value go first."""
     min_resources: Quantities | None = None
     """What the gang needs at least; it enters the queue once this seems possible."""
     network_topology: NetworkTopology | None = None
@@ -146,7 +146,7 @@ class QueueSpec(Wire):
     capability: Quantities = field(default_factory=dict)
     """The most the queue may use; no limit for resources not named."""
     deserved: Quantities = field(default_factory=dict)
-    """The queue's fair share; more is lent and may be reclaimed."""
+    """The queue's quota, which it gets before anything is shared by weight; more is lent and may be reclaimed."""
     guarantee: Guarantee = field(default_factory=Guarantee)
     """Resources that no other queue can take."""
     reclaimable: bool | None = None
