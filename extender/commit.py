@@ -18,6 +18,7 @@ from extender.cluster import Cluster
 from extender.evictions import Evictions
 from extender.framework import decisions, placementstatus
 from extender.framework.session import Decision, Session
+from extender.queuestatus import QueueStatusWriter
 from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
 from extender.statuses import WRITES, StatusWriter
@@ -53,6 +54,7 @@ class Committer:
         self._wall_s = wall_s
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="commit")
         self._statuses = StatusWriter(client, cluster, recorder, self._pool, wall_s=wall_s)
+        self._queues = QueueStatusWriter(client, self._pool, wall_s=wall_s)
         self._not_before: dict[str, float] = {}
         self._evictions = Evictions(client, cluster, recorder, close=self._close_placement, wall_s=wall_s)
 
@@ -72,6 +74,7 @@ class Committer:
         self._each("release", self._release, session.decided(decisions.Release))
         self._each("eviction", self._evict, session.decided(decisions.Evict))
         self._evictions.make_room(session, self._each)
+        self._queues.write(session)
 
     def _each(self, what: str, fn: Callable[[D], None], items: Iterable[D]) -> None:
         """Runs all in parallel; one that fails does not keep the others."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.snapshot import Snapshot
+from extender.framework.standing import QueueStanding
 from extender.framework.turns import parents_of, turns
 from extender.state.amounts import Amounts, clipped
 from extender.state.aside import sentence
@@ -80,6 +81,8 @@ class Session:
         found in this cycle."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
+        self.standings: Callable[[], dict[str, QueueStanding]] | None = None
+        """Where every queue stands, for who asks after the cycle; None if no plugin knows."""
         self.failures: dict[str, str] = {}
         """Keys of gangs that made an action fail → what happened, for the log."""
         self._by_key: dict[str, GangView] | None = None

@@ -193,6 +193,16 @@ class QueueStatus(Wire):
     """Gangs that fell under their minimum."""
     reservation: Reservation | None = None
     """Stored; Muster does nothing with it."""
+    fair_share: Quantities = field(default_factory=dict)
+    """What the queue is due now, by what all queues ask for; the planner writes it, as all that follows."""
+    deserved: Quantities = field(default_factory=dict)
+    """Its quota, which is the sum of those below it where it sets none."""
+    message: str = ""
+    """Why the first gang that waits in it waits."""
+    usage: Quantities = field(default_factory=dict)
+    """What it used over time, where the plugin `proportion` has a half-life."""
+    usage_time: Time | None = None
+    """When that was."""
 
 
 class Queue(Object):
@@ -201,7 +211,7 @@ class Queue(Object):
     spec: QueueSpec = field(default_factory=QueueSpec)
     """What the queue may use."""
     status: QueueStatus = field(default_factory=QueueStatus)
-    """Its state and use; the controller writes it."""
+    """Its state and use, which the controller writes, and its shares."""
 
     @property
     def open(self) -> bool:

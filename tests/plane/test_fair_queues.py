@@ -9,14 +9,13 @@ from gangs import job
 
 from muster.api.batch import JOBS
 from muster.api.core import PODS
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.scheduling import POD_GROUPS, QUEUES, QueueStatus
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 GPUS = 64
 """Of the session's plane."""
-RUN_S = 2.0
 WaitFor = Callable[..., Any]
 MakeQueue = Callable[..., str]
 
@@ -74,6 +73,8 @@ def test_queues_of_three_levels_settle_at_their_shares(
             client.create(JOBS, in_queue(name, manifest), namespace)
     wanted = {one: GPUS * 3 // 4 // 3, two: GPUS * 3 // 4 * 2 // 3, small: GPUS // 4}
     wait_for(lambda: bound(client, namespace) == wanted, 60, f"the shares to be {wanted}")
+    status = wait_for(lambda: told(client, large), 30, "the shares to be told in the status")
+    assert status.fair_share["nvidia.com/gpu"] == str(GPUS * 3 // 4)
     for name in (one, two, small):
         for number in range(2):
             client.delete(JOBS, f"{name.rpartition('-')[2]}-{number}", namespace)
@@ -97,6 +98,12 @@ def test_a_capability_holds_with_pods_without_a_gang(
         client.delete(PODS, f"plain-{number}", namespace)
     wait_for(lambda: len(gang_nodes(client, namespace)) >= 2, 60, "the gang to start")
     assert bound(client, namespace)[team] <= 6
+
+
+def told(client: Client, queue: str) -> QueueStatus | None:
+    """The status of a queue once its fair share stands there."""
+    status = client.get(QUEUES, queue).status
+    return status if status.fair_share.get("nvidia.com/gpu") == str(GPUS * 3 // 4) else None
 
 
 def plain_pod(name: str, queue: str) -> dict[str, Any]:
