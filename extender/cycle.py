@@ -13,15 +13,17 @@ from extender.framework.decisions import SET_ASIDE, Unschedulable
 from extender.framework.registry import Action, Plugin, Registry
 from extender.framework.session import CycleInputs, Session
 from extender.plugins import PLUGINS
+from extender.scaleup.action import AskForNodes
 
 
 def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
     """The actions and plugins of a configuration, new ones. Raises ValueError with all that is wrong at once.
 
-    What placements need comes first, whatever the configuration says: nothing may stay half placed.
+    What placements need comes first, whatever the configuration says: nothing may stay half placed. Asking for nodes
+    comes last: it looks at who is left waiting.
     """
     actions, plugins = config.build(configuration, Registry(PLUGINS, ACTIONS))
-    return [TrackPlacements(), *actions], plugins
+    return [TrackPlacements(), *actions, AskForNodes()], plugins
 
 
 def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[Plugin]) -> Session:

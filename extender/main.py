@@ -18,7 +18,7 @@ from extender.framework.session import Session
 from extender.options import Options, parse
 from extender.planner import Planner
 from extender.selfcheck import SelfCheck
-from extender.verbs.bind import MOST_CALLS, Bind, Binder
+from extender.verbs.bind import MAX_CALLS, Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
@@ -32,7 +32,7 @@ from muster.process.server import serve
 
 log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
-THREADS = MOST_CALLS + 100
+THREADS = MAX_CALLS + 100
 """Bind calls are held in a thread each; 100 are for what never waits. Threads are made only when they are needed."""
 POOL_SIZE = 288
 """Connections that are kept: one per binding of those that may be on their way at once, and some for the planner."""

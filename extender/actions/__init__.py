@@ -6,6 +6,7 @@ the shortest; then `allocate`, which uses `fill`. `progress` is not in the table
 """
 
 from extender.actions.allocate import Allocate
+from extender.actions.backfill import Backfill
 from extender.actions.consolidate import Consolidate
 from extender.actions.enqueue import Enqueue
 from extender.actions.preempt import Preempt
@@ -19,5 +20,6 @@ ACTIONS: dict[str, ActionBuilder] = {
     "consolidate": Consolidate,
     "reclaim": Reclaim,
     "preempt": Preempt,
+    "backfill": Backfill,
     "stalegangeviction": StaleGangEviction,
 }

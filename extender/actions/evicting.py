@@ -15,8 +15,8 @@ from functools import partial
 
 import numpy as np
 
-from extender.actions.allocate import placed_runs, shape_of, wants_nodes
-from extender.actions.search import chosen_ranks, place_minimum
+from extender.actions.allocate import shape_of, wants_nodes
+from extender.actions.search import chosen_ranks, place_minimum, runs_of_operations
 from extender.framework import decisions
 from extender.framework.demand import amounts_of, minimum_wanted
 from extender.framework.scenario import Scenario
@@ -185,12 +185,12 @@ class Evicting:
         reason = self.reason(gang)
         for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves() else ():
             own = [operation for operation in operations if operation.gang is moved]
-            runs = placed_runs(session, moved, own, gated=True)
+            runs = runs_of_operations(session, moved, own, gated=True)
             gone = tuple((moved, pod) for victim, pod in victims if victim is moved)
             session.decide(decisions.Place(moved, runs, moved.next_epoch(), len(gone), gone, reason))
         mine = [operation for operation in operations if operation.gang is gang]
         seats, epoch = sum(len(operation.ranks) for operation in mine), gang.next_epoch()
-        runs = placed_runs(session, gang, mine, gated=True)
+        runs = runs_of_operations(session, gang, mine, gated=True)
         session.decide(decisions.Place(gang, runs, epoch, seats, victims, reason))
         budgets = Budgets(session.snapshot)
         budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()

@@ -16,11 +16,11 @@ from extender.framework.demand import minimum_wanted
 from extender.framework.refusal import queue_refusal
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
-from extender.framework.statement import Statement
+from extender.framework.statement import Operation, Statement
 from extender.state.amounts import times
 from extender.state.gangs import GangView
 from extender.state.podset import PodSetView
-from muster.api.placement import PodSetPlacement
+from muster.api.placement import PodSetPlacement, runs_of
 
 
 def chosen_ranks(session: Session, gang: GangView, wanted: dict[str, int]) -> dict[str, list[int]]:
@@ -144,3 +144,18 @@ def follows(pod_set: PodSetView) -> bool:
     """Whether its pods must go where pods of another kind are: those come first, as they may be of the same gang."""
     together = pod_set.cls.neighbours.together if pod_set.cls else None
     return together is not None and pod_set.cls is not None and together.mark not in pod_set.cls.matched
+
+
+def runs_of_operations(
+    session: Session, gang: GangView, operations: Sequence[Operation], *, gated: bool = False
+) -> list[PodSetPlacement]:
+    """The seats of a placement: those taken already and those just allocated, in rank order.
+
+    Members are born gated where they follow others, or, with `gated`, because the room is not there yet.
+    """
+    seats: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
+    for operation in operations:
+        node = session.snapshot.name(operation.column)
+        seats[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
+    sets = [PodSetPlacement(name=name, runs=runs_of(taken), held=gated) for name, taken in seats.items() if taken]
+    return sets if gated else gated_until_others(gang, sets)

@@ -6,14 +6,14 @@ How often a gang was placed in vain stands here and not in the planner's memory,
 from math import ceil
 from typing import Any
 
-from extender.framework.decisions import ClosePlacement, Place
+from extender.framework.decisions import ClosePlacement, Place, Reserve, Unreserve
 from extender.state.gangs import GangView, once_whole
 from muster.api.meta import format_time
 from muster.api.placement import PlacementStatus
 
 BACK_OFF_S = 10.0
 """How long a gang waits for its next placement when its pods were not created in time; each time twice as long."""
-LONGEST_BACK_OFF_S = 600.0
+MAX_BACK_OFF_S = 600.0
 _DOUBLINGS = 10
 """After so many the longest time is reached for certain; what a number in a status says may be anything."""
 
@@ -27,6 +27,7 @@ def opened(place: Place) -> dict[str, Any]:
         "planned": gang.taken + place.new_seats,
         "started": gang.started,
         "message": f"waits for {len(place.victims)} pods to go" if place.victims else "",
+        "expectedAt": "",
         **({} if gang.started else {"startedAt": "", "startedWith": None}),
     }
 
@@ -50,6 +51,22 @@ def closed(close: ClosePlacement, *, now: float) -> dict[str, Any]:
 def room_is_there() -> dict[str, Any]:
     """The fields of the status of a placement whose members can be let go now, as JSON."""
     return {"message": ""}
+
+
+def reserved(reserve: Reserve) -> dict[str, Any]:
+    """The fields of the status of a placement that is kept for a gang which waits, as JSON."""
+    return {
+        "phase": "Reserved",
+        "bound": reserve.gang.taken,
+        "planned": sum(run.count for pod_set in reserve.pod_sets for run in pod_set.runs if run.node),
+        "expectedAt": "" if reserve.expected_at is None else format_time(ceil(reserve.expected_at)),
+        "message": reserve.message,
+    }
+
+
+def unreserved(unreserve: Unreserve) -> dict[str, Any]:
+    """The fields of the status of a placement that is kept for its gang no more, as JSON."""
+    return {"phase": "Abandoned", "planned": 0, "expectedAt": "", "message": unreserve.message}
 
 
 def _started_at(gang: GangView, now: float) -> str:
@@ -82,4 +99,4 @@ def _evictions(gang: GangView, close: ClosePlacement, now: float) -> dict[str, A
 
 def back_off_s(attempts: int) -> float:
     """How long a gang that was placed so often in vain waits for its next placement, in seconds."""
-    return min(BACK_OFF_S * 2.0 ** (min(attempts, _DOUBLINGS) - 1), LONGEST_BACK_OFF_S)
+    return min(BACK_OFF_S * 2.0 ** (min(attempts, _DOUBLINGS) - 1), MAX_BACK_OFF_S)

@@ -57,6 +57,8 @@ class Snapshot:
     """Queue → what its own pods and held seats use, without those of queues below it; queues without any left out."""
     gang_use: dict[str, Use]
     """The same by key of a gang."""
+    ending: tuple[PodRecord, ...]
+    """Pods of no gang that are on a node and say how long they run."""
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
 
     @property
@@ -116,4 +118,5 @@ def take(state: State) -> Snapshot:
         exclusive_claims={claim: table.claim_users[claim] for claim in state.volumes.exclusive},
         queue_use={name: use.copy() for name, use in state.queue_use.queues.items()},
         gang_use={key: use.copy() for key, use in state.queue_use.gangs.items()},
+        ending=tuple(state.pod_table.ending.values()),
     )

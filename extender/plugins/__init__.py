@@ -3,8 +3,8 @@
 They promise no I/O and no clock: a plugin looks at the session's snapshot, and what it keeps from cycle to cycle it can
 make anew. They import the framework and the state, and must not import actions or what serves and writes. Start at
 `order`, which has the simplest ones; then `predicates`, with `interpodaffinity`, `volumes` and `nodeselector`, is which
-nodes a pod can be on, `scores` which of them are better, `proportion` what queues decide, `pages` is
-what is shown over HTTP.
+nodes a pod can be on, `scores` which of them are better, `proportion` what queues decide, `reservations` what is kept
+for gangs that wait, `pages` what is shown over HTTP.
 """
 
 from extender.framework.registry import PluginBuilder
@@ -12,6 +12,7 @@ from extender.plugins.order import Elastic, Gang, Priority, SubGroupOrder, TaskO
 from extender.plugins.pages import ReflectJobOrder, Snapshot
 from extender.plugins.predicates import Predicates
 from extender.plugins.proportion import Proportion
+from extender.plugins.reservations import Reservations
 from extender.plugins.scores import GpuPack, GpuSpread, NodeAvailability, NodePlacement, PodAffinity, ResourceType
 
 PLUGINS: dict[str, PluginBuilder] = {
@@ -32,6 +33,7 @@ PLUGINS: dict[str, PluginBuilder] = {
         PodAffinity,
         Snapshot,
         ReflectJobOrder,
+        Reservations,
     )
 }
 """By the name that configurations call them by."""

@@ -11,13 +11,15 @@ from extender.barrier import Barrier, Outcome
 from extender.cluster import Cluster
 from extender.fairshare.plain import Bound, queue_full
 from extender.framework.session import Session
+from extender.scaleup.requests import consumption
+from extender.scaleup.wishes import safe_to_evict
 from extender.state.gangs import ACTIVE
 from extender.state.pods import PodRecord
 from extender.verbs.reasons import Reason, labels, unavailable
 from muster.api.core import PODS
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.gang import Seat
-from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME
+from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
 from muster.api.placement import Placement, node_of
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Unreachable
@@ -36,11 +38,11 @@ MAX_HELD = 1000
 Each held call takes a thread here and a connection of kube-scheduler's, which brings a few hundred members a second.
 """
 
-MOST_CALLS = 2800
+MAX_CALLS = 2800
 """Bind calls that are worked on at once, each in a thread; more are told to come again.
 
 That is more than the planner brings about: while 1,000 members of a large gang are held, the 1,000 before them may
-still be posted, and 800 members of other gangs may be on their way (`extender.actions.inflight.MOST_SEATS`). The
+still be posted, and 800 members of other gangs may be on their way (`extender.actions.inflight.MAX_SEATS`). The
 server has more threads than that, so that whatever calls come, some are left for filter, which never waits.
 """
 
@@ -83,7 +85,7 @@ class Bind:
         on_release: Callable[[Placement, int], None],
         session: Callable[[], Session | None] = lambda: None,
         most_held: int = MAX_HELD,
-        most_calls: int = MOST_CALLS,
+        most_calls: int = MAX_CALLS,
     ) -> None:
         self._cluster = cluster
         self._barrier = barrier
@@ -163,7 +165,16 @@ class Bind:
                 return reason
         session = self._session()
         extra = session.ask("bind_request_mutate", record, args.node) if session is not None else {}
-        return self._post(args, {**extra, **_marks(placement)})
+        return self._post(args, {**extra, **self._for_autoscalers(record, key, session), **_marks(placement)})
+
+    def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
+        """What autoscalers read of a pod on a node: its eviction, as its queue has it, and the request that it uses."""
+        with self._cluster.lock:
+            group = self._cluster.state.groups.get(key)
+            evictable = safe_to_evict(self._cluster.state.queues, group)
+        request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
+        told = {PODS_SAFE_TO_EVICT: evictable, SAFE_TO_EVICT: evictable} if evictable and not record.evictable else {}
+        return told | consumption(request)
 
     def _objection(self, args: ExtenderBindingArgs) -> Reason | None:
         """What speaks against binding this pod to this node now, as far as we know."""

@@ -7,7 +7,7 @@ bodies in chunks are refused, which neither the API server nor kube-scheduler se
 import re
 from http import HTTPStatus
 
-MOST_HEADER_BYTES = 64 * 1024
+MAX_HEADER_BYTES = 64 * 1024
 _END = b"\r\n\r\n"
 _LENGTHS = re.compile(rb"\r\n(content-length|transfer-encoding)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _DIGITS = 18
@@ -44,8 +44,8 @@ class Frame:
         if self._length is None:
             end = received.find(_END, max(0, self._searched - len(_END) + 1))
             self._searched = len(received)
-            if max(end, self._searched if end < 0 else 0) > MOST_HEADER_BYTES:
-                why = f"the header is longer than {MOST_HEADER_BYTES} bytes"
+            if max(end, self._searched if end < 0 else 0) > MAX_HEADER_BYTES:
+                why = f"the header is longer than {MAX_HEADER_BYTES} bytes"
                 raise RefusedRequest(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why)
             if end < 0:
                 return None

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.plane
 QUOTAS: Resource[dict[str, Any]] = Resource("", "v1", "resourcequotas", "ResourceQuota", dict[str, Any])
 INNOCENT, HOSTILE = 4, 2
 MIB = 2**20
-MOST_MEMORY = {"extender": 350 * MIB, "controller": 250 * MIB, "webhook": 250 * MIB}
+MAX_MEMORY = {"extender": 350 * MIB, "controller": 250 * MIB, "webhook": 250 * MIB}
 """The budgets of the design for 50,000 pods; the webhook, which keeps nothing, has none of its own there."""
 QUOTA = {"pods": "300", "requests.nvidia.com/gpu": "8"}
 """What the administrator lets a hostile tenant have: what he gets by rights delays others by rights."""
@@ -145,9 +145,9 @@ def report(calm: list[float], stormy: list[float], hostile: list[Hostile]) -> No
 
 def check_memory(pids: dict[str, list[int]]) -> None:
     """No process of ours has held more than its budget."""
-    held = {part: most_memory(pids[part]) for part in MOST_MEMORY}
+    held = {part: most_memory(pids[part]) for part in MAX_MEMORY}
     sys.stderr.write("most memory: " + ", ".join(f"{part} {held[part] / MIB:.0f} MiB" for part in held) + "\n")
-    for part, most in MOST_MEMORY.items():
+    for part, most in MAX_MEMORY.items():
         assert held[part] <= most, f"{part} has held {held[part] / MIB:.0f} MiB of {most / MIB:.0f}"
 
 

@@ -3,14 +3,14 @@
 import json
 import re
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from loopback_server import serving
 
 from muster.kube.transport import warnings_of
 from musterctl.app import main
@@ -78,23 +78,8 @@ class Server:
 def server(tmp_path: Path) -> Iterator[Server]:
     """A server that runs, and a kubeconfig for it."""
     one = Server()
-    http = ThreadingHTTPServer(("127.0.0.1", 0), one.handler())
-    http.daemon_threads = True
-    Thread(target=http.serve_forever, daemon=True).start()
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{http.server_port}"}}],
-        "users": [{"name": "u", "user": {}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(content))
-    try:
+    with serving(one.handler(), tmp_path / "kubeconfig"):
         yield one
-    finally:
-        http.shutdown()
-        http.server_close()
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ tiers:
     with pytest.raises(ValueError, match="there is no action 'alocate'") as error:
         parts_of(config.parse(text))
     message = str(error.value)
-    assert "valid actions: allocate, consolidate, enqueue, preempt, reclaim, stalegangeviction" in message
+    assert "valid actions: allocate, backfill, consolidate, enqueue, preempt, reclaim, stalegangeviction" in message
     assert "tiers[0].plugins[0]: there is no plugin 'gangs'" in message
     assert "gpu is 'binpak'; valid: binpack, spread" in message
     assert "plugin 'gang' has no argument 'x'; valid arguments: none" in message

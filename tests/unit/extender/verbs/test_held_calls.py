@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 from extender_world import World
 
-from extender.actions.inflight import MOST_SEATS, RESERVE
+from extender.actions.inflight import MAX_SEATS, RESERVE
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.main import THREADS
 from extender.verbs import bind
-from extender.verbs.bind import MAX_HELD, MOST_CALLS, Bind
+from extender.verbs.bind import MAX_CALLS, MAX_HELD, Bind
 from extender.verbs.reasons import Reason
 from muster.api.core import Pod
 from muster.api.extender import ExtenderBindingArgs
@@ -156,8 +156,8 @@ def test_a_pod_that_nobody_knows_is_refused_in_the_end(
 
 def test_bind_calls_never_take_all_threads(gang_of: Callable[..., Gang]) -> None:
     """Two may be worked on and are held; the third is told to come again at once, and does so when they are gone."""
-    assert MOST_CALLS + 100 <= THREADS
-    assert MOST_CALLS >= 2 * MAX_HELD + MOST_SEATS + RESERVE
+    assert MAX_CALLS + 100 <= THREADS
+    assert MAX_CALLS >= 2 * MAX_HELD + MAX_SEATS + RESERVE
     gang = gang_of(3, nodes=1, most_calls=2)
     pods = [gang.pod(rank) for rank in range(3)]
     held = [gang.call(pod, rank) for rank, pod in enumerate(pods[:2])]

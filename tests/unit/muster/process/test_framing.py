@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.process.framing import MOST_HEADER_BYTES, Frame, RefusedRequest
+from muster.process.framing import MAX_HEADER_BYTES, Frame, RefusedRequest
 
 
 def length(*pieces: bytes, most: int = 100) -> int | HTTPStatus | None:
@@ -49,7 +49,7 @@ def test_any_bytes_have_a_length_or_are_refused(data: bytes) -> None:
         (b"Content-Length: " + b"9" * 5000, HTTPStatus.BAD_REQUEST),
         (b"A: b\nContent-Length: 1", HTTPStatus.BAD_REQUEST),
         (b"Content-Length: 101", HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
-        (b"A: " + b"b" * MOST_HEADER_BYTES, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
+        (b"A: " + b"b" * MAX_HEADER_BYTES, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
     ],
 )
 def test_refused(lines: bytes, status: HTTPStatus) -> None:

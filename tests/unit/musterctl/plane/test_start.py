@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner, Result
+from loopback_server import serving
 
 from musterctl.app import main
 from musterctl.plane import rights, state
@@ -54,23 +53,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A server that runs, a kubeconfig for it, and a home of our own."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     one = Server()
-    http = ThreadingHTTPServer(("127.0.0.1", 0), one.handler())
-    http.daemon_threads = True
-    Thread(target=http.serve_forever, daemon=True).start()
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{http.server_port}"}}],
-        "users": [{"name": "u", "user": {}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(content))
-    try:
+    with serving(one.handler(), tmp_path / "kubeconfig"):
         yield one
-    finally:
-        http.shutdown()
-        http.server_close()
 
 
 def up(tmp_path: Path) -> Result:
