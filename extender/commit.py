@@ -18,6 +18,7 @@ from extender.cluster import Cluster
 from extender.evictions import Evictions
 from extender.framework import decisions, placementstatus
 from extender.framework.session import Decision, Session
+from extender.queuestatus import QueueStatusWriter
 from extender.scaleup.requests import consumption
 from extender.scaling import Scaling
 from extender.state.gangs import GangView
@@ -55,6 +56,7 @@ class Committer:
         self._wall_s = wall_s
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="commit")
         self._statuses = StatusWriter(client, cluster, recorder, self._pool, wall_s=wall_s)
+        self._queues = QueueStatusWriter(client, self._pool, wall_s=wall_s)
         self.scaling = Scaling(client, cluster)
         self._not_before: dict[str, float] = {}
         self._evictions = Evictions(client, cluster, recorder, close=self._close_placement, wall_s=wall_s)
@@ -77,6 +79,7 @@ class Committer:
         self._each("release", lambda release: self._release(session, release), session.decided(decisions.Release))
         self._each("eviction", self._evict, session.decided(decisions.Evict))
         self._evictions.make_room(session, self._each)
+        self._queues.write(session)
         self.scaling.heard(session)
         self._each("provisioning-request", self.scaling.withdraw, session.decided(decisions.WithdrawRequest))
         self._each("provisioning-request", self.scaling.request, session.decided(decisions.RequestNodes))

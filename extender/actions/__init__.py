@@ -17,9 +17,9 @@ from extender.framework.registry import ActionBuilder
 ACTIONS: dict[str, ActionBuilder] = {
     "enqueue": Enqueue,
     "allocate": Allocate,
-    "backfill": Backfill,
     "consolidate": Consolidate,
     "reclaim": Reclaim,
     "preempt": Preempt,
+    "backfill": Backfill,
     "stalegangeviction": StaleGangEviction,
 }

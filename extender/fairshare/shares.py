@@ -17,7 +17,7 @@ def fair_shares(
 ) -> Shares:
     """float64 of shape (queues, resources).
 
-    `usage` is by queue what it used over time, with those below it, in any unit. KAI measures it against the cluster at
+    `usage` is by queue what it used over time on average, with those below it. KAI measures it against the cluster at
     every level, `exact` against what all queues of the same parent used, so that it counts in small branches too.
     """
     tree = ledger.tree
@@ -35,7 +35,7 @@ def fair_shares(
             continue
         rows = list(children)
         asked = requestable[rows]
-        whole = past[rows].sum(axis=0) if rounding == "exact" else past[0]
+        whole = past[rows].sum(axis=0) if rounding == "exact" else ledger.total
         recent = np.divide(past[rows], whole, out=np.zeros_like(past[rows]), where=whole > 0)
         if rounding == "exact":
             plenty = asked.sum(axis=0) <= fair[row]

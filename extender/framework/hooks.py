@@ -52,6 +52,7 @@ HOOKS: dict[str, Rule] = {
     "preempt_victim_filter": Rule.ALL_AGREE,
     "preempt_scenario_validator": Rule.ALL_AGREE,
     "get_queue_allocated_resources": Rule.FIRST_REGISTERED,
+    "get_queue_deserved_resources": Rule.FIRST_REGISTERED,
     "get_queue_fair_share": Rule.FIRST_REGISTERED,
     # life of a gang in a cycle: job_ready(gang) -> bool; pre_job_allocation(gang); allocated(operation) and
     # deallocated(operation), evicted(operation) and unevicted(operation), also for what is rolled back
@@ -75,7 +76,6 @@ NOT_ASKED_YET: dict[str, Rule] = {
     "subset_nodes": Rule.REFINE,
     # queues and fairness
     "is_task_allocation_on_node_over_capacity": Rule.FIRST_REGISTERED,
-    "get_queue_deserved_resources": Rule.FIRST_REGISTERED,
     # life of a gang in a cycle
     "on_job_solution_start": Rule.CALL_ALL,
 }

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.reserved import ReservationRules, ReservedRoom
 from extender.framework.snapshot import Snapshot
+from extender.framework.standing import QueueStanding
 from extender.framework.turns import parents_of, turns
 from extender.state.amounts import Amounts, clipped
 from extender.state.aside import sentence
@@ -86,17 +87,19 @@ class Session:
         found in this cycle."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
+        self.standings: Callable[[], dict[str, QueueStanding]] | None = None
+        """Where every queue stands, for who asks after the cycle; None if no plugin knows."""
         self.provisioning_wanted = False
         """Some gang asks for nodes by a ProvisioningRequest, so that those there are should be read."""
         self.failures: dict[str, str] = {}
         """Keys of gangs that made an action fail → what happened, for the log."""
-        self._by_key: dict[str, GangView] | None = None
         self.reservations = ReservationRules()
         """What is kept for gangs that wait for room at the head of their queue."""
         self.reserved: ReservedRoom | None = None
         """What the gang that is being tried may not use, since it is reserved for others."""
         self.reserved_in_all: ReservedRoom | None = None
         """What nobody may use whom `allocate` has not tried; known when it has ended."""
+        self._by_key: dict[str, GangView] | None = None
         self._kept: Mask | None = None
         """Nodes that are kept from gangs that have their minimum, for those that have not; None if there are none."""
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}

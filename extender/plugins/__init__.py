@@ -3,8 +3,8 @@
 They promise no I/O and no clock: a plugin looks at the session's snapshot, and what it keeps from cycle to cycle it can
 make anew. They import the framework and the state, and must not import actions or what serves and writes. Start at
 `order`, which has the simplest ones; then `predicates`, with `interpodaffinity`, `volumes` and `nodeselector`, is which
-nodes a pod can be on, `scores` which of them are better, `proportion` what queues decide, `pages` what is shown over
-HTTP, `reservations` what is kept for gangs that wait.
+nodes a pod can be on, `scores` which of them are better, `proportion` what queues decide, `reservations` what is kept
+for gangs that wait, `pages` what is shown over HTTP.
 """
 
 from extender.framework.registry import PluginBuilder

@@ -9,14 +9,13 @@ from gangs import job
 
 from muster.api.batch import JOBS
 from muster.api.core import PODS
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.scheduling import POD_GROUPS, QUEUES, QueueStatus
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 GPUS = 64
 """Of the session's plane."""
-RUN_S = 2.0
 WaitFor = Callable[..., Any]
 MakeQueue = Callable[..., str]
 
@@ -39,7 +38,7 @@ def queue(client: Client, namespace: str) -> Iterator[MakeQueue]:
         return name
 
     yield make
-    for each in client.list(JOBS, namespace=namespace)[0]:
+    for each in client.list(JOBS, namespace):
         client.delete(JOBS, each.metadata.name, namespace)
     for name in reversed(made):
         client.delete(QUEUES, name)
@@ -53,9 +52,9 @@ def in_queue(queue: str, manifest: dict[str, Any]) -> dict[str, Any]:
 
 def bound(client: Client, namespace: str) -> Counter[str]:
     """Pods of the namespace that hold a node, by queue."""
-    groups = {group.metadata.name: group.spec.queue for group in client.list(POD_GROUPS, namespace=namespace)[0]}
+    groups = {group.metadata.name: group.spec.queue for group in client.list(POD_GROUPS, namespace)}
     counts: Counter[str] = Counter()
-    for pod in client.list(PODS, namespace=namespace)[0]:
+    for pod in client.list(PODS, namespace):
         if pod.spec.node_name and not pod.finished:
             name = pod.metadata.annotations.get("scheduling.k8s.io/group-name", "")
             counts[groups.get(name, pod.metadata.labels.get("muster.dev/queue", ""))] += 1
@@ -74,6 +73,8 @@ def test_queues_of_three_levels_settle_at_their_shares(
             client.create(JOBS, in_queue(name, manifest), namespace)
     wanted = {one: GPUS * 3 // 4 // 3, two: GPUS * 3 // 4 * 2 // 3, small: GPUS // 4}
     wait_for(lambda: bound(client, namespace) == wanted, 60, f"the shares to be {wanted}")
+    status = wait_for(lambda: told(client, large), 30, "the shares to be told in the status")
+    assert status.fair_share["nvidia.com/gpu"] == str(GPUS * 3 // 4)
     for name in (one, two, small):
         for number in range(2):
             client.delete(JOBS, f"{name.rpartition('-')[2]}-{number}", namespace)
@@ -99,6 +100,12 @@ def test_a_capability_holds_with_pods_without_a_gang(
     assert bound(client, namespace)[team] <= 6
 
 
+def told(client: Client, queue: str) -> QueueStatus | None:
+    """The status of a queue once its fair share stands there."""
+    status = client.get(QUEUES, queue).status
+    return status if status.fair_share.get("nvidia.com/gpu") == str(GPUS * 3 // 4) else None
+
+
 def plain_pod(name: str, queue: str) -> dict[str, Any]:
     """A pod without a gang that asks for a GPU."""
     resources = {"requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": 1}}
@@ -113,11 +120,11 @@ def plain_pod(name: str, queue: str) -> dict[str, Any]:
 
 def reasons(client: Client, namespace: str) -> set[str]:
     """Why gangs of the namespace wait."""
-    groups = client.list(POD_GROUPS, namespace=namespace)[0]
+    groups = client.list(POD_GROUPS, namespace)
     return {condition.reason for group in groups for condition in group.status.conditions}
 
 
 def gang_nodes(client: Client, namespace: str) -> list[str]:
     """The nodes of the members of the Job `gang`."""
-    pods = client.list(PODS, namespace=namespace)[0]
+    pods = client.list(PODS, namespace)
     return [pod.spec.node_name for pod in pods if pod.metadata.name.startswith("gang-") and pod.spec.node_name]

@@ -83,13 +83,10 @@ class World:
         return ObjectMeta(name=name, resource_version=version, **(defaults | more))
 
     def queue(self, name: str, state: str = "Open", **more: Any) -> None:
-        """A queue, with fields of its spec, and annotations of Muster's by their names without the domain.
-
-        The same name again gives a newer version of the same queue.
-        """
+        """A queue, or a newer version of it: fields of its spec, and annotations by their names without the domain."""
         spec = {key: value for key, value in more.items() if key in QueueSpec.__struct_fields__}
-        told = {f"muster.dev/{key}": text for key, text in more.items() if key not in spec}
-        meta = self.meta(name, namespace="", annotations=told)
+        said = {f"muster.dev/{key}": text for key, text in more.items() if key not in spec}
+        meta = self.meta(name, namespace="", annotations=said)
         status = QueueStatus(state=state)  # type: ignore[arg-type]
         self.state.on_queue(None, Queue(metadata=meta, spec=QueueSpec(**spec), status=status))
 
