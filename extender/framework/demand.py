@@ -50,5 +50,8 @@ def amounts_of(snapshot: Snapshot, gang: GangView, seats: Mapping[str, int]) -> 
             more = times(snapshot.row_of(pod_set.cls), seats.get(pod_set.name, 0))
             total = np.minimum(total + more, MAX_SUM)
     if not known and gang.group.spec.min_resources:
-        return sum_along(snapshot.axis, len(total), vector(gang.group.spec.min_resources))
+        try:
+            return sum_along(snapshot.axis, len(total), vector(gang.group.spec.min_resources))
+        except ValueError:  # admission refuses it; queues are compared by this, and one gang must not end the cycle
+            return total
     return total

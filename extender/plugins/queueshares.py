@@ -1,6 +1,7 @@
 """The queues of one session: their ledger, kept in step with what the session places and evicts, and its answers."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import numpy as np
 
@@ -80,9 +81,9 @@ class QueueShares:
         now = self.session.now
         if book.at is None:
             for name, queue in self.session.snapshot.queues.items():
-                status = queue.status
-                if status.usage and (at := parse_time(status.usage_time)) is not None:
-                    book.load(name, vector(status.usage), at, now)
+                with suppress(ValueError, OverflowError):  # what cannot be read is as if it had not been kept
+                    if queue.status.usage and (at := parse_time(queue.status.usage_time)) is not None:
+                        book.load(name, vector(queue.status.usage), at, now)
         names = self.ledger.tree.names
         book.advance(now, {name: self._vector(self.ledger.allocated[row]) for row, name in enumerate(names)})
 

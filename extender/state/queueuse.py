@@ -12,9 +12,6 @@ from extender.state.amounts import clipped
 from extender.state.podclass import PodClass
 from muster.resources.vector import Vector
 
-NO_QUEUE = ""
-"""Of pods that are none of Muster's."""
-
 
 @dataclass(slots=True)
 class Use:
@@ -41,72 +38,72 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    owner: str
+    gang: str | None
+    queue: str
+    """What the pod itself names, which counts while its gang's queue is not known."""
     cls: PodClass
     leaving: bool
 
 
 class QueueUse:
-    """Amounts by queue and by gang. An owner is the key of a gang, or for pods without one `queue:` and its name."""
+    """Amounts by queue and by gang; what is kept depends on what there is now, and not on how it came to that."""
 
     def __init__(self) -> None:
         self.queues: dict[str, Use] = {}
-        """By name, what its own pods use, without those of queues below it."""
+        """By name, what its own pods use, without those of queues below it; queues that use nothing are left out."""
         self.gangs: dict[str, Use] = {}
         """By key; gangs that use nothing are left out."""
         self._queue_of: dict[str, str] = {}
+        """Key of a gang whose PodGroup is known → its queue."""
         self._entries: dict[Hashable, _Entry] = {}
+        self._holders: dict[str, set[Hashable]] = {}
+        """By key of a gang."""
 
     def charge(self, holder: Hashable, gang: str | None, queue: str, cls: PodClass, *, leaving: bool = False) -> None:
         """Lets a holder use what `cls` requests. `queue` counts for pods without a gang, or until that is known."""
-        owner = gang or f"queue:{queue}"
-        entry = _Entry(owner, cls, leaving)
-        known = self._entries.get(holder)
-        if known == entry:
+        entry = _Entry(gang, queue, cls, leaving)
+        if self._entries.get(holder) == entry:
             return
         self.discharge(holder)
-        if gang is None:
-            self._queue_of[owner] = queue
-        else:
-            self._queue_of.setdefault(owner, queue)
         self._entries[holder] = entry
-        self._count(entry, 1)
+        if gang is not None:
+            self._holders.setdefault(gang, set()).add(holder)
+            _add(self.gangs, gang, entry, 1)
+        _add(self.queues, self._queue(entry), entry, 1)
 
     def discharge(self, holder: Hashable) -> None:
         """Gives back what a holder uses; nothing happens if it uses nothing."""
         entry = self._entries.pop(holder, None)
-        if entry is not None:
-            self._count(entry, -1)
-
-    def moved(self, gang: str, queue: str) -> None:
-        """A gang is in this queue from now on, with all that it uses."""
-        before = self._queue_of.get(gang)
-        self._queue_of[gang] = queue
-        use = self.gangs.get(gang)
-        if before == queue or use is None:
+        if entry is None:
             return
-        for name, sign in ((before, -1), (queue, 1)):
-            if name is not None:
-                self._add(name, use.staying, sign, leaving=False)
-                self._add(name, use.leaving, sign, leaving=True)
+        if entry.gang is not None:
+            holders = self._holders[entry.gang]
+            holders.discard(holder)
+            if not holders:
+                del self._holders[entry.gang]
+            _add(self.gangs, entry.gang, entry, -1)
+        _add(self.queues, self._queue(entry), entry, -1)
 
-    def gone(self, gang: str) -> None:
-        """The PodGroup is gone; what its pods still use stays with the queue until they are gone too."""
-        if gang not in self.gangs:
-            self._queue_of.pop(gang, None)
-
-    def _count(self, entry: _Entry, sign: int) -> None:
-        owner, requests = entry.owner, entry.cls.requests
-        self._add(self._queue_of[owner], requests, sign, leaving=entry.leaving)
-        if owner.startswith("queue:"):
+    def moved(self, gang: str, queue: str | None) -> None:
+        """A gang is in this queue from now on, with all that it uses; None: its PodGroup is gone."""
+        if self._queue_of.get(gang) == queue:
             return
-        use = self.gangs.setdefault(owner, Use())
-        use.add(requests, sign, leaving=entry.leaving)
-        if not use.staying and not use.leaving:
-            del self.gangs[owner]
+        entries = [self._entries[holder] for holder in self._holders.get(gang, ())]
+        for entry in entries:
+            _add(self.queues, self._queue(entry), entry, -1)
+        if queue is None:
+            del self._queue_of[gang]
+        else:
+            self._queue_of[gang] = queue
+        for entry in entries:
+            _add(self.queues, self._queue(entry), entry, 1)
 
-    def _add(self, queue: str, requests: Mapping[str, int], sign: int, *, leaving: bool) -> None:
-        use = self.queues.setdefault(queue, Use())
-        use.add(requests, sign, leaving=leaving)
-        if not use.staying and not use.leaving:
-            del self.queues[queue]
+    def _queue(self, entry: _Entry) -> str:
+        return self._queue_of.get(entry.gang or "", entry.queue)
+
+
+def _add(uses: dict[str, Use], name: str, entry: _Entry, sign: int) -> None:
+    use = uses.setdefault(name, Use())
+    use.add(entry.cls.requests, sign, leaving=entry.leaving)
+    if not use.staying and not use.leaving:
+        del uses[name]

@@ -138,10 +138,7 @@ class State:
         key = self._gangs.on_group(old, new)
         if key is not None:
             group = self.groups.get(key)
-            if group is None:
-                self.queue_use.gone(key)
-            else:
-                self.queue_use.moved(key, group.spec.queue or DEFAULT_QUEUE)
+            self.queue_use.moved(key, (group.spec.queue or DEFAULT_QUEUE) if group else None)
         self._gang_changed(key)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> None:

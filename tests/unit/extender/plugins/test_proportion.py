@@ -10,7 +10,8 @@ from extender.framework.session import Session
 from extender.plugins.order import Gang, Priority
 from extender.plugins.predicates import Predicates
 from extender.plugins.proportion import Proportion
-from muster.api.scheduling import Guarantee
+from muster.api.meta import format_time
+from muster.api.scheduling import Guarantee, PodGroup, PodGroupSpec
 
 GPU = {"nvidia.com/gpu": 1, "cpu": 1}
 
@@ -134,3 +135,32 @@ def test_a_higher_priority_of_a_queue_comes_first() -> None:
     for queue in ("low", "high"):
         world.gang(queue, {"worker": (8, GPU)}, queue=queue)
     assert placed(world.plan()) == {"high": 8}
+
+
+def test_what_cannot_be_read_ends_no_cycle() -> None:
+    """Amounts of queues, PodGroups and kept usage that admission would have refused count as not set."""
+    world = world_of(1)
+    world.plugins = [Gang({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
+    world.queue("odd", capability={"cpu": "many"}, deserved={"cpu": "-"}, parent="odd")
+    world.state.queues["odd"].status.usage = {"cpu": "?"}
+    world.state.queues["odd"].status.usage_time = "yesterday"
+    meta = world.meta("bare")
+    spec = PodGroupSpec(min_member=1, queue="odd", min_resources={"cpu": "x"})
+    world.state.on_pod_group(None, PodGroup(metadata=meta, spec=spec))
+    world.gang("good", {"worker": (1, GPU)}, queue="default")
+    assert placed(world.plan()) == {"default": 1}
+
+
+def test_past_usage_lowers_what_is_left_to_a_queue() -> None:
+    """A queue that had the whole cluster lately gets less of it than one that had nothing."""
+    world = world_of(1)
+    world.plugins = [Gang({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
+    for queue in ("busy", "idle"):
+        world.queue(queue)
+    world.state.queues["busy"].status.usage = {"cpu": "8", "nvidia.com/gpu": "8"}
+    world.state.queues["busy"].status.usage_time = format_time(world.now)
+    for number in range(8):
+        for queue in ("busy", "idle"):
+            world.gang(f"{queue}-{number}", {"worker": (1, GPU)}, queue=queue)
+    counts = placed(world.plan())
+    assert counts["idle"] > counts["busy"]
