@@ -77,6 +77,14 @@ def placement(client: Client, namespace: str, gang: str) -> Placement | None:
     return next((each for each in found if each.metadata.name.startswith(gang)), None)
 
 
+def make_queues(client: Client) -> None:
+    """Two queues, each of which deserves half of the plane."""
+    kind = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind}
+    for name in ("borrower", "lender"):
+        spec = {"weight": 1, "deserved": {"nvidia.com/gpu": 32}}
+        client.apply(QUEUES, {**kind, "metadata": {"name": name}, "spec": spec})
+
+
 def lost(history: History, gang: str) -> int:
     """Pods of a gang that held a node and are gone."""
     return sum(life.bound is not None and life.gone is not None for life in history.of(f"{gang}-"))
@@ -147,17 +155,7 @@ def test_a_queue_takes_back_what_another_has_borrowed(
 ) -> None:
     """One queue uses the whole cluster, and another deserves half of it: whole gangs go, and the asker is whole."""
     assert plane
-    for name in ("borrower", "lender"):
-        deserved = {"nvidia.com/gpu": 32}
-        client.apply(
-            QUEUES,
-            {
-                "apiVersion": QUEUES.api_version,
-                "kind": QUEUES.kind,
-                "metadata": {"name": name},
-                "spec": {"weight": 1, "deserved": deserved},
-            },
-        )
+    make_queues(client)
     with History(client, namespace) as history:
         for number in range(4):
             submit(client, namespace, f"lent{number}", 2, "low", queue="borrower")
@@ -196,32 +194,71 @@ def nobody_is_evicted(plane: Plane) -> Iterator[Callable[[], None]]:
             client.delete(res, FORBIDDEN)
 
 
+def _full(client: Client, namespace: str, wait_for: Callable[..., Any], queue: str = "default") -> list[str]:
+    """Four gangs of two nodes run; their names."""
+    names = [f"low{number}" for number in range(4)]
+    for name in names:
+        submit(client, namespace, name, 2, "low", queue=queue)
+    for name in names:
+        wait_for(lambda name=name: runs(client, namespace, name, 2), 60, name)
+    return names
+
+
+def to_preempt(client: Client, namespace: str, wait_for: Callable[..., Any]) -> tuple[list[str], int]:
+    """A gang of high priority asks; who runs, and how many pods have to go."""
+    names = _full(client, namespace, wait_for)
+    submit(client, namespace, "asker", 2, "high")
+    return names, 2
+
+
+def to_reclaim(client: Client, namespace: str, wait_for: Callable[..., Any]) -> tuple[list[str], int]:
+    """A gang of a queue that deserves half of the plane asks, which another queue uses."""
+    make_queues(client)
+    names = _full(client, namespace, wait_for, "borrower")
+    submit(client, namespace, "asker", 4, "low", queue="lender")
+    return names, 4
+
+
+def to_consolidate(client: Client, namespace: str, wait_for: Callable[..., Any]) -> tuple[list[str], int]:
+    """A gang asks for four whole nodes, and on each node there is a small gang."""
+    submit(client, namespace, "wide", 8, "low", gpus=5)
+    wait_for(lambda: runs(client, namespace, "wide", 8), 60, "wide")
+    names = [f"small{number}" for number in range(8)]
+    for name in names:
+        submit(client, namespace, name, 1, "low", gpus=3)
+    for name in names:
+        wait_for(lambda name=name: runs(client, namespace, name, 1), 60, name)
+    client.delete(JOBS, "wide", namespace)
+    wait_for(lambda: not pods_of(client, namespace, "wide"), 60, "room on every node")
+    submit(client, namespace, "asker", 4, "low")
+    return names, 4
+
+
+@pytest.mark.parametrize("ask", [to_preempt, to_reclaim, to_consolidate])
 def test_a_planner_that_is_killed_before_the_evictions_goes_on_with_them(
     plane: Plane,
     client: Client,
     namespace: str,
     wait_for: Callable[..., Any],
     nobody_is_evicted: Callable[[], None],
+    ask: Callable[..., tuple[list[str], int]],
 ) -> None:
     """The placement stands and keeps its room; after the restart the same victims go, and nobody else."""
     with History(client, namespace) as history:
-        for number in range(4):
-            submit(client, namespace, f"low{number}", 2, "low")
-        for number in range(4):
-            wait_for(lambda number=number: runs(client, namespace, f"low{number}", 2), 60, f"low{number}")
-        submit(client, namespace, "high", 2, "high")
-        wait_for(lambda: (seen := placement(client, namespace, "high")) and seen.spec.victims, 30, "a placement")
-        before = placement(client, namespace, "high")
+        others, pods = ask(client, namespace, wait_for)
+        wait_for(lambda: (seen := placement(client, namespace, "asker")) and seen.spec.victims, 30, "a placement")
+        before = placement(client, namespace, "asker")
         assert before is not None
         plane.part("extender").kill()
-        assert not any(lost(history, f"low{number}") for number in range(4))
+        assert not any(lost(history, name) for name in others)
         nobody_is_evicted()
         plane.part("extender").start()
-        wait_for(lambda: runs(client, namespace, "high", 2), RECOVERY_S, "high")
-        after = placement(client, namespace, "high")
+        size = sum(run.count for pod_set in before.spec.pod_sets for run in pod_set.runs)
+        wait_for(lambda: runs(client, namespace, "asker", size), RECOVERY_S, "asker")
+        after = placement(client, namespace, "asker")
         assert after is not None
         assert after.spec.epoch == before.spec.epoch
-        assert sorted(lost(history, f"low{number}") for number in range(4)) == [0, 0, 0, 2]
+        assert sum(lost(history, name) for name in others) == pods
 
 
 def test_a_planner_that_is_killed_while_victims_end_keeps_the_room(
