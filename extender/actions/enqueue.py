@@ -9,7 +9,10 @@ from collections.abc import Hashable
 import numpy as np
 from msgspec import structs
 
+from extender.actions.search import minimum_wanted
 from extender.framework import decisions
+from extender.framework.demand import amounts_of
+from extender.framework.refusal import queue_refusal
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
 from extender.state.gangs import GangView
@@ -37,13 +40,21 @@ class Enqueue:
             session.attempt(gang, self._look)
 
     def _look(self, session: Session, gang: GangView) -> None:
-        closed, lacks = (None, None) if gang.started else (_closed(session, gang), None)
-        if closed is None and (gang.started or (lacks := self._lacks(session, gang)) is None):
-            session.enqueued.add(gang.key)
-            session.decide(decisions.Enqueue(gang))
+        why = None if gang.started else self._refused(session, gang)
+        if why is not None:
+            session.decide(why)
             return
-        reason, message = closed or ("NotEnoughResources", lacks.message if lacks else "")
-        session.decide(decisions.Unschedulable(gang, reason, message, lacks))
+        session.enqueued.add(gang.key)
+        session.decide(decisions.Enqueue(gang))
+
+    def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
+        """What keeps the gang out: its queue is not open, the cluster is too small, or its queues are full."""
+        if closed := _closed(session, gang):
+            return decisions.Unschedulable(gang, *closed)
+        if lacks := self._lacks(session, gang):
+            return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
+        full = queue_refusal(session, gang, amounts_of(session.snapshot, gang, minimum_wanted(gang)))
+        return decisions.Unschedulable(gang, full.reason, full.message) if full else None
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
         """Pods of one shape whose minimum would not fit even if nothing else ran keep the gang out."""

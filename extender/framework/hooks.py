@@ -41,12 +41,17 @@ HOOKS: dict[str, Rule] = {
     "predicate": Rule.FIRST_ERROR,
     "neighbour_predicate": Rule.FIRST_ERROR,
     "node_order": Rule.SUM,
+    # queues: (gang, amounts that it would get) -> QueueRefusal or None
+    "is_job_over_queue_capacity": Rule.FIRST_REGISTERED,
+    "is_non_preemptible_job_over_queue_quota": Rule.FIRST_REGISTERED,
     # life of a gang in a cycle: job_ready(gang) -> bool; pre_job_allocation(gang); allocated(operation) and
-    # deallocated(operation), also for what is rolled back
+    # deallocated(operation), evicted(operation) and unevicted(operation), also for what is rolled back
     "job_ready": Rule.ALL_AGREE,
     "pre_job_allocation": Rule.CALL_ALL,
     "allocated": Rule.CALL_ALL,
     "deallocated": Rule.CALL_ALL,
+    "evicted": Rule.CALL_ALL,
+    "unevicted": Rule.CALL_ALL,
     # for the verbs and the pages: (pod, node) -> annotations of the binding; () -> name -> function without arguments
     "bind_request_mutate": Rule.MERGE,
     "http_handler": Rule.MERGE,
@@ -65,8 +70,6 @@ NOT_ASKED_YET: dict[str, Rule] = {
     "reclaim_scenario_validator": Rule.ALL_AGREE,
     "preempt_victim_filter": Rule.ALL_AGREE,
     "preempt_scenario_validator": Rule.ALL_AGREE,
-    "is_job_over_queue_capacity": Rule.FIRST_REGISTERED,
-    "is_non_preemptible_job_over_queue_quota": Rule.FIRST_REGISTERED,
     "is_task_allocation_on_node_over_capacity": Rule.FIRST_REGISTERED,
     "get_queue_allocated_resources": Rule.FIRST_REGISTERED,
     "get_queue_deserved_resources": Rule.FIRST_REGISTERED,

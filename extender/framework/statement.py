@@ -1,27 +1,32 @@
-"""A log of tentative allocations: all-or-nothing by rollback.
+"""A log of tentative allocations and evictions: all-or-nothing by rollback.
 
 A gang is tried by giving its members places one after the other, and whether the last one finds a place is known only
 at the end. Meanwhile everything that asks the session - room, predicates, scores - must see the members that have a
 place already, or two would be given the same room. So a trial changes the session's own arrays, and the log says how to
-undo it: entries are (column, amounts), amounts are integers, undoing an entry adds its amounts back, latest first. Any
-sequence that is rolled back therefore leaves bit-identical arrays, and a trial costs what it touches, not a copy of the
-cluster. Plugins that count by themselves (which pods are where) are told of each step, forwards and backwards.
+undo it: entries are (column, amounts), amounts are integers, undoing an entry adds its amounts back. Any sequence that
+is rolled back therefore leaves bit-identical arrays, and a trial costs what it touches, not a copy of the cluster.
+Plugins that count by themselves (which pods are where) are told of each step, forwards and backwards.
+
+An eviction is the same the other way round: the room of pods that would go counts as free while the trial lasts. What
+a trial evicts is only a question; nobody is told to go before the whole of it is known to be of use.
 
 `commit` hands the log over and forgets it, so that nothing can be undone afterwards; it does no more than that and
 cannot fail half-way. After KAI-Scheduler's Statement (framework/statement.go), whose commit acts on the cluster and is
 not atomic.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from extender.framework.session import Session
 from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
+from extender.state.pods import PodRecord
+from extender.state.queries import Mark
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Operation:
     """One entry of the log: the members with these ranks are on the node in `column`, and each takes `row`."""
 
@@ -38,12 +43,34 @@ class Operation:
         return self.row * len(self.ranks)
 
 
+@dataclass(slots=True, eq=False)
+class Eviction:
+    """One entry of the log: these pods, all of one class, would leave the node in `column`; each frees `row`."""
+
+    gang: GangView
+    pods: tuple[PodRecord, ...]
+    column: int
+    row: Amounts
+    cls: PodClass
+
+    @property
+    def amount(self) -> Amounts:
+        """What all of them free on the node, along the resource axis."""
+        return self.row * len(self.pods)
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """What they are counted under: pods that are being deleted anyway are counted under less."""
+        charged = self.cls.charged
+        return tuple(mark for mark in charged if mark[0] != "staying") if self.pods[0].terminating else charged
+
+
 class Statement:
-    """Tentative allocations on the arrays of one session."""
+    """Tentative allocations and evictions on the arrays of one session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._log: list[Operation] = []
+        self._log: list[Operation | Eviction] = []
 
     def allocate(self, gang: GangView, pod_set: str, ranks: Sequence[int], column: int, cls: PodClass) -> None:
         """Gives the members with these ranks a place on the node in `column`, which must have room."""
@@ -52,15 +79,49 @@ class Statement:
         self._log.append(operation)
         self._session.call_all("allocated", operation)
 
+    def evict(self, gang: GangView, pods: Iterable[PodRecord]) -> list[Eviction]:
+        """Lets pods of a gang leave their nodes, as far as this session is asked; returns the entries of the log.
+
+        Pods on nodes that are not known free nothing and have no entry.
+        """
+        alike: dict[tuple[str, int, bool], list[PodRecord]] = {}
+        for pod in pods:
+            alike.setdefault((pod.node, id(pod.cls), pod.terminating), []).append(pod)
+        snapshot, evictions = self._session.snapshot, list[Eviction]()
+        for (node, _, _), same in alike.items():
+            column = snapshot.index.get(node)
+            if column is None:
+                continue
+            cls = same[0].cls
+            eviction = Eviction(gang, tuple(same), column, snapshot.row_of(cls), cls)
+            snapshot.free[:, column] += eviction.amount
+            self._log.append(eviction)
+            self._session.call_all("evicted", eviction)
+            evictions.append(eviction)
+        return evictions
+
+    def unevict(self, evictions: Iterable[Eviction]) -> None:
+        """Lets these pods stay after all, whatever came after them: amounts are integers, so the order is no matter."""
+        gone = {id(eviction) for eviction in evictions}
+        undone = [entry for entry in self._log if id(entry) in gone]
+        self._log = [entry for entry in self._log if id(entry) not in gone]
+        for entry in reversed(undone):
+            self._undo(entry)
+
     @property
     def seats(self) -> int:
         """How many seats have been given a place."""
-        return sum(len(operation.ranks) for operation in self._log)
+        return sum(len(operation.ranks) for operation in self.operations)
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """What has been done and not undone, in order."""
-        return tuple(self._log)
+        """Who has been given a place and has it still, in order."""
+        return tuple(entry for entry in self._log if isinstance(entry, Operation))
+
+    @property
+    def evictions(self) -> tuple[Eviction, ...]:
+        """Who would have to go, in order."""
+        return tuple(entry for entry in self._log if isinstance(entry, Eviction))
 
     def checkpoint(self) -> int:
         """A point to roll back to: a part of a trial can fail and be tried otherwise, without the rest of it."""
@@ -69,15 +130,21 @@ class Statement:
     def rollback(self, checkpoint: int) -> None:
         """Undoes everything since the checkpoint, latest first."""
         while len(self._log) > checkpoint:
-            operation = self._log.pop()
-            self._session.snapshot.free[:, operation.column] += operation.amount
-            self._session.call_all("deallocated", operation)
+            self._undo(self._log.pop())
+
+    def _undo(self, entry: Operation | Eviction) -> None:
+        if isinstance(entry, Eviction):
+            self._session.snapshot.free[:, entry.column] -= entry.amount
+            self._session.call_all("unevicted", entry)
+        else:
+            self._session.snapshot.free[:, entry.column] += entry.amount
+            self._session.call_all("deallocated", entry)
 
     def discard(self) -> None:
         """Undoes everything: the gang does not fit, and the session is as if it had never been tried."""
         self.rollback(0)
 
     def commit(self) -> list[Operation]:
-        """Keeps everything for the rest of the cycle, and returns it; from here on nothing of it can be undone."""
-        operations, self._log = self._log, []
+        """Keeps everything for the rest of the cycle, and returns who got a place; nothing of it can be undone."""
+        operations, self._log = list(self.operations), []
         return operations

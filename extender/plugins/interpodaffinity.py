@@ -4,14 +4,14 @@ The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread
 the snapshot's, held seats included, and follow the session's decisions and their rollback.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from extender.framework.hooks import Codes
 from extender.framework.session import Session
-from extender.framework.statement import Operation
+from extender.framework.statement import Eviction, Operation
 from extender.plugins.pernode import Domains
 from extender.state.neighbours import Spread
 from extender.state.podclass import ANY_ADDRESS, PodClass
@@ -42,16 +42,25 @@ class InterPodAffinity:
     def placed(self, operation: Operation) -> None:
         """Counts pods that the session has given a place."""
         if operation.cls.charged or operation.cls.claims:
-            self._add(operation, 1)
+            self._add(operation, operation.cls.charged, len(operation.ranks))
 
     def taken_back(self, operation: Operation) -> None:
         """Takes them off again: that place was only tried."""
         if operation.cls.charged or operation.cls.claims:
-            self._add(operation, -1)
+            self._add(operation, operation.cls.charged, -len(operation.ranks))
 
-    def _add(self, operation: Operation, sign: int) -> None:
-        pods = sign * len(operation.ranks)
-        for mark in operation.cls.charged:
+    def left(self, eviction: Eviction) -> None:
+        """Takes pods off their node: whether others could be there without them is being tried."""
+        if eviction.cls.charged or eviction.cls.claims:
+            self._add(eviction, eviction.marks, -len(eviction.pods))
+
+    def stayed(self, eviction: Eviction) -> None:
+        """Counts them again: they stay."""
+        if eviction.cls.charged or eviction.cls.claims:
+            self._add(eviction, eviction.marks, len(eviction.pods))
+
+    def _add(self, operation: Operation | Eviction, marks: Iterable[Mark], pods: int) -> None:
+        for mark in marks:
             if mark not in self._copied:
                 self._copied.add(mark)
                 self._counts[mark] = self._own_counts(mark)

@@ -51,6 +51,8 @@ class Predicates(PlainPlugin):
         session.add("neighbour_predicate", interpodaffinity.codes)
         session.add("allocated", interpodaffinity.placed)
         session.add("deallocated", interpodaffinity.taken_back)
+        session.add("evicted", interpodaffinity.left)
+        session.add("unevicted", interpodaffinity.stayed)
 
     def _codes(self, session: Session, cls: PodClass) -> Codes:
         snapshot, causes = session.snapshot, session.causes

@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from extender.state.minimums import counting, enough, lower
 from extender.state.podclass import PodClass
-from extender.state.pods import PodRecord
+from extender.state.pods import PodRecord, preemptable
 from extender.state.podset import PodSetView
 from muster.api.meta import parse_time
 from muster.api.placement import Placement, StartedWith
@@ -74,6 +74,7 @@ class GangView:
     phase: GangPhase = field(init=False)
     _open_seats: dict[str, Sequence[int]] | None = field(default=None, init=False)
     _at_rest: bool | None = field(default=None, init=False)
+    _preemptable: bool | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.phase = self._find_phase()
@@ -92,6 +93,13 @@ class GangView:
     def queue(self) -> str:
         """Name of the queue that it waits in, Volcano's default one if it names none."""
         return self.group.spec.queue or "default"
+
+    @property
+    def preemptable(self) -> bool:
+        """Whether neither its PodGroup nor a pod of it forbids that it is evicted to make room for others."""
+        if self._preemptable is None:
+            self._preemptable = preemptable(self.group.metadata) and all(pod.preemptable for pod in self.pods)
+        return self._preemptable
 
     @property
     def created(self) -> str:

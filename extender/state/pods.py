@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from extender.state.podclass import PodClass, marked
 from muster.api.core import Pod
 from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
-from muster.api.names import NODE, SCHEDULERS
+from muster.api.meta import ObjectMeta
+from muster.api.names import NODE, PREEMPTABLE, QUEUE, QUEUE_NAME, SCHEDULERS, VOLCANO_QUEUE
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +45,10 @@ class PodRecord:
     """Muster's extender is asked about it: by its scheduler's name, or by the markers that it carries."""
     created: str
     resource_version: str
+    queue: str = ""
+    """The queue that it names; that of its gang counts before it."""
+    preemptable: bool = True
+    """It does not forbid that it is evicted to make room for others."""
 
     @property
     def waiting(self) -> bool:
@@ -91,7 +96,18 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         ours=pod.spec.scheduler_name in SCHEDULERS or marked(pod.spec),
         created=meta.creation_timestamp or "",
         resource_version=meta.resource_version,
+        queue=_queue_of(meta),
+        preemptable=preemptable(meta),
     )
+
+
+def preemptable(meta: ObjectMeta) -> bool:
+    """Whether a pod or PodGroup does not forbid that it is evicted to make room for others."""
+    return "false" not in {meta.labels.get(PREEMPTABLE), meta.annotations.get(PREEMPTABLE)}
+
+
+def _queue_of(meta: ObjectMeta) -> str:
+    return meta.labels.get(QUEUE_NAME) or meta.labels.get(QUEUE) or meta.annotations.get(VOLCANO_QUEUE, "")
 
 
 class PodTable:

@@ -64,6 +64,7 @@ TASK_SPEC = "volcano.sh/task-spec"
 JOB_NAME = "volcano.sh/job-name"
 JOB_NAMESPACE = "volcano.sh/job-namespace"
 QUEUE_NAME = "volcano.sh/queue-name"
+PREEMPTABLE = "volcano.sh/preemptable"  # label or annotation of a PodGroup or pod; "false": not to be displaced
 PARTITION_ID = "volcano.sh/partition-id"
 HIERARCHY = "volcano.sh/hierarchy"  # annotation of a Queue: its path in the tree, "root/a/b"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"  # the weight of each queue on that path, "1/2/8"
