@@ -66,6 +66,7 @@ JOB_NAMESPACE = "volcano.sh/job-namespace"
 QUEUE_NAME = "volcano.sh/queue-name"
 PREEMPTABLE = "volcano.sh/preemptable"  # label or annotation of a PodGroup or pod; "false": not to be displaced
 PARTITION_ID = "volcano.sh/partition-id"
+SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"  # annotation of a PodGroup: how long it waits at most, as in Go
 HIERARCHY = "volcano.sh/hierarchy"  # annotation of a Queue: its path in the tree, "root/a/b"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"  # the weight of each queue on that path, "1/2/8"
 JOB_VERSION = "volcano.sh/job-version"
