@@ -44,9 +44,11 @@ ActionBuilder = Callable[[], Action]
 class Registry:
     """How to make each plugin and action, by the name that configurations use; other packages may add some."""
 
-    def __init__(self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder]) -> None:
-        self._plugins = dict(plugins) | _installed(PLUGIN_GROUP)
-        self._actions = dict(actions) | _installed(ACTION_GROUP)
+    def __init__(
+        self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder], *, installed: bool = True
+    ) -> None:
+        self._plugins = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
+        self._actions = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> Plugin:
         """Builds a plugin. Raises ValueError for a name or argument that does not exist."""
