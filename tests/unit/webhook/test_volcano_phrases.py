@@ -41,8 +41,7 @@ def test_queues(spec: JSON, phrase: str) -> None:
 @pytest.mark.parametrize("name", ["root", "default"])
 def test_deletion_of_the_queues_that_stay(name: str) -> None:
     """With the name in backquotes in front."""
-    [error] = queue.check_delete(name, QUEUES)
-    assert f"`{name}` queue can not be deleted" in str(error)
+    assert f"`{name}` queue can not be deleted" in str(next(queue.check_delete(name, QUEUES)))
 
 
 def test_deletion_of_a_parent() -> None:
