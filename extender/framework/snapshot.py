@@ -10,6 +10,7 @@ from extender.state.queries import Mark
 from extender.state.state import State
 from extender.state.volumes import Volumes
 from muster.api.core import Node
+from muster.api.quota import ResourceQuota
 from muster.api.scheduling import Queue
 
 
@@ -24,6 +25,8 @@ class Snapshot:
     set_aside: list[GangView]
     """Gangs that cannot be evaluated; each says why. No action sees them."""
     queues: dict[str, Queue]
+    quotas: dict[str, list[ResourceQuota]]
+    """Namespace → its ResourceQuotas; namespaces without any are left out."""
     nodes: list[Node | None]
     order: Amounts
     """Columns of the known nodes in natural order of their names."""
@@ -89,6 +92,7 @@ def take(state: State) -> Snapshot:
         gangs=[gang for gang in gangs if not gang.set_aside],
         set_aside=[gang for gang in gangs if gang.set_aside],
         queues=dict(state.queues),
+        quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},
         nodes=list(table.nodes),
         order=table.order().copy(),
         changed=table.changed.copy(),

@@ -3,8 +3,8 @@
 They promise no I/O and no clock: a plugin looks at the session's snapshot, and what it keeps from cycle to cycle it can
 make anew. They import the framework and the state, and must not import actions or what serves and writes. Start at
 `order`, which has the simplest ones; then `predicates`, with `interpodaffinity`, `volumes` and `nodeselector`, is which
-nodes a pod can be on, `scores` and `nodeorder` which of them are better, `admission` who is let in and in what order,
-`conformance` who is nobody's victim, `pages` what is shown over HTTP.
+nodes a pod can be on, `scores` and `nodeorder` which of them are better, `admission` and `resourcequota` who is let in
+and in what order, `conformance` who is nobody's victim, `pages` what is shown over HTTP.
 """
 
 from extender.framework.registry import PluginBuilder
@@ -14,6 +14,7 @@ from extender.plugins.nodeorder import Binpack, NodeOrder
 from extender.plugins.order import Elastic, Gang, Priority, SubGroupOrder, TaskOrder
 from extender.plugins.pages import ReflectJobOrder, Snapshot
 from extender.plugins.predicates import Predicates
+from extender.plugins.resourcequota import QuotaRoom
 from extender.plugins.scores import GpuPack, GpuSpread, NodeAvailability, NodePlacement, PodAffinity, ResourceType
 
 PLUGINS: dict[str, PluginBuilder] = {
@@ -39,6 +40,7 @@ PLUGINS: dict[str, PluginBuilder] = {
         Drf,
         NodeOrder,
         Binpack,
+        QuotaRoom,
     )
 }
 """By the name that configurations call them by."""

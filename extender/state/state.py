@@ -26,6 +26,7 @@ from extender.state.volumes import Volumes
 from muster.api.batch import Job
 from muster.api.core import Namespace, Node, Pod, PriorityClass
 from muster.api.placement import Placement
+from muster.api.quota import ResourceQuota
 from muster.api.scheduling import PodGroup, Queue
 from muster.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -38,6 +39,8 @@ class State:
         self.classes = ClassTable()
         self.volumes = Volumes()
         self.queues: dict[str, Queue] = {}
+        self.quotas: dict[str, dict[str, ResourceQuota]] = {}
+        """Namespace → name → quota; namespaces without any are left out."""
         self.pod_table = PodTable()
         self._templates = Templates(self.classes)
         self._gangs = GangTable(self._templates)
@@ -143,6 +146,16 @@ class State:
             self.queues[new.metadata.name] = new
         elif old is not None:
             self.queues.pop(old.metadata.name, None)
+
+    def on_resource_quota(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
+        """Takes in a quota of a namespace; how much it leaves is asked when a gang wants to be let in."""
+        meta = (new or old or ResourceQuota()).metadata
+        quotas = self.quotas.setdefault(meta.namespace, {})
+        quotas.pop(meta.name, None)
+        if new is not None:
+            quotas[meta.name] = new
+        if not quotas:
+            del self.quotas[meta.namespace]
 
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
         """Takes in a priority class; gangs have its value from their next change on."""

@@ -131,7 +131,7 @@ PLUGINS: dict[str, Plugin] = {
     ),
     "cdp": Plugin(without="how long a pod is no victim is plugin minruntime's to say"),
     "pdb": Plugin(without="PodDisruptionBudgets always hold: pods are evicted through the Eviction API"),
-    "resourcequota": Plugin(),
+    "resourcequota": Plugin(differs="quotas with scopes are about some pods only, and left to the API server"),
     "extender": Plugin(
         without="what other programs decide comes as a plugin in Python (docs/writing-plugins.md)",
         arguments=_plain("extender.*"),

@@ -11,6 +11,8 @@ from extender.framework import decisions
 from extender.framework.registry import Plugin
 from extender.plugins.admission import Drf, Overcommit, Sla
 from extender.plugins.conformance import Conformance, of_the_system
+from extender.plugins.resourcequota import QuotaRoom
+from muster.api.quota import ResourceQuota, ResourceQuotaSpec, ResourceQuotaStatus
 
 GPU1, GPU8 = {"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 8}
 
@@ -111,6 +113,48 @@ def test_drf_puts_gangs_first_that_hold_less() -> None:
     session = world.session()
     order = [gang.group.metadata.name for gang in session.ordered_gangs(session.snapshot.gangs)]
     assert order == ["nothing", "some", "much"]
+
+
+@pytest.mark.parametrize(
+    ("hard", "used", "names"),
+    [
+        ({"requests.nvidia.com/gpu": "8"}, {"requests.nvidia.com/gpu": "2"}, ["a"]),
+        ({"requests.nvidia.com/gpu": "8"}, {}, ["a", "b"]),
+        ({"count/pods": "5"}, {"count/pods": "1"}, ["a"]),
+        ({"pods": "3"}, {"pods": "0"}, []),
+        ({"requests.cpu": "1", "services": "0"}, {}, ["a", "b"]),
+        ({"requests.nvidia.com/gpu": "many"}, {}, ["a", "b"]),
+    ],
+)
+def test_quotas_keep_out_what_they_leave_no_room_for(
+    hard: dict[str, str], used: dict[str, str], names: list[str]
+) -> None:
+    """Two gangs of four pods with a GPU each; what the first gets counts for the second."""
+    world = world_of(QuotaRoom({}))
+    quota = ResourceQuota(metadata=world.meta("q"), status=ResourceQuotaStatus(hard=hard, used=used))
+    world.state.on_resource_quota(None, quota)
+    wanting(world, "a", 4)
+    wanting(world, "b", 4)
+    assert let_in(world) == names
+    if "a" in names and "b" not in names:
+        [refused] = of(world.session(Enqueue()), decisions.Unschedulable)
+        assert (refused.reason, next(iter(hard)) in refused.message) == ("QuotaExceeded", True)
+    world.state.on_resource_quota(quota, structs.replace(quota, spec=ResourceQuotaSpec(scopes=["BestEffort"])))
+    assert let_in(world) == ["a", "b"]
+    world.state.on_resource_quota(quota, None)
+    assert world.state.quotas == {}
+
+
+def test_a_gang_that_was_let_in_and_has_no_pods_counts_against_its_quota() -> None:
+    """The API server does not know of it yet; once it has pods, the API server counts."""
+    world = world_of(QuotaRoom({}))
+    status = ResourceQuotaStatus(hard={"requests.nvidia.com/gpu": 8}, used={})
+    world.state.on_resource_quota(None, ResourceQuota(metadata=world.meta("q"), status=status))
+    old = wanting(world, "old", 5, phase="Inqueue")
+    wanting(world, "new", 4)
+    assert let_in(world) == []
+    world.pod(old, "worker", 0, GPU1, gated=True)
+    assert let_in(world) == ["new"]
 
 
 def test_pods_of_the_system_are_nobodys_victims() -> None:
