@@ -21,7 +21,7 @@ from controller.job.reconcile import Reconciler
 from controller.job.rules.events import command_issued, group_changed, job_changed, pod_changed, pod_matters
 from controller.job.writer import StatusWriter
 from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
-from controller.worker import Shards
+from controller.worker import Worker
 from muster.api.batch import JOBS, Job
 from muster.api.bus import COMMANDS, Command
 from muster.api.core import PODS, PRIORITY_CLASSES, Pod
@@ -64,8 +64,8 @@ class Controller:
         self._recorder = Recorder(client, "muster-controller")
         self._expectations = Expectations(monotonic_s)
         self._pending_events = PendingEvents()
-        self._effects = Effects(client, self._expectations, self._recorder, at_once)
-        self._shards = Shards(workers, self._process, monotonic_s)
+        self._effects = Effects(client, self._expectations, self._recorder, at_once, monotonic_s=monotonic_s)
+        self._worker = Worker("job", self._process, queue="job", threads=workers, monotonic_s=monotonic_s)
         self._reconciler = Reconciler(self._context(client), self._pending_events)
         self.queue_controller = Queues(
             client, self._recorder, self._queues.store, self._groups.store, pods, monotonic_s=monotonic_s
@@ -133,8 +133,9 @@ class Controller:
             effects=self._effects,
             groups=Groups(client, self._groups.store, self._priorities.store.list, self._expectations),
             objects=Objects(client),
-            writer=StatusWriter(client, self._expectations, self._shards.add_after, self._monotonic_s),
-            requeue_after=self._shards.add_after,
+            writer=StatusWriter(client, self._expectations, self._worker.queue.add_after, self._monotonic_s),
+            requeue_after=self._worker.queue.add_after,
+            others_wait=self._worker.queue.others_wait,
             wall_s=self._wall_s,
         )
 
@@ -150,7 +151,7 @@ class Controller:
         others = [
             each.worker for each in (self.queue_controller, self.group_controller, self.rendezvous, self.collector)
         ]
-        self.workers = [*self._shards.workers, *others]
+        self.workers = [self._worker, *others]
         self._handlers: list[tuple[Reflector[Any], Any]] = [
             (self._jobs, self._job_seen),
             (self._groups, self._group_seen),
@@ -183,7 +184,7 @@ class Controller:
         if new is None or (old and old.metadata.uid != new.metadata.uid):
             self._pending_events.put_gone(old or job)
         if job_changed(old, new):
-            self._shards.add(job.metadata.key)
+            self._worker.queue.add(job.metadata.key)
         self.collector.job_seen(old, new)
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
@@ -191,7 +192,7 @@ class Controller:
         job = job_of_pod(pod.metadata) if pod else None
         if job and pod_matters(old, new):
             self._pending_events.put(job.key, pod_changed(old, new))
-            self._shards.add(job.key)
+            self._worker.queue.add(job.key)
         elif not job:
             self.group_controller.pod_seen(old, new)
         self.queue_controller.pod_seen(old, new)
@@ -203,7 +204,7 @@ class Controller:
         request = group_changed(old, new)
         if job and request:
             self._pending_events.put(job.key, request)
-            self._shards.add(job.key)
+            self._worker.queue.add(job.key)
         elif not job:
             self.group_controller.group_seen(old, new)
         self.queue_controller.group_seen(old, new)
@@ -214,4 +215,4 @@ class Controller:
         if found:
             key, request = found
             self._pending_events.put(key, request)
-            self._shards.add(key)
+            self._worker.queue.add(key)

@@ -1,4 +1,8 @@
-"""A thread that works on keys from a queue, and tries again later what fails."""
+"""Threads that work on keys from a queue, and try again later what fails.
+
+Namespaces take turns: the work that one tenant makes delays the others by one piece of it at most. A long piece of work
+asks `others_wait` in between, and leaves the rest for its next turn.
+"""
 
 import threading
 import time
@@ -13,8 +17,6 @@ from muster.kube.workqueue import WorkQueue
 log = structlog.get_logger(__name__)
 
 _MAX_DELAY_S = 30.0
-_FNV32_OFFSET = 2166136261
-_FNV32_PRIME = 16777619
 
 
 class Retry(Exception):  # noqa: N818 - not an error of ours: something outside has to change first
@@ -22,7 +24,7 @@ class Retry(Exception):  # noqa: N818 - not an error of ours: something outside 
 
 
 class Worker:
-    """One work queue with one thread; `process` is called with one key after the other.
+    """One work queue with its threads; `process` is called with one key after the other, never twice at once with one.
 
     `may_act` is asked before each pass: a process that was frozen may have lost its lease meanwhile.
     """
@@ -33,23 +35,27 @@ class Worker:
         process: Callable[[str], None],
         *,
         queue: str = "",
+        threads: int = 1,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
-        self.queue: WorkQueue[str] = WorkQueue(monotonic_s, max_delay_s=_MAX_DELAY_S, name=queue)
+        self.queue: WorkQueue[str] = WorkQueue(monotonic_s, max_delay_s=_MAX_DELAY_S, name=queue, group_of=_namespace)
         self._process = process
         self.may_act: Callable[[], bool] = lambda: True
-        self._thread = threading.Thread(target=self._run, name=queue or name, daemon=True)
+        names = [f"{queue or name}-{number}" if threads > 1 else queue or name for number in range(threads)]
+        self._threads = [threading.Thread(target=self._run, name=each, daemon=True) for each in names]
 
     def start(self) -> None:
-        """Starts the thread; what was added before is worked on now."""
-        self._thread.start()
+        """Starts the threads; what was added before is worked on now."""
+        for thread in self._threads:
+            thread.start()
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Lets the key in work finish, and ends the thread."""
+        """Lets the keys in work finish, and ends the threads."""
         self.queue.shut_down()
-        if self._thread.is_alive():
-            self._thread.join(timeout_s)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(timeout_s)
 
     def _run(self) -> None:
         while (key := self.queue.get()) is not None:
@@ -84,29 +90,5 @@ class Worker:
             self.queue.done(key)
 
 
-def fnv32(text: str) -> int:
-    """The 32-bit FNV-1 hash (not FNV-1a) of the text in UTF-8."""
-    value = _FNV32_OFFSET
-    for byte in text.encode():
-        value = (value * _FNV32_PRIME) & 0xFFFFFFFF ^ byte
-    return value
-
-
-class Shards:
-    """`count` workers; a key always goes to the one that its hash says."""
-
-    def __init__(
-        self, count: int, process: Callable[[str], None], monotonic_s: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.workers = [Worker("job", process, queue=f"job-{index}", monotonic_s=monotonic_s) for index in range(count)]
-
-    def add(self, key: str) -> None:
-        """Wants a pass over the key now."""
-        self._of(key).queue.add(key)
-
-    def add_after(self, key: str, delay_s: float) -> None:
-        """Wants a pass over the key in `delay_s`."""
-        self._of(key).queue.add_after(key, delay_s)
-
-    def _of(self, key: str) -> Worker:
-        return self.workers[fnv32(key) % len(self.workers)]
+def _namespace(key: str) -> str:
+    return key.partition("/")[0]

@@ -17,6 +17,8 @@ from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.framework import decisions, placementstatus
 from extender.framework.session import Decision, Session
+from extender.scaleup.requests import consumption
+from extender.scaling import Scaling
 from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
 from extender.statuses import WRITES, StatusWriter
@@ -52,6 +54,7 @@ class Committer:
         self._wall_s = wall_s
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="commit")
         self._statuses = StatusWriter(client, cluster, recorder, self._pool, wall_s=wall_s)
+        self.scaling = Scaling(client, cluster)
         self._not_before: dict[str, float] = {}
 
     def carry_out(self, session: Session) -> None:
@@ -62,9 +65,16 @@ class Committer:
             "placement", lambda close: self._close_placement(session, close), session.decided(decisions.ClosePlacement)
         )
         self._each("placement", lambda place: self._place(session, place), session.decided(decisions.Place))
+        self._each("placement", self._unreserve, session.decided(decisions.Unreserve))
+        self._each("placement", self._reserve, session.decided(decisions.Reserve))
         self._statuses.write(session)
-        self._each("release", self._release, session.decided(decisions.Release))
+        self._each("release", lambda release: self._release(session, release), session.decided(decisions.Release))
         self._each("eviction", self._evict, session.decided(decisions.Evict))
+        self.scaling.heard(session)
+        self._each("provisioning-request", self.scaling.withdraw, session.decided(decisions.WithdrawRequest))
+        self._each("provisioning-request", self.scaling.request, session.decided(decisions.RequestNodes))
+        self._each("annotation", self.scaling.tell_eviction, session.decided(decisions.TellEviction))
+        self._each("condition", self.scaling.say, session.decided(decisions.Say))
 
     def _each(self, what: str, fn: Callable[[D], None], items: Iterable[D]) -> None:
         """Runs all in parallel; one that fails does not keep the others."""
@@ -94,7 +104,30 @@ class Committer:
             "deadline": format_time(deadline),
             "podSets": msgspec.to_builtins(place.pod_sets),
         }
-        status = placementstatus.opened(place)
+        self._write_placement(gang, spec, placementstatus.opened(place))
+        log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
+
+    def _reserve(self, reserve: decisions.Reserve) -> None:
+        gang = reserve.gang
+        spec = {
+            "podGroupUID": gang.uid,
+            "epoch": gang.placement.spec.epoch if gang.placement else gang.next_epoch(),
+            "podSets": msgspec.to_builtins(reserve.pod_sets),
+        }
+        new = gang.placement is None or gang.placement.status.phase != "Reserved"
+        self._write_placement(gang, spec, placementstatus.reserved(reserve))
+        if new:
+            log.info("reserved", gang=gang.key, expected_at=reserve.expected_at, why=reserve.message)
+            self._recorder.event(gang.group, "Normal", "Reserved", reserve.message)
+
+    def _unreserve(self, unreserve: decisions.Unreserve) -> None:
+        placement = unreserve.gang.placement
+        if placement is not None and placement.status.phase == "Reserved":
+            self._patch_placement(placement, {"status": placementstatus.unreserved(unreserve), "spec": {"podSets": []}})
+            log.info("not reserved any more", gang=unreserve.gang.key, why=unreserve.message)
+
+    def _write_placement(self, gang: GangView, spec: dict[str, object], status: dict[str, object]) -> None:
+        """Makes the gang's placement say so; one of an earlier PodGroup of its name goes."""
         with self._cluster.lock:
             known = self._cluster.state.placements.get(gang.key)
         namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
@@ -117,7 +150,6 @@ class Committer:
             self._saw(None, self._client.create(PLACEMENTS, body, namespace))
         else:
             self._patch_placement(known, {"spec": spec, "status": status})
-        log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
 
     def _close_placement(self, session: Session, close: decisions.ClosePlacement) -> None:
         placement = close.gang.placement
@@ -159,9 +191,12 @@ class Committer:
 
     # -- pods -------------------------------------------------------------------------------------------------------
 
-    def _release(self, release: decisions.Release) -> None:
+    def _release(self, session: Session, release: decisions.Release) -> None:
         pod = release.pod
-        annotations = {names.EPOCH: str(release.epoch)}
+        annotations = {
+            names.EPOCH: str(release.epoch),
+            **consumption(session.inputs.provisioning.get(release.gang.uid)),
+        }
         if pod.seat and pod.seat.pod_set == DEFAULT_POD_SET:
             annotations[names.MEMBER_INDEX] = str(pod.seat.rank)
         body: dict[str, object] = {"metadata": {"uid": pod.uid, "annotations": annotations}}

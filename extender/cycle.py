@@ -15,22 +15,24 @@ from extender.framework.decisions import SET_ASIDE, Unschedulable
 from extender.framework.registry import Action, Plugin, Registry
 from extender.framework.session import CycleInputs, Session
 from extender.plugins import PLUGINS
+from extender.scaleup.action import AskForNodes
 
 
 class Parts:
     """The actions and plugins of one configuration after the other; what did not change is kept, with what it knows.
 
-    What placements need comes first, whatever the configuration says: nothing may stay half placed.
+    What placements need comes first, whatever the configuration says: nothing may stay half placed. Asking for nodes
+    comes last: it looks at who is left waiting.
     """
 
     def __init__(self) -> None:
-        self._progress = TrackPlacements()
+        self._first, self._last = TrackPlacements(), AskForNodes()
         self._assembly = Assembly(registry())
 
     def of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
         """The actions and plugins of a configuration. Raises ValueError with all that is wrong at once."""
         actions, plugins = self._assembly.build(configuration)
-        return [self._progress, *actions], plugins
+        return [self._first, *actions, self._last], plugins
 
 
 def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:

@@ -141,9 +141,13 @@ class Planner:
 
         # 2. Gather the rest of what the cycle decides by, once: what is asked twice could differ.
         now = self._wall_s()
+        scaling = self._committer.scaling
+        scaling.refresh(now)
         inputs = CycleInputs(
             snapshot=snapshot,
             now=now,
+            provisioning=dict(scaling.requests),
+            provisioning_served=scaling.served,
             causes=self._causes,
             arrived=self._arrived(),
             avoided=self._remembered(now),

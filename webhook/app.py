@@ -26,7 +26,7 @@ from webhook.mutate import workload as mutate_workload
 from webhook.review import Handler
 from webhook.validate import batch_job as validate_batch_job
 from webhook.validate import command as validate_command
-from webhook.validate import disruption as validate_disruption
+from webhook.validate import pod as validate_pod
 from webhook.validate import podgroup as validate_podgroup
 from webhook.validate import trainingruntime as validate_runtime
 from webhook.validate import trainjob as validate_trainjob
@@ -62,7 +62,7 @@ def routes(
         "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
         "/validate/workload": validate_workload.reviewer(queues, framework),
         "/validate/command": validate_command.reviewer(lookups.rights),
-        "/validate/pod": validate_disruption.review,
+        "/validate/pod": validate_pod.review,
         "/validate/podgroup": validate_podgroup.reviewer(queues, lookups.owners),
         "/validate/queue": validate_queue.reviewer(queues),
     }

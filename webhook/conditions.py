@@ -10,6 +10,7 @@ from typing import Final
 
 from muster.api import names
 from muster.api.batch import JOBS
+from muster.api.limits import RESOURCES
 from muster.workloads.kind import WorkloadKind
 from muster.workloads.templates import Path
 from webhook.config import ResourceGroup
@@ -138,11 +139,27 @@ def validated(kind: WorkloadKind) -> Conditions:
 
 REQUESTS_A_GATE: Final = (("asks-for-muster", _GATED),)
 """A pod with the annotation for a gate."""
-HAS_A_BUDGET: Final = (
-    ("asks-for-muster", f"has(object.spec.schedulerName) && object.spec.schedulerName in {sorted(names.SCHEDULERS)}"),
-    ("has-a-budget", f"has({_ANNOTATIONS}) && ({_BUDGETS})"),
+_HAS_A_BUDGET: Final = f"(has({_ANNOTATIONS}) && ({_BUDGETS}))"
+
+
+def _many(container: str) -> str:
+    """The container names so many resources that its pod may name too many."""
+    some = RESOURCES.value // 4
+    amounts = (f"{container}.resources.{kind}" for kind in ("limits", "requests"))
+    return (
+        f"has({container}.resources) && ({' || '.join(f'(has({each}) && size({each}) > {some})' for each in amounts)})"
+    )
+
+
+_NAMES_MANY: Final = (
+    f"size(object.spec.containers) > 4 || object.spec.containers.exists(each, {_many('each')}) || "
+    f"(has(object.spec.initContainers) && object.spec.initContainers.exists(each, {_many('each')}))"
 )
-"""A pod of our schedulers with a disruption budget to check."""
+NEEDS_A_CHECK: Final = (
+    ("asks-for-muster", f"has(object.spec.schedulerName) && object.spec.schedulerName in {sorted(names.SCHEDULERS)}"),
+    ("has-a-budget-or-many-resources", f"{_HAS_A_BUDGET} || {_NAMES_MANY}"),
+)
+"""A pod of our schedulers with a disruption budget, or with more resource names than pods usually have."""
 _QUEUE: Final = "(has({0}.spec) && has({0}.spec.queue) ? {0}.spec.queue : '')"
 ENTERS_A_QUEUE: Final = (
     (

@@ -108,7 +108,7 @@ _VALIDATING = (
                conditions=conditions.validated(kind))
         for kind in VALIDATED
     ),
-    _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED,), conditions=conditions.HAS_A_BUDGET),
+    _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED,), conditions=conditions.NEEDS_A_CHECK),
     _Entry(
         "podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups", _CHANGES,
         conditions=conditions.ENTERS_A_QUEUE,

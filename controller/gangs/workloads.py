@@ -17,7 +17,9 @@ from muster.volcano.owner import job_of
 from muster.workloads.minimum import min_member
 from muster.workloads.worlds import group_name
 
-_GROUP_ANNOTATIONS = (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
+_GROUP_ANNOTATIONS = (
+    names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.EXPECTED_RUNTIME, *names.SCALE_UP_KEYS,
+)  # fmt: skip
 _POD_KEYS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 _DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _OWNER_PREFIX = "volcano.sh/"
@@ -57,6 +59,8 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
     annotations = _picked(owner.metadata.annotations, _OWNER_PREFIX) if owner else {}
     for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
         annotations |= {key: source.annotations[key] for key in _GROUP_ANNOTATIONS if key in source.annotations}
+        if names.SCALE_UP in source.labels:
+            annotations[names.SCALE_UP] = source.labels[names.SCALE_UP]
     annotations |= {key: pod.metadata.annotations[key] for key in _POD_KEYS if key in pod.metadata.annotations}
     disruption = [key for key in _DISRUPTION if key in pod.metadata.annotations][:1]
     annotations |= {key: pod.metadata.annotations[key] for key in disruption}

@@ -23,6 +23,7 @@ from controller.metrics import ACTIONS
 from muster.api.batch import Job, JobStatus
 from muster.api.compat import RESUME_COUNTS, compat
 from muster.api.core import PODS
+from muster.api.meta import parse_time
 from muster.kube.errors import NotFound
 
 
@@ -185,11 +186,13 @@ class Actions:
 
     def _entered(self, status: JobStatus, cell: Step, action: str, request: Request, target: Target) -> JobStatus:
         """The status with what the step writes before anything is done."""
+        now_s = self._context.wall_s()
+        ran_s = now_s - (parse_time(status.state.last_transition_time) or now_s)
         if cell.enter:
-            status = statuses.moved(status, cell.enter, action, _why(request), self._context.wall_s())
+            status = statuses.moved(status, cell.enter, action, _why(request), now_s)
         if cell.retry:
             status = structs.replace(status, retry_count=status.retry_count + 1)
-            status = backoff.restarted(status, request, self._context.wall_s())
+            status = backoff.restarted(status, request, now_s, ran_s)
         whole = cell.effect is Effect.KILL_ALL
         if whole or (cell.enter and cell.effect is not Effect.KILL_TARGET):
             status = structs.replace(status, version=status.version + 1)

@@ -26,7 +26,11 @@ JOB_INDEX = "job"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Caches, effects and the time: `requeue_after` wants another pass over a key after a delay in seconds."""
+    """Caches, effects and the time.
+
+    `requeue_after` wants another pass over a key after a delay in seconds; `others_wait` says of a key whether Jobs of
+    other namespaces wait for a pass.
+    """
 
     client: Client
     recorder: Recorder
@@ -38,6 +42,7 @@ class Context:
     objects: Objects
     writer: StatusWriter
     requeue_after: Callable[[str, float], None]
+    others_wait: Callable[[str], bool]
     wall_s: Callable[[], float]
 
     def job(self, key: str) -> Job | None:
@@ -55,6 +60,7 @@ class Context:
         self.groups.forget(job)
         self.objects.forget(job)
         self.writer.forget(job)
+        self.effects.forget(job)
         self.expectations.forget(reference(job), group_key(job))
 
 

@@ -1,11 +1,10 @@
 """Creates and deletes pods, many at a time. One that fails does not hold up the others.
 
-Nor does one Job hold up another: they take turns. What a quota has refused a few times it would refuse for all pods of
-the same amounts, so the rest of these waits for the next pass; and a pass is one event, however many pods it is about.
+Nor does one Job hold up another: they take turns. What a quota refuses is tried again later each time (see
+`controller.job.refusals`); and a pass is one event, however many pods it is about.
 """
 
-import threading
-from collections import Counter
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ import msgspec
 from controller.deletion import delete, exists
 from controller.job.expectations import Expectations
 from controller.job.fair_pool import FairPool
+from controller.job.refusals import Attempts, Refusals
 from controller.metrics import POD_FAILURES, PODS_CREATED, PODS_DELETED
 from muster.api import names
 from muster.api.batch import Job
@@ -27,32 +27,9 @@ from muster.volcano.owner import job_of_pod, reference
 
 AT_ONCE = 16
 """Calls in flight for all Jobs together; the API server takes no more of them per second from more."""
-OVER_QUOTA_AT_MOST = 3
-"""Refusals by a quota after which a pass tries no more pods of the same amounts, of whichever tasks they are."""
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class _Attempts:
-    """The creations of one pass: what a quota has refused, and how many pods were not tried for it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._refused: Counter[bytes] = Counter()
-        self.untried = 0
-
-    def begin(self, amounts: bytes) -> bool:
-        """Whether another pod of these amounts is worth a call."""
-        with self._lock:
-            fits = self._refused[amounts] < OVER_QUOTA_AT_MOST
-            self.untried += not fits
-            return fits
-
-    def refused(self, amounts: bytes) -> None:
-        """A quota has refused a pod of these amounts."""
-        with self._lock:
-            self._refused[amounts] += 1
 
 
 def _amounts(manifest: Manifest) -> bytes:
@@ -72,22 +49,44 @@ class Effects:
     With `at_once` 1 one call follows the other, in order and in the caller's thread.
     """
 
-    def __init__(self, client: Client, expectations: Expectations, recorder: Recorder, at_once: int = AT_ONCE) -> None:
+    def __init__(
+        self,
+        client: Client,
+        expectations: Expectations,
+        recorder: Recorder,
+        at_once: int = AT_ONCE,
+        *,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._client = client
         self._expectations = expectations
         self._recorder = recorder
         self._at_once = at_once
         self._pool = FairPool(at_once, "pods")
+        self._refusals = Refusals(monotonic_s)
+
+    def forget(self, job: Job) -> None:
+        """The Job is gone: keeps nothing about it."""
+        self._refusals.forget(job.metadata.uid)
 
     def close(self) -> None:
         """Ends the threads; what has not begun is dropped, and found missing by whoever leads next."""
         self._pool.close()
 
-    def create_pods(self, job: Job, manifests: Sequence[Manifest]) -> list[str]:
-        """Creates these pods; one of ours that exists already is fine, a foreign one is a failure."""
-        attempts = _Attempts()
-        failures = self._each(manifests, lambda manifest: self._create(job, manifest, attempts))
-        return self._report(job, "create", failures, attempts)
+    def create_pods(self, job: Job, batches: Iterable[Sequence[Manifest]]) -> list[str]:
+        """Creates these pods, one batch after the other; a batch is asked for when the one before it is done.
+
+        A pod of ours that exists already is fine, a foreign one is a failure.
+        """
+        failures: list[str] = []
+        with self._refusals.attempts(job.metadata.uid) as attempts:
+            for batch in batches:
+                found = self._each(batch, lambda manifest: self._create(job, manifest, attempts))
+                failures += [failure for failure in found if failure]
+        if not attempts.untried:
+            return self._report(job, "create", failures)
+        untried = f"{attempts.untried} more pods were not tried, as the quota would refuse them too"
+        return self._report(job, "create", [*failures, untried] if failures else []) or [untried]
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
         """Deletes these pods and no others of the same name.
@@ -102,21 +101,17 @@ class Effects:
         alone = min(len(items), self._at_once) == 1
         return [act(item) for item in items] if alone else self._pool.each(items, act)
 
-    def _report(
-        self, job: Job, verb: str, failures: Iterable[str | None], attempts: _Attempts | None = None
-    ) -> list[str]:
+    def _report(self, job: Job, verb: str, failures: Iterable[str | None]) -> list[str]:
         """The sentences about what failed; the first of them, and how many more there are, as one event."""
         sentences = [failure for failure in failures if failure]
         if not sentences:
             return []
         POD_FAILURES.labels(verb).inc(len(sentences))
-        if attempts and attempts.untried:
-            sentences.append(f"{attempts.untried} more pods were not tried, as the quota would refuse them too")
         more = f" (and {len(sentences) - 1} more)" if len(sentences) > 1 else ""
         self._recorder.event(job, "Warning", f"Failed{verb.capitalize()}", f"{sentences[0]}{more}")
         return sentences
 
-    def _create(self, job: Job, manifest: Manifest, attempts: _Attempts) -> str | None:
+    def _create(self, job: Job, manifest: Manifest, attempts: Attempts) -> str | None:
         meta = manifest["metadata"]
         amounts = _amounts(manifest)
         if not attempts.begin(amounts):

@@ -1,6 +1,6 @@
 """From a Job to its pods: what must be there before them, and the pods themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from controller.job.context import Context
@@ -9,12 +9,17 @@ from controller.job.rules.outcome import Failure
 from controller.worker import Retry
 from muster.api.batch import Job
 from muster.api.core import Pod
+from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
 from muster.kube.errors import APIError
+from muster.volcano.manifests import Manifest
 from muster.volcano.plugins.base import Plugin, PluginError
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod, pinned_or_gated
 from muster.volcano.slots import PodSlot
+
+PODS_A_TURN = 64
+"""So many pods of a Job are made before it is asked whether others wait."""
 
 
 class Prepared(NamedTuple):
@@ -55,18 +60,33 @@ class Provisioner:
         return Prepared(plugins, self._context.groups.find(job), [self._told(job, failure)])
 
     def create(self, job: Job, group: PodGroup, slots: Sequence[PodSlot], plugins: Sequence[Plugin]) -> list[Failure]:
-        """Creates the pods of these slots: pinned where the gang's placement has a node for them, else gated."""
+        """Creates the pods of these slots: pinned where the gang's placement has a node for them, else gated.
+
+        When Jobs of other namespaces wait, the rest is left for the Job's next turn.
+        """
         if not slots:
             return []
         try:
             placement = self._context.groups.placement(group)
-            manifests = [pinned_or_gated(complete_pod(job, slot, plugins), slot, placement) for slot in slots]
+            batches = self._batches(job, slots, plugins, placement)
+            return [Failure("FailedCreate", why) for why in self._context.effects.create_pods(job, batches)]
         except PluginError as error:
             return [self._told(job, Failure("PluginError", str(error), transient=False))]
         except APIError as error:
             why = f"the gang's placement cannot be read: {error}"
             return [self._told(job, Failure("FailedCreate", why))]
-        return [Failure("FailedCreate", why) for why in self._context.effects.create_pods(job, manifests)]
+
+    def _batches(
+        self, job: Job, slots: Sequence[PodSlot], plugins: Sequence[Plugin], placement: Placement | None
+    ) -> Iterator[list[Manifest]]:
+        """The manifests, so many at a time; they end early when others wait."""
+        key = job.metadata.key
+        for start in range(0, len(slots), PODS_A_TURN):
+            if start and self._context.others_wait(key):
+                self._context.requeue_after(key, 0)
+                return
+            now = slots[start : start + PODS_A_TURN]
+            yield [pinned_or_gated(complete_pod(job, slot, plugins), slot, placement) for slot in now]
 
     def delete_group(self, job: Job) -> list[Failure]:
         """Deletes the PodGroup: a Job that is killed or has ended takes no place in its queue."""

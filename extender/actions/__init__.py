@@ -6,6 +6,7 @@ the shortest; then `allocate`, which uses `fill`. `progress` is not in the table
 """
 
 from extender.actions.allocate import Allocate
+from extender.actions.backfill import Backfill
 from extender.actions.enqueue import Enqueue
 from extender.actions.stalegangeviction import StaleGangEviction
 from extender.framework.registry import ActionBuilder
@@ -13,5 +14,6 @@ from extender.framework.registry import ActionBuilder
 ACTIONS: dict[str, ActionBuilder] = {
     "enqueue": Enqueue,
     "allocate": Allocate,
+    "backfill": Backfill,
     "stalegangeviction": StaleGangEviction,
 }

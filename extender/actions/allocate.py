@@ -18,14 +18,23 @@ from functools import partial
 
 from extender.actions.inflight import LIMIT, SeatsOnTheirWay
 from extender.actions.obstacles import obstacle
-from extender.actions.search import follows, lacking, minimum_wanted, open_above, place_minimum, place_more
+from extender.actions.reserve import words
+from extender.actions.reserve.book import Book
+from extender.actions.reserve.looks import Looks
+from extender.actions.search import (
+    lacking,
+    minimum_wanted,
+    open_above,
+    place_minimum,
+    place_more,
+    runs_of_operations,
+)
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
-from extender.framework.statement import Operation, Statement
+from extender.framework.statement import Statement
 from extender.state.gangs import GangView
 from muster.api.meta import parse_time
-from muster.api.placement import PodSetPlacement, runs_of
 
 LIMIT_TOLD_AFTER_S = 5.0
 """How long a gang waits for others that are on their way before its status says so; mostly it is its turn by then."""
@@ -40,6 +49,8 @@ class _Found:
     """What one cycle has found so far."""
 
     on_their_way: SeatsOnTheirWay
+    book: Book
+    """What is reserved for whom."""
     limited: dict[str, float]
     """UID of a gang → since when it only waited for the limit, before this cycle."""
     tried: list[Trial] = field(default_factory=list)
@@ -54,28 +65,43 @@ class Allocate:
 
     def __init__(self) -> None:
         self._order: dict[str, int] = {}
-        self._failures: dict[Hashable, Shortage] = {}
-        """Shape of a gang that did not fit → why. Within a cycle room only shrinks, so its like need not be tried."""
+        self._failures: dict[Hashable, tuple[Shortage, str]] = {}
+        """Shape of a gang that did not fit → why, and which reservations were in its way. Within a cycle room only
+        shrinks, so its like need not be tried."""
+        self._looked: Looks = {}
+        """Searches for reservations that found nothing."""
         self._version = -1
         self._limited: dict[str, float] = {}
         """UID of a gang that only waits until fewer seats are on their way → since when, in seconds since the epoch."""
+        self._on_their_way: dict[str, float] = {}
+        """UID of a gang → since when seats of it are on their way."""
 
     def execute(self, session: Session) -> None:
         """Decides Place for the gangs that fit, Unschedulable with the reason for those that do not."""
         if self._version != session.snapshot.version:
             self._failures.clear()
             self._version = session.snapshot.version
-        found = _Found(SeatsOnTheirWay(session.snapshot), self._limited)
+        ordered = self._ordered(session)
+        self._looked = {gang.uid: self._looked[gang.uid] for gang in ordered if gang.uid in self._looked}
+        on_their_way = [gang.uid for gang in session.snapshot.gangs if gang.key in session.snapshot.on_their_way]
+        self._on_their_way = {uid: self._on_their_way.get(uid, session.now) for uid in on_their_way}
+        seats = SeatsOnTheirWay(session.snapshot, self._on_their_way, session.now)
+        found = _Found(seats, Book(session, ordered, self._looked), self._limited)
         self._limited = {}
-        for gang in self._ordered(session):
-            session.attempt(gang, lambda session, gang: self._look(session, gang, found))
+        for gang in ordered:
+            if gang.key not in session.failures:
+                session.attempt(gang, lambda session, gang: self._look(session, gang, found))
         _grow(session, found)
+        found.book.close()
 
     def _look(self, session: Session, gang: GangView, found: _Found) -> None:
         """Gives one gang its minimum, unless something keeps it from being tried."""
         why = obstacle(session, gang)
         if why is not None:
             session.decide(why)
+            return
+        if head := found.book.behind(gang):
+            session.decide(decisions.Unschedulable(gang, decisions.STRICT_ORDER, words.behind(gang.queue, head.key)))
             return
         if not found.on_their_way.admit(gang):
             found.waiting.append(gang)
@@ -85,13 +111,18 @@ class Allocate:
             return
         session.call_all("pre_job_allocation", gang)
         statement = Statement(session)
-        with _undone(statement):
-            fits = self._start(session, statement, gang)
+        with _undone(statement), found.book.room_for(gang) as restrictions:
+            failed = self._start(session, statement, gang, restrictions, found.book)
+        fits = failed is None
+        if failed is not None:
+            lacks, in_the_way = failed
+            session.decide(_waits(gang, lacks, in_the_way, found.book.waits(gang)))
         if not fits or (gang.started and lacking(gang, statement)):
             found.waiting.append(gang)
         if fits:
             found.tried.append((gang, statement))
             found.on_their_way.add(gang, statement.seats)
+            found.book.placed(gang, statement.operations)
 
     def _ordered(self, session: Session) -> list[GangView]:
         """The gangs to try; sorting begins with the last cycle's order, which is nearly right."""
@@ -101,20 +132,24 @@ class Allocate:
         self._order = {gang.key: position for position, gang in enumerate(ordered)}
         return ordered
 
-    def _start(self, session: Session, statement: Statement, gang: GangView) -> bool:
-        """Gives one gang its minimum: the whole of it, or of one that has started what fits; False if it must wait."""
+    def _start(
+        self, session: Session, statement: Statement, gang: GangView, restrictions: bytes, book: Book
+    ) -> tuple[Shortage, str] | None:
+        """Gives one gang its minimum: the whole of it, or of one that has started what fits.
+
+        None unless it must wait; then what it lacks, and which reservations are in its way.
+        """
         if gang.started:
             place_more(session, statement, gang, minimum_wanted(gang))
-            return True
-        shape = _shape(session, gang)
+            return None
+        shape = (_shape(session, gang), restrictions)
         if shape not in self._failures:
             failed = place_minimum(session, statement, gang)
             if failed is None:
-                return True
+                return None
             statement.discard()
-            self._failures[shape] = failed
-        session.decide(_waits(gang, self._failures[shape]))
-        return False
+            self._failures[shape] = failed, book.in_the_way(gang)
+        return self._failures[shape]
 
 
 def _grow(session: Session, found: _Found) -> None:
@@ -133,11 +168,12 @@ def _place(session: Session, gang: GangView, *, statement: Statement, grow: bool
     before = statement.seats
     with _undone(statement):
         if grow and found.on_their_way.admit(gang):
-            place_more(session, statement, gang, None)
+            with found.book.room_for(gang, growth=True):
+                place_more(session, statement, gang, None)
             found.on_their_way.add(gang, statement.seats - before)
     placed, operations = statement.seats, statement.commit()
     if placed:
-        session.decide(decisions.Place(gang, _runs(session, gang, operations), gang.next_epoch(), placed))
+        session.decide(decisions.Place(gang, runs_of_operations(session, gang, operations), gang.next_epoch(), placed))
     elif grow or lacking(gang, statement):
         _say_why_extras_wait(session, gang)
 
@@ -178,26 +214,9 @@ def growth_is_due(session: Session, gang: GangView) -> bool:
     return since is None or session.now >= since + delay_s
 
 
-def _waits(gang: GangView, lacks: Shortage) -> decisions.Unschedulable:
-    return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
-
-
-def _runs(session: Session, gang: GangView, operations: list[Operation]) -> list[PodSetPlacement]:
-    """The placement's seats: those taken already and those just allocated, in rank order."""
-    seats: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
-    for operation in operations:
-        node = session.snapshot.name(operation.column)
-        seats[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
-    followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
-    return [
-        PodSetPlacement(
-            name=name,
-            runs=runs_of(taken),
-            held=name in followers and len(followers) < len(seats),
-        )
-        for name, taken in seats.items()
-        if taken
-    ]
+def _waits(gang: GangView, lacks: Shortage, *more: str) -> decisions.Unschedulable:
+    message = "; ".join(part for part in (lacks.message, *more) if part)
+    return decisions.Unschedulable(gang, "NotEnoughResources", message, lacks)
 
 
 def _say_why_extras_wait(session: Session, gang: GangView) -> None:

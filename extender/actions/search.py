@@ -12,9 +12,10 @@ import numpy as np
 from extender.actions.fill import fill
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
-from extender.framework.statement import Statement
+from extender.framework.statement import Operation, Statement
 from extender.state.gangs import GangView
 from extender.state.podset import PodSetView
+from muster.api.placement import PodSetPlacement, runs_of
 
 
 def minimum_wanted(gang: GangView) -> dict[str, int]:
@@ -126,3 +127,21 @@ def follows(pod_set: PodSetView) -> bool:
     """Whether its pods must go where pods of another kind are: those come first, as they may be of the same gang."""
     together = pod_set.cls.neighbours.together if pod_set.cls else None
     return together is not None and pod_set.cls is not None and together.mark not in pod_set.cls.matched
+
+
+def runs_of_operations(session: Session, gang: GangView, operations: Sequence[Operation]) -> list[PodSetPlacement]:
+    """The seats of a placement: those taken already and those just allocated, in rank order."""
+    seats: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
+    for operation in operations:
+        node = session.snapshot.name(operation.column)
+        seats[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
+    followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
+    return [
+        PodSetPlacement(
+            name=name,
+            runs=runs_of(taken),
+            held=name in followers and len(followers) < len(seats),
+        )
+        for name, taken in seats.items()
+        if taken
+    ]

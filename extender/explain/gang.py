@@ -10,6 +10,7 @@ from extender.explain.report import GangCause, GangReport, PlacementReport, Queu
 from extender.explain.seats import gang_words, listed, pod_set_report, progress, where
 from extender.explain.whatif import WhatIf
 from extender.framework import decisions
+from extender.framework.decisions import STRICT_ORDER
 from extender.framework.session import Decision, Session
 from extender.framework.shortage import Shortage
 from extender.state.gangs import GangView
@@ -24,6 +25,7 @@ CAUSES: dict[str, GangCause] = {
     "NotEnoughPods": "too-few-pods",
     "PodsNotCreated": "pods-not-created",
     "SchedulingGated": "other-gates",
+    STRICT_ORDER: "strict-order",
 }
 
 
@@ -96,7 +98,8 @@ class GangExplainer:
         placement = gang.placement
         if placement is None:
             return None
-        deadline = parse_time(placement.spec.deadline)
+        expected = placement.status.expected_at if placement.status.phase == "Reserved" else ""
+        deadline = parse_time(expected or placement.spec.deadline)
         return PlacementReport(
             epoch=placement.spec.epoch,
             phase=placement.status.phase,
@@ -104,6 +107,7 @@ class GangExplainer:
             left_s=round(deadline - self._what_if.now, 1) if deadline is not None else 0.0,
             message=placement.status.message,
             pod_sets={pod_set.name: pod_set.runs for pod_set in placement.spec.pod_sets},
+            expected_at=expected,
         )
 
     def _avoided(self, gang: GangView) -> list[AvoidedNode]:

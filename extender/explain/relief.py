@@ -41,6 +41,9 @@ class Reliever:
             case "too-few-pods":
                 missing = self._gang.min_member - self._gang.taken - self._existing()
                 yield Relief("pods", f"{missing} more {_pods(missing)} of this gang are created", tried=False)
+            case "strict-order":
+                ahead = ", ".join(reversed(report.queue.ahead)) or "the gangs before it"
+                yield Relief("wait", f"{ahead} start first, or are withdrawn", report.queue.ahead, tried=False)
             case "in-flight-limit":
                 yield Relief("wait", "nothing has to be done: it is tried as soon as they have started", tried=False)
             case "no-room" | "never-fits" | "half-placed":

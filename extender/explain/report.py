@@ -24,6 +24,7 @@ GangCause = Literal[
     "pods-not-created",
     "other-gates",
     "no-room",
+    "strict-order",
     "in-flight-limit",
     "no-pod-group",
     "not-considered",
@@ -92,10 +93,12 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     phase: str
     deadline: str
     left_s: float
-    """Seconds until the deadline; negative afterwards."""
+    """Seconds until the deadline, or of a reservation until it is expected to begin; negative afterwards."""
     message: str
     pod_sets: dict[str, list[NodeRun]]
     """Nodes in rank order."""
+    expected_at: str = ""
+    """When the gang is expected to start on the nodes that are reserved for it (RFC 3339); empty if nobody knows."""
 
 
 class Relief(Struct, frozen=True, rename="camel"):

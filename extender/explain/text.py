@@ -66,8 +66,9 @@ def _gang(report: GangReport, now: float) -> Iterator[Line]:
         yield Line("needs", _needs(pod_set, report.min_member))
         yield Line("has", _has(pod_set))
     yield Line("placement", _placement(report.placement) if report.placement else "none")
+    kept = not report.nodes and report.placement is not None and report.placement.phase == "Reserved"
     for nodes in report.nodes or _planned(report.placement):
-        yield Line("on", nodes)
+        yield Line("kept for it" if kept else "on", nodes)
     for detail in report.details:
         yield Line("members", detail)
     if report.shortage:
@@ -108,11 +109,17 @@ def _has(pod_set: PodSetReport) -> str:
 
 
 def _placement(placement: PlacementReport) -> str:
+    if placement.phase == "Reserved":
+        return f"none yet; {placement.message}" + (f" ({_ahead(placement)})" if placement.expected_at else "")
     text = f"epoch {placement.epoch}, {placement.phase}"
     if placement.phase in {"Planned", "Binding"}:
         late = f"{-placement.left_s:.0f} s ago" if placement.left_s < 0 else f"in {placement.left_s:.0f} s"
         text += f", deadline {placement.deadline} ({late})"
     return text + (f": {placement.message}" if placement.message else "")
+
+
+def _ahead(placement: PlacementReport) -> str:
+    return f"in {placement.left_s:.0f} s" if placement.left_s > 0 else "it may start any moment"
 
 
 def _planned(placement: PlacementReport | None) -> list[str]:

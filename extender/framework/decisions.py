@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from extender.framework.shortage import Shortage
 from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
+from muster.api.autoscaling import ProvisioningRequest
 from muster.api.placement import PlacementPhase, PodSetPlacement
 
 SET_ASIDE = "SetAside"
 """Reason of a gang that cannot be evaluated: a number over its limit, or something that nobody foresaw."""
+STRICT_ORDER = "StrictOrder"
+"""Reason of a gang that waits for the head of its strictly ordered queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,25 @@ class ClosePlacement:
     pod_sets: list[PodSetPlacement] | None = None
     in_vain: bool = False
     """Pods of the gang were not created in time, so that the next placement has to wait for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """The gang goes on waiting, and these seats are kept for it; nothing is carried out."""
+
+    gang: GangView
+    pod_sets: list[PodSetPlacement]
+    expected_at: float | None
+    """When it is expected to start there, in seconds since the epoch; None if nobody knows."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreserve:
+    """Nothing is kept for the gang any more, and why."""
+
+    gang: GangView
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +91,45 @@ class Release:
     pod: PodRecord
     node: str
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A pod behind its gate is to say why it waits; `asks` has it say so to autoscalers, which then add nodes."""
+
+    gang: GangView
+    pod: PodRecord
+    asks: bool
+    message: str
+    """Empty: the API server's own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class TellEviction:
+    """A pod on a node is to tell cluster-autoscaler this about its eviction; empty takes away what Muster wrote."""
+
+    gang: GangView
+    pod: PodRecord
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestNodes:
+    """A ProvisioningRequest of this name is to be made for so many pods like these."""
+
+    gang: GangView
+    name: str
+    attempt: int
+    provisioning_class: str
+    parameters: tuple[tuple[str, str], ...]
+    pods: tuple[tuple[str, int, PodRecord], ...]
+    """Name of each pod set, how many pods of it, and one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawRequest:
+    """A ProvisioningRequest is not needed any more, or another one takes its place."""
+
+    gang: GangView
+    request: ProvisioningRequest
+    why: str

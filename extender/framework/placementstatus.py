@@ -6,7 +6,7 @@ How often a gang was placed in vain stands here and not in the planner's memory,
 from math import ceil
 from typing import Any
 
-from extender.framework.decisions import ClosePlacement, Place
+from extender.framework.decisions import ClosePlacement, Place, Reserve, Unreserve
 from extender.state.gangs import GangView, once_whole
 from muster.api.meta import format_time
 from muster.api.placement import PlacementStatus
@@ -27,6 +27,7 @@ def opened(place: Place) -> dict[str, Any]:
         "planned": gang.taken + place.new_seats,
         "started": gang.started,
         "message": "",
+        "expectedAt": "",
         **({} if gang.started else {"startedAt": "", "startedWith": None}),
     }
 
@@ -44,6 +45,22 @@ def closed(close: ClosePlacement, *, now: float) -> dict[str, Any]:
         "message": close.message,
         **_attempts(gang, close, now),
     }
+
+
+def reserved(reserve: Reserve) -> dict[str, Any]:
+    """The fields of the status of a placement that is kept for a gang which waits, as JSON."""
+    return {
+        "phase": "Reserved",
+        "bound": reserve.gang.taken,
+        "planned": sum(run.count for pod_set in reserve.pod_sets for run in pod_set.runs if run.node),
+        "expectedAt": "" if reserve.expected_at is None else format_time(ceil(reserve.expected_at)),
+        "message": reserve.message,
+    }
+
+
+def unreserved(unreserve: Unreserve) -> dict[str, Any]:
+    """The fields of the status of a placement that is kept for its gang no more, as JSON."""
+    return {"phase": "Abandoned", "planned": 0, "expectedAt": "", "message": unreserve.message}
 
 
 def _started_at(gang: GangView, now: float) -> str:

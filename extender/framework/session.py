@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
+from extender.framework.reserved import ReservationRules, ReservedRoom
 from extender.framework.snapshot import Snapshot
 from extender.state.amounts import Amounts, clipped
 from extender.state.aside import sentence
 from extender.state.gangs import GangView, avoided_nodes
 from extender.state.podclass import PodClass
 from extender.state.podset import PodSetView
+from muster.api.autoscaling import ProvisioningRequest
 from muster.api.gang import Seat
 
 LARGE = np.iinfo(np.int64).max
@@ -43,6 +45,10 @@ class CycleInputs:
     """Gang UID → seats of members that kube-scheduler has placed and that wait for the others."""
     avoided: Mapping[str, set[str]] = field(default_factory=dict)
     """Gang key → nodes that refused a member of it lately, as far as placements do not say so (yet)."""
+    provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
+    """Gang UID → its newest ProvisioningRequest, as far as one is known."""
+    provisioning_served: bool | None = None
+    """Whether the cluster has that kind; None if nobody has looked yet."""
     recovery_s: float = RECOVERY_S
     """How long some members of a gang may have a node while too few do, before all of them go back."""
     staleness_grace_s: float = STALENESS_GRACE_S
@@ -80,8 +86,16 @@ class Session:
         found in this cycle."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
+        self.provisioning_wanted = False
+        """Some gang asks for nodes by a ProvisioningRequest, so that those there are should be read."""
         self.failures: dict[str, str] = {}
         """Keys of gangs that made an action fail → what happened, for the log."""
+        self.reservations = ReservationRules()
+        """What is kept for gangs that wait for room at the head of their queue."""
+        self.reserved: ReservedRoom | None = None
+        """What the gang that is being tried may not use, since it is reserved for others."""
+        self.reserved_in_all: ReservedRoom | None = None
+        """What nobody may use whom `allocate` has not tried; known when it has ended."""
         self._kept: Mask | None = None
         """Nodes that are kept from gangs that have their minimum, for those that have not; None if there are none."""
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
@@ -190,9 +204,10 @@ class Session:
     def room(self, cls: PodClass, free: Amounts | None = None, *, ports: bool = True) -> Amounts:
         """How many pods of this class fit on each node by resources alone, int64 of shape (nodes,).
 
-        Two pods of a class with host ports never share a node; without `ports` that does not matter.
+        Two pods of a class with host ports never share a node; without `ports` that does not matter. Unless `free` is
+        given, it is what the gang that is being tried may use.
         """
-        free = self.snapshot.free if free is None else free
+        free = self._usable() if free is None else free
         row = self.snapshot.row_of(cls)
         if self.snapshot.unknown_resource(cls):
             return np.zeros(free.shape[1], dtype=np.int64)
@@ -203,7 +218,11 @@ class Session:
         return np.minimum(room, 1) if cls.host_ports and ports else room
 
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
-        """Per node, which resource is too scarce for one pod of this class; 0 where one fits."""
+        """Per node, which resource is too scarce for one pod of this class; 0 where one fits.
+
+        Unless `free` is given, room that is reserved for others is scarce too, under a cause of its own.
+        """
+        reserved = self.reserved if free is None else None
         free = self.snapshot.free if free is None else free
         codes = np.zeros(free.shape[1], dtype=np.int16)
         unknown = self.snapshot.unknown_resource(cls)
@@ -215,7 +234,19 @@ class Session:
             if amount > 0 and position is not None:
                 code = self.causes.code(scarcity(resource))
                 codes = np.where((codes == 0) & (free[position] < clipped(amount)), code, codes)
+        if reserved is not None:
+            columns = reserved.columns
+            none = self.room(cls)[columns] <= 0
+            codes[columns] = np.where((codes[columns] == 0) & none, reserved.codes, codes[columns])
         return codes
+
+    def _usable(self) -> Amounts:
+        """What the gang that is being tried may use."""
+        if self.reserved is None:
+            return self.snapshot.free
+        free = self.snapshot.free.copy()
+        free[:, self.reserved.columns] -= self.reserved.amounts
+        return free
 
     def scores(self, cls: PodClass) -> Any:
         """Score per node, float64 of shape (nodes,); 0 if nobody scores."""

@@ -130,8 +130,9 @@ def shortage(
         return Shortage(pod_set.name, kind, wanted, placed, {}, len(order), 0, (), None)
     free = session.snapshot.allocatable if kind == "ever" else session.snapshot.free
     refused = np.zeros(len(order), dtype=np.int16) if kind == "ever" else session.codes(cls, gang)[order]
-    scarce = session.scarce(cls, free)[order]
-    room = session.room(cls, free, ports=kind != "ever")[order]
+    given = free if kind == "ever" else None
+    scarce = session.scarce(cls, given)[order]
+    room = session.room(cls, given, ports=kind != "ever")[order]
     causes = _causes(session, np.where(refused == 0, scarce, refused), np.where(refused == 0, 0, room))
     resource = _scarcest(session, cls, scarce[refused == 0])
     levels = _levels(session, cls, resource, free, order[(refused == 0) & (scarce != 0)])

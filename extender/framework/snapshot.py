@@ -6,6 +6,7 @@ from extender.state.amounts import Amounts, row_along
 from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
 from extender.state.podcounts import Counts
+from extender.state.pods import PodRecord
 from extender.state.queries import Mark
 from extender.state.state import State
 from extender.state.volumes import Volumes
@@ -50,6 +51,8 @@ class Snapshot:
     volumes: Volumes
     exclusive_claims: dict[str, int]
     """Claims that one pod at a time may use → pods that use them."""
+    ending: tuple[PodRecord, ...]
+    """Pods of no gang that are on a node and say how long they run."""
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
 
     @property
@@ -106,4 +109,5 @@ def take(state: State) -> Snapshot:
         pod_counts=table.pod_counts.share(),
         volumes=state.volumes.share(),
         exclusive_claims={claim: table.claim_users[claim] for claim in state.volumes.exclusive},
+        ending=tuple(state.pod_table.ending.values()),
     )

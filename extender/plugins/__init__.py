@@ -4,7 +4,8 @@ They promise no I/O and no clock: a plugin looks at the session's snapshot, and 
 make anew. They import the framework and the state, and must not import actions or what serves and writes. Start at
 `order`, which has the simplest ones; then `predicates`, with `interpodaffinity`, `volumes` and `nodeselector`, is which
 nodes a pod can be on, `scores` and `nodeorder` which of them are better, `admission` and `resourcequota` who is let in
-and in what order, `conformance` who is nobody's victim, `pages` what is shown over HTTP.
+and in what order, `conformance` who is nobody's victim, `pages` what is shown over HTTP, `reservations` what is kept
+for gangs that wait.
 """
 
 from extender.framework.registry import PluginBuilder
@@ -14,6 +15,7 @@ from extender.plugins.nodeorder import Binpack, NodeOrder
 from extender.plugins.order import Elastic, Gang, Priority, SubGroupOrder, TaskOrder
 from extender.plugins.pages import ReflectJobOrder, Snapshot
 from extender.plugins.predicates import Predicates
+from extender.plugins.reservations import Reservations
 from extender.plugins.resourcequota import QuotaRoom
 from extender.plugins.scores import GpuPack, GpuSpread, NodeAvailability, NodePlacement, PodAffinity, ResourceType
 
@@ -41,6 +43,7 @@ PLUGINS: dict[str, PluginBuilder] = {
         NodeOrder,
         Binpack,
         QuotaRoom,
+        Reservations,
     )
 }
 """By the name that configurations call them by."""

@@ -7,6 +7,7 @@ A view is made from the objects when any of them changed, and is not changed aft
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from math import inf
 
 from extender.state.minimums import counting, enough, lower
 from extender.state.podclass import PodClass
@@ -15,6 +16,7 @@ from extender.state.podset import PodSetView
 from muster.api.meta import parse_time
 from muster.api.placement import Placement, StartedWith
 from muster.api.scheduling import PodGroup
+from muster.resources.runtime import declared_s
 
 ACTIVE = frozenset({"Planned", "Binding"})
 
@@ -75,6 +77,8 @@ class GangView:
     _open_seats: dict[str, Sequence[int]] | None = field(default=None, init=False)
     _at_rest: bool | None = field(default=None, init=False)
     _preemptable: bool | None = field(default=None, init=False)
+    _ends: bool | None = field(default=None, init=False)
+    _runtime_s: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.phase = self._find_phase()
@@ -110,6 +114,30 @@ class GangView:
     def min_member(self) -> int:
         """How many members start together or not at all."""
         return self.group.spec.min_member
+
+    @property
+    def declared_s(self) -> float | None:
+        """How long its pods are expected to run where they do not say so themselves, in seconds; None if nobody says.
+
+        The PodGroup's annotation, which the controller copies from the workload.
+        """
+        return declared_s(self.group.metadata.annotations)
+
+    @property
+    def runtime_s(self) -> float | None:
+        """How long it is expected to run once it starts now: as long as the longest of its pods; None: for ever."""
+        if self._runtime_s is None:
+            self._runtime_s = self._longest_s()
+        return None if self._runtime_s == inf else self._runtime_s
+
+    @property
+    def ends(self) -> bool:
+        """Whether an end is known of any pod of it that has a node."""
+        if self._ends is None:
+            declared = self.declared_s
+            held = (pod for pod in self.pods if pod.uses_node)
+            self._ends = self.active or any(pod.runtime.expected_s(declared) is not None for pod in held)
+        return self._ends
 
     @property
     def active(self) -> bool:
@@ -233,6 +261,15 @@ class GangView:
         """An epoch later than that of every placement and pin there has been."""
         known = [pod.epoch or 0 for pod in self.pods]
         return max([self.placement.spec.epoch if self.placement else 0, *known]) + 1
+
+    def _longest_s(self) -> float:
+        declared, longest = self.declared_s, 0.0
+        for pod_set in self.pod_sets:
+            if pod_set.replicas or pod_set.waiting:
+                for runtime in {pod.runtime for pod in pod_set.waiting.values()} | {pod_set.runtime}:
+                    expected = runtime.expected_s(declared)
+                    longest = max(longest, inf if expected is None else expected)
+        return longest or inf
 
     def _find_phase(self) -> GangPhase:
         active = self.placement is not None and self.placement.status.phase in ACTIVE

@@ -42,7 +42,8 @@ class GangTable:
         self.dirty: set[str] = set()
         """Keys of gangs of which something changed since then."""
         self._templates = templates
-        self._of_job: dict[str, str] = {}
+        self._of_job: dict[tuple[str, str], str] = {}
+        """Namespace and UID of a Job → key of its gang: a PodGroup elsewhere may name it as its owner, too."""
         self._arrivals: dict[str, int] = {}
         self._counter = count()
 
@@ -56,11 +57,11 @@ class GangTable:
         if new is not None:
             self._arrivals.setdefault(new.metadata.uid, next(self._counter))
             if new.metadata.controller is not None:
-                self._of_job[new.metadata.controller.uid] = key
+                self._of_job[new.metadata.namespace, new.metadata.controller.uid] = key
         elif old is not None:
             self._arrivals.pop(old.metadata.uid, None)
             if old.metadata.controller is not None:
-                self._of_job.pop(old.metadata.controller.uid, None)
+                self._of_job.pop((old.metadata.namespace, old.metadata.controller.uid), None)
         return key
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> str | None:
@@ -69,7 +70,8 @@ class GangTable:
 
     def on_job(self, old: Job | None, new: Job | None) -> str | None:
         """Takes in a Job that changed; the key of its gang, None if nothing follows from it."""
-        uid = (new or old or Job()).metadata.uid
+        job = new or old or Job()
+        uid = job.metadata.uid
         if new is None:
             self.jobs.pop(uid, None)
         else:
@@ -77,7 +79,7 @@ class GangTable:
         if old is not None and new is not None and old.spec == new.spec:
             return None
         self._templates.forget(uid)
-        return self.of_job(uid)
+        return self.of_job(job)
 
     # -- how they belong together -----------------------------------------------------------------------------------
 
@@ -87,9 +89,9 @@ class GangTable:
         same = placement and group and placement.spec.pod_group_uid == group.metadata.uid
         return placement if same else None
 
-    def of_job(self, uid: str) -> str | None:
+    def of_job(self, job: Job) -> str | None:
         """The key of the gang that a Job owns."""
-        return self._of_job.get(uid)
+        return self._of_job.get((job.metadata.namespace, job.metadata.uid))
 
     def certainly_started(self, key: str, taken: int, alive: int) -> bool | None:
         """What `GangView.started` would be with so many members taken, and so many of them alive.
@@ -131,11 +133,12 @@ class GangTable:
         for pod, seat in free_seats(pods):
             pod.seat = seat
         owner = group.metadata.controller
+        job = self.jobs.get(owner.uid) if owner else None
         return view_of(
             group,
             pods,
             self._templates,
-            job=self.jobs.get(owner.uid) if owner else None,
+            job=job if job and job.metadata.namespace == group.metadata.namespace else None,
             placement=self.placement_of(key),
             priority=self.priorities.get(group.spec.priority_class_name, 0),
             arrival=arrival,

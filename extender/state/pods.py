@@ -11,8 +11,19 @@ from dataclasses import dataclass, replace
 from extender.state.podclass import PodClass, marked
 from muster.api.core import Pod
 from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
-from muster.api.meta import ObjectMeta
-from muster.api.names import NODE, PREEMPTABLE, QUEUE, QUEUE_NAME, SCHEDULERS, VOLCANO_QUEUE
+from muster.api.meta import ObjectMeta, parse_time
+from muster.api.names import (
+    NODE,
+    PODS_SAFE_TO_EVICT,
+    PREEMPTABLE,
+    QUEUE,
+    QUEUE_NAME,
+    SAFE_TO_EVICT,
+    SAYS,
+    SCHEDULERS,
+    VOLCANO_QUEUE,
+)
+from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +50,15 @@ class PodRecord:
     epoch: int | None
     pin: str
     refused: bool
-    """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable)."""
+    """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable, and not in Muster's words)."""
+    asks: bool
+    """Muster wrote that reason while the pod waits behind its gate, so that autoscalers see it."""
+    says: str
+    """What Muster wrote as the message of that condition, without the word that it begins with; empty if nothing."""
+    evictable: str
+    """What the pod tells cluster-autoscaler about its eviction; empty if nothing."""
+    evictable_by_us: bool
+    """Muster wrote that, as the pod's queue says."""
     scheduler_name: str
     ours: bool
     """Muster's extender is asked about it: by its scheduler's name, or by the markers that it carries."""
@@ -49,6 +68,10 @@ class PodRecord:
     """The queue that it names; that of its gang counts before it."""
     preemptable: bool = True
     """It does not forbid that it is evicted to make room for others."""
+    runtime: Runtime = UNKNOWN
+    """How long it is expected to run, as far as it says so itself."""
+    since: float | None = None
+    """When its kubelet accepted it, in seconds since the epoch; None if it has not yet."""
 
     @property
     def waiting(self) -> bool:
@@ -76,6 +99,8 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
     meta, status = pod.metadata, pod.status
     gang = gang_of(meta)
     scheduled = next((c for c in status.conditions if c.type == "PodScheduled"), None)
+    unschedulable = bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable")
+    ours = bool(scheduled and scheduled.message.startswith(SAYS))
     return PodRecord(
         uid=meta.uid,
         namespace=meta.namespace,
@@ -91,13 +116,19 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         other_gates=other_gates(pod.spec),
         epoch=epoch_of(meta),
         pin=meta.annotations.get(NODE, ""),
-        refused=bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"),
+        refused=unschedulable and not ours,
+        asks=unschedulable and ours,
+        says=scheduled.message.removeprefix(SAYS) if scheduled and ours else "",
+        evictable=meta.annotations.get(PODS_SAFE_TO_EVICT, ""),
+        evictable_by_us=SAFE_TO_EVICT in meta.annotations,
         scheduler_name=pod.spec.scheduler_name,
         ours=pod.spec.scheduler_name in SCHEDULERS or marked(pod.spec),
         created=meta.creation_timestamp or "",
         resource_version=meta.resource_version,
         queue=_queue_of(meta),
         preemptable=preemptable(meta),
+        runtime=runtime_of(meta.annotations, pod.spec.active_deadline_seconds),
+        since=_moment(status.start_time),
     )
 
 
@@ -108,6 +139,14 @@ def preemptable(meta: ObjectMeta) -> bool:
 
 def _queue_of(meta: ObjectMeta) -> str:
     return meta.labels.get(QUEUE_NAME) or meta.labels.get(QUEUE) or meta.annotations.get(VOLCANO_QUEUE, "")
+
+
+def _moment(text: str | None) -> float | None:
+    """A time that stands in a status, in seconds since the epoch; None for one that nobody can read."""
+    try:
+        return parse_time(text or "")
+    except (ValueError, OverflowError):
+        return None
 
 
 class PodTable:
@@ -125,6 +164,8 @@ class PodTable:
         """
         self.alive: Counter[str] = Counter()
         """Key of a gang → pods of it that hold a node; gangs without any are left out."""
+        self.ending: dict[str, PodRecord] = {}
+        """Pods of no gang that are on a node and say how long they run, by UID."""
         self._members: dict[str, dict[str, PodRecord]] = {}
         self._seat_of: dict[str, tuple[str, Seat]] = {}
         """UID → gang and seat of the pods that have taken one."""
@@ -147,6 +188,9 @@ class PodTable:
         if known is not None and known.gang and known.gang != record.gang:
             self._leave(known.gang, known.uid)
         self.records[record.uid] = record
+        self.ending.pop(record.uid, None)
+        if not record.gang and record.runtime is not UNKNOWN and record.uses_node:
+            self.ending[record.uid] = record
         if record.gang:
             self._members.setdefault(record.gang, {})[record.uid] = record
         return known
@@ -154,6 +198,7 @@ class PodTable:
     def remove(self, uid: str) -> PodRecord | None:
         """Forgets a pod that is gone; returns its record."""
         self.assumed.pop(uid, "")
+        self.ending.pop(uid, None)
         record = self.records.pop(uid, None)
         self._count(record, -1)
         self._sit(uid, None)

@@ -6,6 +6,7 @@ from itertools import groupby
 
 from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
+from muster.resources.runtime import UNKNOWN, Runtime
 
 
 @dataclass(slots=True)
@@ -30,6 +31,8 @@ class PodSetView:
     """Pods made from the template wait for somebody else's gate, so a seat needs a pod all the same."""
     unit: int = 1
     """Size of its sub-groups: consecutive ranks that are placed together or not at all."""
+    runtime: Runtime = UNKNOWN
+    """How long its pods are expected to run, as far as they or their template say so."""
     mixed: bool = False
     """Some waiting pods are of another class than the set, e.g. because each has a claim of its own."""
 

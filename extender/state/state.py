@@ -258,7 +258,7 @@ class State:
                 if cls is not record.cls:
                     self._keep_pod(replace(record, cls=cls))
         for uid in self._templates.match_again(meant):
-            self._gang_changed(self._gangs.of_job(uid))
+            self._gang_changed(self._gangs.of_job(self.jobs[uid]))
 
     # -- pods and what they use -------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from extender.state.podclass import ClassTable, PodClass
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import Container, ContainerPort, PodSpec
 from muster.api.gang import other_gates
+from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 from muster.volcano.claims import claim_names
 from muster.volcano.plugins import registry
 from muster.volcano.pods import task_labels
@@ -25,6 +26,8 @@ class Template:
     cls: PodClass
     other_gates: tuple[str, ...] = ()
     """Scheduling gates that are not Muster's."""
+    runtime: Runtime = UNKNOWN
+    """How long its pods are expected to run, as far as it says so."""
 
 
 class Templates:
@@ -60,9 +63,11 @@ class Templates:
     def _template(self, job: Job, task: TaskSpec) -> Template:
         spec = _as_made(msgspec.convert(task.template.get("spec") or {}, PodSpec), job, task)
         namespace = job.metadata.namespace
-        labels = {**((task.template.get("metadata") or {}).get("labels") or {}), **task_labels(job, task)}
+        meta = task.template.get("metadata") or {}
+        labels = {**(meta.get("labels") or {}), **task_labels(job, task)}
         cls = self._classes.of_spec(spec, namespace=namespace, labels=labels)
-        return Template(task, namespace, labels, cls, other_gates(spec))
+        runtime = runtime_of(meta.get("annotations") or {}, spec.active_deadline_seconds)
+        return Template(task, namespace, labels, cls, other_gates(spec), runtime)
 
 
 def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:

@@ -46,7 +46,8 @@ def view_of(
         _seat_pod(pod_sets, pod)
     for pod_set in pod_sets.values():
         existing = next(iter(pod_set.waiting.values()), None)
-        pod_set.cls = existing.cls if existing else pod_set.cls
+        if existing:
+            pod_set.cls, pod_set.runtime = existing.cls, existing.runtime
         pod_set.mixed = any(pod.cls is not pod_set.cls for pod in pod_set.waiting.values())
         for cls in {pod.cls for pod in pod_set.waiting.values()} if pod_set.mixed else {pod_set.cls}:
             _check_class(pod_set.name, cls)
@@ -83,6 +84,7 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
         seats = 0 if task.name in later else task.replicas
         minimum = min(group.spec.min_task_member.get(task.name, 0), seats)
         sets[task.name] = PodSetView(task.name, template.cls, seats, minimum, template=True)
+        sets[task.name].runtime = template.runtime
         sets[task.name].born_gated = bool(template.other_gates)
     for policy in group.spec.sub_group_policy:
         if policy.name in sets:

@@ -10,13 +10,15 @@ from prometheus_client import Counter, Histogram
 from extender.barrier import Barrier, Outcome
 from extender.cluster import Cluster
 from extender.framework.session import Session
+from extender.scaleup.requests import consumption
+from extender.scaleup.wishes import safe_to_evict
 from extender.state.gangs import ACTIVE
 from extender.state.pods import PodRecord
 from extender.verbs.reasons import Reason, labels, unavailable
 from muster.api.core import PODS
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.gang import Seat
-from muster.api.names import EPOCH, GROUP_NAME
+from muster.api.names import EPOCH, GROUP_NAME, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
 from muster.api.placement import Placement, node_of
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Unreachable
@@ -145,7 +147,16 @@ class Bind:
                 return reason
         session = self._session()
         extra = session.ask("bind_request_mutate", record, args.node) if session is not None else {}
-        return self._post(args, {**extra, **_marks(placement)})
+        return self._post(args, {**extra, **self._for_autoscalers(record, key, session), **_marks(placement)})
+
+    def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
+        """What autoscalers read of a pod on a node: its eviction, as its queue has it, and the request that it uses."""
+        with self._cluster.lock:
+            group = self._cluster.state.groups.get(key)
+            evictable = safe_to_evict(self._cluster.state.queues, group)
+        request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
+        told = {PODS_SAFE_TO_EVICT: evictable, SAFE_TO_EVICT: evictable} if evictable and not record.evictable else {}
+        return told | consumption(request)
 
     def _objection(self, args: ExtenderBindingArgs) -> Reason | None:
         """What speaks against binding this pod to this node now, as far as we know."""

@@ -71,6 +71,7 @@ class PodSpec(Wire):
     priority: int | None = None
     priority_class_name: str = ""
     preemption_policy: str = ""
+    active_deadline_seconds: int | None = None
     restart_policy: str = ""
     hostname: str = ""
     subdomain: str = ""

@@ -81,7 +81,7 @@ DIGITS: Final = Limit(
 )
 TASKS: Final = Limit(
     "tasks per Job",
-    512,
+    128,
     "tasks",
     "a Job's `tasks`",
     "webhook, controller, planner",
@@ -93,7 +93,7 @@ RESOURCES: Final = Limit(
     64,
     "resource names",
     "names in requests and limits of one pod, over all its containers",
-    "webhook (templates of Volcano Jobs), planner",
+    "webhook, planner",
     _ALONE,
     "nodes offer about ten; each name costs a look at every node",
 )
@@ -137,9 +137,10 @@ SECONDS: Final = Limit(
     "seconds",
     315_360_000,
     "seconds",
-    "`ttlSecondsAfterFinished` of a Job and `timeout` of its policies",
-    "webhook",
-    "a timer that never fires within the life of the process",
+    "`ttlSecondsAfterFinished` of a Job, `timeout` of its policies, a pod's `activeDeadlineSeconds` and the annotation "
+    f"`{names.EXPECTED_RUNTIME}`",
+    "webhook, planner",
+    "a timer that never fires within the life of the process; the pod is expected to run for ever",
     "ten years; sums with a date stay within the calendar",
 )
 LIMITS: Final = (

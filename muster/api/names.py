@@ -19,6 +19,21 @@ TOPOLOGY_PREFERRED = f"{DOMAIN}/topology-preferred"
 NPROC_PER_NODE = f"{DOMAIN}/nproc-per-node"
 ELASTIC = f"{DOMAIN}/elastic"
 
+# Annotations of a Queue, which hold for the queues below it too, or of a PodGroup or its workload, which win. The mode
+# may be a label as well. docs/autoscaling.md describes them.
+SCALE_UP = f"{DOMAIN}/scale-up"  # condition, provisioning-request or none
+SCALE_UP_CLASS = f"{DOMAIN}/scale-up-class"  # provisioningClassName
+SCALE_UP_PARAMETERS = f"{DOMAIN}/scale-up-parameters"  # of that class: "key=value,key=value"
+SCALE_UP_TIMEOUT = f"{DOMAIN}/scale-up-timeout"  # how long an autoscaler has for one request, e.g. 10m
+SCALE_UP_KEYS = (SCALE_UP, SCALE_UP_CLASS, SCALE_UP_PARAMETERS, SCALE_UP_TIMEOUT)
+SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-completion; on pods it is Muster's note
+# Annotation of users on a workload, a PodGroup or a pod: how long it is expected to run (a duration).
+EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
+
+# Annotation of users on a Queue: what its gangs do behind one that waits for room (strict, reserve or besteffort).
+RESERVATIONS = f"{DOMAIN}/reservations"
+RESERVATION_MODES = ("strict", "reserve", "besteffort")
+
 # Annotations of users on a pod without an owner that is one of several: its rank, their number, the host of rank 0.
 RANK = f"{DOMAIN}/rank"
 SIZE = f"{DOMAIN}/size"
@@ -33,6 +48,8 @@ NODE = f"{DOMAIN}/node"  # annotation: the node that this pod is pinned to
 LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it does not count yet (dependsOn)
 GROUPED_TEMPLATES = f"{DOMAIN}/grouped-templates"  # annotation of a Volcano Job: task, and its template as it was sent
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
+SCALE_UP_ATTEMPT = f"{DOMAIN}/scale-up-attempt"  # annotation of a ProvisioningRequest: the how many-th of its gang
+SAYS = "Muster: "  # how the message of a pod's condition begins that Muster wrote
 
 # Marker resources: where a cluster's own scheduler asks Muster too, only pods that request these are asked about. One
 # resource may stand in one extender entry only, and there are two entries (filter and bind).
@@ -74,7 +91,13 @@ TEMPLATE_UID = "volcano.sh/template-uid"
 JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
+# Autoscalers' names.
+PODS_SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+CONSUMED_REQUEST = "autoscaling.x-k8s.io/consume-provisioning-request"
+CONSUMED_CLASS = "autoscaling.x-k8s.io/provisioning-class-name"
+
 # Kubernetes' names.
+MANAGED_BY = "app.kubernetes.io/managed-by"
 BATCH_JOB_NAME = "batch.kubernetes.io/job-name"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 POD_INDEX = "apps.kubernetes.io/pod-index"

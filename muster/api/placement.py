@@ -11,7 +11,7 @@ from muster.api.limits import EPOCH, PODS
 from muster.api.meta import Object
 from muster.api.scheduling import NonNegative
 
-PlacementPhase = Literal["Planned", "Binding", "Bound", "Abandoned"]
+PlacementPhase = Literal["Planned", "Binding", "Bound", "Abandoned", "Reserved"]
 
 
 class NodeRun(Wire):
@@ -69,7 +69,10 @@ class PlacementStatus(Wire):
     """How far it is carried out."""
 
     phase: PlacementPhase = "Planned"
-    """Planned, Binding, Bound or Abandoned."""
+    """Planned, Binding, Bound, Abandoned or Reserved.
+
+    Reserved: nothing is carried out, the gang waits; the nodes are kept from gangs that would be in its way there.
+    """
     bound: NonNegative = 0
     """Pods that are bound."""
     planned: NonNegative = 0
@@ -82,6 +85,8 @@ class PlacementStatus(Wire):
     """What the gang must keep to go on. A minimum that is raised later counts once it has been reached."""
     message: str = ""
     """Why it was abandoned, or what it waits for."""
+    expected_at: str = ""
+    """When the gang is expected to start on the nodes that are reserved for it (RFC 3339); empty if nobody knows."""
     avoided: list[AvoidedNode] = field(default_factory=list)
     """Nodes that the next placements leave out for a while."""
     attempts: NonNegative = 0

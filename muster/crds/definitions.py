@@ -88,6 +88,7 @@ write `status.state: Closed` through the status subresource.""",
             Column("EPOCH", "integer", ".spec.epoch"),
             Column("BOUND", "integer", ".status.bound"),
             Column("PLANNED", "integer", ".status.planned"),
+            Column("EXPECTED", "string", ".status.expectedAt", priority=1),
             AGE,
         ),
         about="""Which node each member of a gang gets: one for each placed PodGroup, of the same name and owned by it.

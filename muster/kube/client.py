@@ -24,6 +24,7 @@ Propagation = Literal["Foreground", "Background", "Orphan"]
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 # Longer than the API server tries an eviction by itself.
 _EVICT_S = 15.0
@@ -101,6 +102,20 @@ class Client(Reads):
         """JSON merge patch; with metadata.resourceVersion in it, raises `Conflict` if the object has changed."""
         path = res.path(namespace, name, subresource)
         return self._typed(res, "patch", "PATCH", path, patch, MERGE_PATCH, timeout_s=timeout_s)
+
+    def strategic_patch(
+        self,
+        res: Resource[T],
+        name: str,
+        patch: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: str = "",
+        timeout_s: float | None = None,
+    ) -> T:
+        """As `merge_patch`, but lists are merged by their keys (conditions by type); only Kubernetes' own kinds."""
+        path = res.path(namespace, name, subresource)
+        return self._typed(res, "patch", "PATCH", path, patch, STRATEGIC_PATCH, timeout_s=timeout_s)
 
     def json_patch(
         self,

@@ -17,17 +17,20 @@ Keys instead of events: whoever gets a key looks at the state as it is, so ten c
 change that nobody saw does no harm once anything else adds the key. And because one key has one worker at a time, work
 on it needs no lock. The price is the third state of a key, "dirty while in work": it was added after its worker had
 looked, so it has to come again, but not before that worker is done.
+
+Unlike client-go's, the queue is not first come, first served: groups of keys take turns (see `turns`), so that the many
+keys of one tenant do not go before the few of another. Without `group_of` each key is its own group.
 """
 
 import heapq
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Hashable
 from itertools import count
 from typing import Generic, TypeVar
 
 from muster.kube.metrics import QUEUE_DEPTH
+from muster.kube.turns import Turns
 
 K = TypeVar("K", bound=Hashable)
 
@@ -44,12 +47,13 @@ class WorkQueue(Generic[K]):
         max_delay_s: float = 60,
         *,
         name: str = "",
+        group_of: Callable[[K], Hashable] = lambda key: key,
     ) -> None:
         self._monotonic_s = monotonic_s
         self._base_delay_s = base_delay_s
         self._max_delay_s = max_delay_s
         self._changed = threading.Condition()
-        self._ready: deque[K] = deque()
+        self._ready: Turns[K] = Turns(group_of)
         self._dirty: set[K] = set()  # wants work: in _ready, or in _processing and to be done again
         self._processing: set[K] = set()
         self._due: dict[K, float] = {}  # when a delayed key is to be added
@@ -106,7 +110,7 @@ class WorkQueue(Generic[K]):
             while not self._down:
                 next_due = self._promote()
                 if self._ready:
-                    key = self._ready.popleft()
+                    key = self._ready.take()
                     self._dirty.discard(key)
                     self._processing.add(key)
                     return key
@@ -120,10 +124,18 @@ class WorkQueue(Generic[K]):
     def done(self, key: K) -> None:
         """The worker is through with the key; if it was added meanwhile, it waits again."""
         with self._changed:
-            self._processing.discard(key)
+            if key in self._processing:
+                self._processing.discard(key)
+                self._ready.done(key)
             if key in self._dirty:
-                self._ready.append(key)
+                self._ready.add(key)
                 self._changed.notify()
+
+    def others_wait(self, key: K) -> bool:
+        """Whether keys wait of a group of which nobody works on any: the worker of a long piece of work may ask."""
+        with self._changed:
+            self._promote()
+            return self._ready.others_wait(key)
 
     def shut_down(self) -> None:
         """Nothing is accepted or handed out any more: every `get` gives None at once. Keys under way can finish."""
@@ -136,7 +148,7 @@ class WorkQueue(Generic[K]):
             return
         self._dirty.add(key)
         if key not in self._processing:
-            self._ready.append(key)
+            self._ready.add(key)
             self._changed.notify()
 
     def _promote(self) -> float | None:

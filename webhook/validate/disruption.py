@@ -4,27 +4,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from msgspec.json import Decoder
-
-from muster.api.admission import AdmissionRequest
 from muster.api.batch import Job
-from muster.api.core import Pod
 from muster.api.fields import FieldError
 from muster.runtime.workload import template_of
-from webhook.review import Verdict, decode
 
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
 _AMOUNT = re.compile(r"[1-9][0-9]*|[1-9][0-9]?%")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_POD = Decoder(Pod)
-
-
-def review(request: AdmissionRequest) -> Verdict:
-    """The handler for pods of our schedulers that have such an annotation, on CREATE."""
-    annotations = decode(request.object, _POD).metadata.annotations
-    path = "metadata.annotations"
-    return Verdict(errors=[*check_amounts(annotations, path), *check_one_of_two(annotations, path)])
 
 
 def check_amounts(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:

@@ -11,7 +11,9 @@ ACTIONS: dict[str, Name] = {
         differs="a gang is also kept out while even the empty cluster is too small for it, or its queue is full"
     ),
     "allocate": Name(of=_BOTH, differs="all waiting gangs get their minimum before any gets more"),
-    "backfill": Name(without="pods without requests are placed by allocate, as all others"),
+    "backfill": Name(
+        differs="allocate places pods without requests too; this places those that strict order held back"
+    ),
     "preempt": Name(
         of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, and the one who asked keeps the room"
     ),

@@ -134,14 +134,57 @@ def test_a_job_tells_why_containers_do_not_start(cluster: Cluster) -> None:
 def test_another_restart_ends_the_row() -> None:
     """But not the delay that is still under way."""
     refusal = Request(pod="p", refused="OutOfcpu")
-    status = backoff.restarted(JobStatus(), refusal, 0.0)
+    status = backoff.restarted(JobStatus(), refusal, 0.0, 1.0)
     assert backoff.left_s(status, 4.0) == 6.0
-    assert backoff.restarted(status, Request(), 4.0) == status
-    assert backoff.back_off(backoff.restarted(status, Request(), 11.0)) is None
+    assert backoff.restarted(status, Request(), 4.0, 1.0) == status
+    assert backoff.back_off(backoff.restarted(status, Request(), 11.0, 1.0)) is None
 
 
 def test_a_note_that_somebody_edited_is_none() -> None:
     """It delays nothing."""
     status = JobStatus(controlled_resources={backoff.REFUSED_NOTE: "[3]"})
     assert backoff.left_s(status, 0.0) == 0.0
-    assert backoff.restarted(status, Request(pod="p", refused="OutOfcpu"), 0.0).controlled_resources
+    assert backoff.restarted(status, Request(pod="p", refused="OutOfcpu"), 0.0, 1.0).controlled_resources
+
+
+def ended_again(cluster: Cluster, name: str, ran_s: float) -> float:
+    """The pod runs for so long and fails; seconds until it is made again."""
+    cluster.now_s += ran_s
+    before = {pod.metadata.uid for pod in pods(cluster)}
+    fail(cluster, name)
+    settle(cluster)
+    waited_s = 0.0
+    while not any(pod.metadata.name == name and pod.metadata.uid not in before for pod in pods(cluster)):
+        assert waited_s < 1000, job(cluster, "j").status.state
+        cluster.now_s += 1
+        waited_s += 1
+        settle(cluster)
+    return waited_s
+
+
+def test_a_job_that_ends_at_once_every_time_comes_back_later(cluster: Cluster) -> None:
+    """After ten restarts, which are never delayed; a life of a minute ends the row."""
+    policy = {"events": ["PodFailed"], "action": "RestartJob"}
+    add(cluster, "j", task("w", 1), policies=[policy], maxRetry=1_000_000)
+    settle(cluster)
+    waits = [ended_again(cluster, "j-w-0", 1.0) for _ in range(17)]
+    assert waits[:10] == [0.0] * 10
+    assert waits[10:] == pytest.approx([1, 2, 4, 8, 16, 30, 30], abs=1)
+    assert ended_again(cluster, "j-w-0", backoff.QUICK_S + 1) == 0.0
+    assert ended_again(cluster, "j-w-0", 1.0) <= 2.0
+
+
+def test_a_quick_job_says_why_it_waits(cluster: Cluster) -> None:
+    """In its status, as long as it waits."""
+    add(cluster, "j", task("w", 1), policies=[{"events": ["PodFailed"], "action": "RestartJob"}], maxRetry=1_000_000)
+    settle(cluster)
+    for _ in range(12):
+        ended_again(cluster, "j-w-0", 1.0)
+    cluster.now_s += 1
+    fail(cluster, "j-w-0")
+    settle(cluster)
+    cluster.now_s += 1
+    turn(cluster)
+    state = job(cluster, "j").status.state
+    assert (state.phase, state.reason) == ("Pending", "BackOff")
+    assert state.message.startswith("it was restarted more than 10 times, the last ones within 60 s each; pods are")

@@ -14,7 +14,6 @@ from controller.job.rules.machine import Effect
 from controller.job.rules.request import Request
 from controller.job.rules.sync import decide
 from controller.job.rules.timers import still_true
-from controller.worker import fnv32
 from muster.api.batch import DependsOn, Job, JobSpec, JobState, JobStatus, TaskSpec
 from muster.api.core import Pod
 from muster.api.merge_diff import difference
@@ -200,9 +199,3 @@ def test_timers_ask_again() -> None:
     assert not asked(failed, of=job(state=JobState(phase="Aborted")))
     assert still_true(Request(event="Unknown"), running, {}, "Unknown")
     assert not still_true(Request(event="Unknown"), running, {}, "Running")
-
-
-@pytest.mark.parametrize(("text", "value"), [("", 0x811C9DC5), ("a", 0x050C5D7E), ("foobar", 0x31F0B262)])
-def test_fnv(text: str, value: int) -> None:
-    """The published values of FNV-1 with 32 bits."""
-    assert fnv32(text) == value

@@ -1,49 +1,74 @@
 """Workers: one Job has one, whatever goes wrong does not end it, and nobody acts without the lease."""
 
 import threading
-from collections import defaultdict
 
 import pytest
 import structlog
 from simulated_cluster import Cluster
 from simulated_jobs import add, job, task, turn
 
-from controller.worker import Retry, Shards, Worker, fnv32
+from controller.worker import Retry, Worker
 from muster.kube.errors import Conflict
 
 
-def test_a_job_has_one_worker_also_for_what_comes_later() -> None:
-    """News and timers of one key meet in one thread; different keys are shared out."""
-    threads: dict[str, set[str]] = defaultdict(set)
+def test_a_job_has_one_worker_at_a_time() -> None:
+    """News and timers of one key never meet in two threads; different keys are shared out."""
+    threads: set[str] = set()
     at_work: set[str] = set()
     twice: list[str] = []
     done = threading.Semaphore(0)
+    all_busy = threading.Barrier(3)
 
     def process(key: str) -> None:
         if key in at_work:
             twice.append(key)
         at_work.add(key)
-        threads[key].add(threading.current_thread().name)
+        if key.startswith("busy/"):
+            all_busy.wait(10)
+        threads.add(threading.current_thread().name)
         at_work.discard(key)
         done.release()
 
-    shards = Shards(3, process)
-    for worker in shards.workers:
-        worker.start()
+    worker = Worker("job", process, threads=3)
+    worker.start()
+    for number in range(3):
+        worker.queue.add(f"busy/job-{number}")
+    for _ in range(3):
+        assert done.acquire(timeout=10)
     keys = [f"n/job-{number}" for number in range(12)]
     for key in keys:
-        shards.add(key)
-        shards.add_after(key, 0.01)
+        worker.queue.add(key)
+        worker.queue.add_after(key, 0.001)
     for _ in keys:
         assert done.acquire(timeout=10)
     for key in keys:
-        shards.add_after(key, 0.001)
+        worker.queue.add_after(key, 0.001)
         assert done.acquire(timeout=10)
-    for worker in shards.workers:
-        worker.stop()
-    assert {key: threads[key] for key in keys} == {key: {f"job-{fnv32(key) % 3}"} for key in keys}
-    assert len({name for names in threads.values() for name in names}) == 3
+    worker.stop()
+    assert threads == {"job-0", "job-1", "job-2"}
     assert not twice
+
+
+def test_namespaces_take_turns() -> None:
+    """Whoever has many keys does not go before the others; a long piece of work is told when somebody waits."""
+    worker = Worker("job", lambda _key: None, threads=2)
+    queue = worker.queue
+    for number in range(3):
+        queue.add(f"many/{number}")
+    queue.add("few/0")
+    first = queue.get(0)
+    assert first == "many/0"
+    assert queue.others_wait(first)
+    assert [queue.get(0) for _ in range(3)] == ["few/0", "many/1", "many/2"]
+    assert not queue.others_wait(first)
+    queue.done("many/0")
+    for key in ("many/3", "few/0", "third/0"):
+        queue.add(key)
+    assert queue.get(0) == "third/0"
+    assert queue.get(0) == "many/3"
+    assert queue.get(0) is None  # the key of few is in work
+    queue.done("few/0")
+    assert queue.get(0) == "few/0"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import time
 
 import pytest
 from extender_world import World, of, seats
+from msgspec.structs import replace
 
 from extender.actions.allocate import Allocate
 from extender.framework import decisions
@@ -12,6 +13,7 @@ from extender.state.amounts import CLIP
 from extender.state.nodes import ROWS
 from muster.api.batch import Job, JobSpec, TaskSpec
 from muster.api.core import Node, NodeStatus
+from muster.api.limits import TASKS
 from muster.api.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
 
 GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
@@ -107,9 +109,9 @@ def test_a_job_that_is_made_smaller_is_planned_again(world: World) -> None:
 
 def test_a_job_of_too_many_tasks_is_set_aside(world: World) -> None:
     """Tasks are tried one by one."""
-    world.gang("many", {f"t{number}": (1, GPU1) for number in range(513)})
+    world.gang("many", {f"t{number}": (1, GPU1) for number in range(TASKS.value + 1)})
     [waits] = assert_innocent_is_placed(world)
-    assert waits.message == "its Job has 513; at most 512 tasks are allowed"
+    assert waits.message == f"its Job has {TASKS.value + 1}; at most {TASKS.value} tasks are allowed"
 
 
 @pytest.mark.parametrize("index", ["20000", "20000000", "9" * 18, "1" * 5000])
@@ -269,3 +271,15 @@ def test_a_snapshot_does_not_change_while_nodes_come_and_go(world: World) -> Non
     world.state.on_node(None, _offering(world, "node-10", "1"))
     world.state.on_node(world.state.nodes.nodes[0], None)
     assert (snapshot.index, snapshot.axis, snapshot.volumes.claims) == (index, axis, claims)
+
+
+def test_a_podgroup_elsewhere_that_names_a_job_as_its_owner_gets_nothing_of_it(world: World) -> None:
+    """UIDs can be read by many; the Job's own gang is planned with its template, the other one has no pods."""
+    key = world.gang("theirs", {"worker": (2, GPU1)})
+    group = world.state.groups[key]
+    meta = replace(group.metadata, namespace="elsewhere", uid="forged")
+    world.state.on_pod_group(None, replace(group, metadata=meta))
+    session = world.plan()
+    assert {place.gang.key: place.new_seats for place in of(session, decisions.Place)} == {"ns/innocent": 4, key: 2}
+    world.scale(key, "worker", 3)
+    assert world.view(key).pod_sets[0].replicas == 3

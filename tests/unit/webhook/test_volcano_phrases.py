@@ -3,7 +3,7 @@
 import pytest
 from webhook_world import JSON, QueueWorld, request
 
-from webhook.validate.disruption import review
+from webhook.validate.pod import review
 from webhook.validate.queues import queue
 
 QUEUES = QueueWorld(a=("root", ""), b=("a", ""), c=("b", ""), d=("c", ""), e=("d", ""))

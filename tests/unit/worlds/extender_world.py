@@ -15,7 +15,7 @@ from extender.actions.progress import TrackPlacements
 from extender.cycle import run_cycle
 from extender.framework import decisions
 from extender.framework.hooks import Causes
-from extender.framework.placementstatus import closed, opened
+from extender.framework.placementstatus import closed, opened, reserved, unreserved
 from extender.framework.registry import Action, Plugin
 from extender.framework.session import CycleInputs, Session
 from extender.framework.snapshot import take
@@ -81,9 +81,11 @@ class World:
         defaults = {"uid": f"uid-{name}-{version}", "namespace": "ns", "creation_timestamp": format_time(self.now)}
         return ObjectMeta(name=name, resource_version=version, **(defaults | more))
 
-    def queue(self, name: str, state: str = "Open") -> None:
-        """A queue."""
-        meta = self.meta(name, namespace="")
+    def queue(self, name: str, state: str = "Open", **annotations: str) -> None:
+        """A queue; annotations of Muster's by their names without the domain."""
+        meta = self.meta(
+            name, namespace="", annotations={f"muster.dev/{key}": text for key, text in annotations.items()}
+        )
         self.state.on_queue(None, Queue(metadata=meta, status=QueueStatus(state=state)))  # type: ignore[arg-type]
 
     def node(
@@ -107,7 +109,7 @@ class World:
     def gang(
         self, name: str, tasks: Mapping[str, tuple[int, Mapping[str, Any]]], *, min_member: int | None = None,
         min_task_member: Mapping[str, int] | None = None, phase: str = "Inqueue", queue: str = "default",
-        priority_class: str = "", spec: Mapping[str, Any] | None = None,
+        priority_class: str = "", spec: Mapping[str, Any] | None = None, runtime: str = "",
     ) -> str:  # fmt: skip
         """A Job and its PodGroup; tasks are name → (replicas, requests). Returns the gang's key."""
         job = Job(
@@ -124,8 +126,9 @@ class World:
         )
         total = sum(replicas for replicas, _ in tasks.values())
         minimums = {task: replicas for task, (replicas, _) in tasks.items()}
+        annotations = {"muster.dev/expected-runtime": runtime} if runtime else {}
         group = PodGroup(
-            metadata=self.meta(name, owner_references=[owner]),
+            metadata=self.meta(name, owner_references=[owner], annotations=annotations),
             spec=PodGroupSpec(
                 min_member=total if min_member is None else min_member,
                 min_task_member=dict(minimums if min_task_member is None else min_task_member),
@@ -162,7 +165,7 @@ class World:
     def pod(
         self, gang: str, task: str, index: int, requests: Mapping[str, Any], *, node: str = "", phase: str = "Pending",
         gated: bool = False, pin: str = "", epoch: int | None = None, refused: bool = False,
-        other_gates: tuple[str, ...] = (), **more: Any,
+        other_gates: tuple[str, ...] = (), since: float | None = None, **more: Any,
     ) -> Pod:  # fmt: skip
         """A pod of a gang; the same arguments again give a newer version of the same pod."""
         annotations = {
@@ -188,7 +191,8 @@ class World:
             },
             Pod,
         )
-        pod.status = PodStatus(phase=phase, conditions=conditions)
+        started = None if since is None else format_time(since)
+        pod.status = PodStatus(phase=phase, conditions=conditions, start_time=started)
         for key, value in more.items():
             setattr(pod.metadata, key, value)
         self.state.on_pod(None, pod)
@@ -220,7 +224,25 @@ class World:
         for decision in session.decisions:
             if isinstance(decision, decisions.Place):
                 self.place(decision)
+        self.write_reservations(session)
         return session
+
+    def write_reservations(self, session: Session) -> None:
+        """Write what a session reserved, and reserves no more, into the state."""
+        for decision in [*of(session, decisions.Unreserve), *of(session, decisions.Reserve)]:
+            keeps = isinstance(decision, decisions.Reserve)
+            meta = decision.gang.group.metadata
+            known = self.state.placement_of(decision.gang.key)
+            before = msgspec.to_builtins(known.status) if known else {}
+            said = reserved(decision) if keeps else unreserved(decision)
+            spec = PlacementSpec(
+                pod_group_uid=decision.gang.uid,
+                epoch=known.spec.epoch if known else decision.gang.next_epoch(),
+                pod_sets=decision.pod_sets if keeps else [],
+            )
+            uid = known.metadata.uid if known else f"uid-placement-{meta.uid}"
+            status = msgspec.convert(before | said, PlacementStatus)
+            self.state.on_placement(None, Placement(metadata=self.meta(meta.name, uid=uid), spec=spec, status=status))
 
     def close(self, session: Session) -> None:
         """Write the ends of placements that a session decided into the state."""

@@ -4,6 +4,7 @@ from extender_world import NOW, World, of
 
 from extender.actions.allocate import LIMIT_TOLD_AFTER_S, Allocate
 from extender.actions.enqueue import Enqueue
+from extender.actions.inflight import LATE_S
 from extender.framework import decisions
 from extender.framework.placementstatus import back_off_s
 from extender.framework.session import Session
@@ -96,7 +97,9 @@ def test_a_queue_whose_gangs_are_on_their_way_leaves_seats_to_other_queues() -> 
     world.queue("other")
     world.nodes(200, cpu=64)
     for name in ("a", "b"):
-        world.gang(name, {"worker": (300, CPU)})
+        key = world.gang(name, {"worker": (300, CPU)})
+        for rank in range(300):
+            world.pod(key, "worker", rank, CPU, gated=True)
     world.plan()
     world.gang("c", {"worker": (20, CPU)})
     world.gang("d", {"worker": (20, CPU)}, queue="other")
@@ -108,6 +111,26 @@ def test_a_queue_whose_gangs_are_on_their_way_leaves_seats_to_other_queues() -> 
     assert [(why.gang.key, why.reason) for why in of(world.session(*actions), decisions.Unschedulable)] == [
         ("ns/c", "InFlightLimit")
     ]
+
+
+def test_pods_that_do_not_come_keep_others_waiting_for_moments_only() -> None:
+    """Three gangs of 400 whose pods a quota refuses: a later gang is placed soon."""
+    world, actions = World(), (Enqueue(), Allocate())
+    world.nodes(200, cpu=64)
+
+    def placed() -> list[str]:
+        places = of(world.session(*actions), decisions.Place)
+        for place in places:
+            world.place(place)
+        return [place.gang.key for place in places]
+
+    for name in ("a", "b", "c"):
+        world.gang(name, {"worker": (400, CPU)})
+    assert placed() == ["ns/a", "ns/b"]
+    world.gang("d", {"worker": (20, CPU)})
+    assert placed() == []
+    world.now += LATE_S
+    assert placed() == ["ns/c", "ns/d"]
 
 
 def test_a_later_gang_is_placed_soon_although_an_older_one_is_placed_in_vain_again_and_again() -> None:

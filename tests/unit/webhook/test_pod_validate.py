@@ -1,9 +1,10 @@
-"""Disruption budgets in a pod's annotations."""
+"""Pods of our schedulers: disruption budgets in annotations, and how many resources they name."""
 
 import pytest
 from webhook_world import JSON, request
 
-from webhook.validate.disruption import review
+from muster.api.limits import RESOURCES
+from webhook.validate.pod import review
 
 MIN, MAX = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
 
@@ -31,3 +32,13 @@ def test_what_is_no_amount(amount: str) -> None:
 def test_not_both() -> None:
     """One of the two, whatever they say."""
     assert refused(least="1", most="50%") == [f"metadata.annotations[{MAX}]"]
+
+
+@pytest.mark.parametrize("count", [RESOURCES.value, RESOURCES.value + 1])
+def test_resource_names(count: int) -> None:
+    """The limit is named, whichever containers name them."""
+    names = [f"example.com/{number}" for number in range(count)]
+    containers = [{"name": f"c{n}", "resources": {"limits": dict.fromkeys(names[n::5], "1")}} for n in range(5)]
+    errors = review(request({"metadata": {"name": "p"}, "spec": {"containers": containers}})).errors
+    assert [error.path for error in errors] == ["spec.containers"] * (count > RESOURCES.value)
+    assert all("limit 'resource names per pod'" in error.message for error in errors)

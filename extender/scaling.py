@@ -1,0 +1,176 @@
+"""Writes what waiting gangs say to autoscalers: conditions of pods and ProvisioningRequests, and reads their answers.
+
+The requests are listed, not watched: mostly there are none, and often the cluster does not have the kind. What decides
+is in `extender.scaleup`.
+"""
+
+from typing import Any
+
+import structlog
+
+from extender.cluster import Cluster
+from extender.framework.decisions import RequestNodes, Say, TellEviction, WithdrawRequest
+from extender.framework.session import Session
+from extender.scaleup.requests import attempt_of
+from muster.api import names
+from muster.api.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
+from muster.api.base import Resource
+from muster.api.core import PODS
+from muster.api.scheduling import POD_GROUPS
+from muster.kube.client import Client
+from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
+
+log = structlog.get_logger()
+POLL_S = 2.0
+"""How often requests are read while a gang needs the answer."""
+LOOK_S = 60.0
+"""How often it is looked whether there are any (again): one may be left of a gang that needs it no more."""
+LIST_TIMEOUT_S = 3.0
+GATED = "Scheduling is blocked due to non-empty scheduling gates"
+"""What the API server writes when a pod with a gate is created."""
+_WHOLE_PODS: Resource[dict[str, Any]] = Resource("", "v1", "pods", "Pod", dict[str, Any])
+_TEMPLATES: Resource[dict[str, Any]] = Resource("", "v1", "podtemplates", "PodTemplate", dict[str, Any])
+_NOT_OF_A_TEMPLATE = ("nodeName", "schedulingGates")
+
+
+class Scaling:
+    """The newest ProvisioningRequest of each gang, and who writes them and the pods' conditions."""
+
+    def __init__(self, client: Client, cluster: Cluster) -> None:
+        self._client = client
+        self._cluster = cluster
+        self.requests: dict[str, ProvisioningRequest] = {}
+        """By UID of the gang."""
+        self.served: bool | None = None
+        """Whether the cluster has the kind; None until somebody has looked."""
+        self._wanted = False
+        self._listed_at = -LOOK_S
+
+    def refresh(self, now: float) -> None:
+        """Lists the requests again if it is time; without an answer what was known stays. `now` is in seconds."""
+        pause_s = POLL_S if self._wanted or self.requests else LOOK_S
+        if now - self._listed_at < pause_s:
+            return
+        self._listed_at = now
+        try:
+            found = self._client.list(
+                PROVISIONING_REQUESTS, label_selector=f"{names.MANAGED_BY}=muster", timeout_s=LIST_TIMEOUT_S
+            )
+        except NotFound:
+            self.requests, self.served = {}, False
+        except APIError as error:
+            log.info("ProvisioningRequests not listed", error=str(error))
+        else:
+            self.requests, self.served = _newest(found), True
+
+    def heard(self, session: Session) -> None:
+        """Takes note whether gangs of this cycle need the answers."""
+        self._wanted = session.provisioning_wanted
+
+    def say(self, say: Say) -> None:
+        """Writes a pod's condition, if the pod is as it was seen: one that was bound meanwhile is left alone."""
+        pod = say.pod
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable" if say.asks else "SchedulingGated",
+            "message": f"{names.SAYS}{say.message}" if say.message else GATED,
+        }
+        body = {
+            "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
+            "status": {"conditions": [condition]},
+        }
+        try:
+            new = self._client.strategic_patch(PODS, pod.name, body, pod.namespace, subresource="status")
+        except (Conflict, NotFound) as error:
+            log.debug("a pod has changed, its condition is decided again", pod=pod.name, error=str(error))
+            return
+        with self._cluster.lock:
+            self._cluster.state.on_pod_written(new)
+
+    def tell_eviction(self, tell: TellEviction) -> None:
+        """Writes what a pod on a node tells cluster-autoscaler, and that Muster wrote it."""
+        value = tell.value or None
+        body = {
+            "metadata": {
+                "uid": tell.pod.uid,
+                "annotations": {names.PODS_SAFE_TO_EVICT: value, names.SAFE_TO_EVICT: value},
+            }
+        }
+        try:
+            new = self._client.merge_patch(PODS, tell.pod.name, body, tell.pod.namespace)
+        except (Conflict, NotFound) as error:
+            log.debug("the pod is gone", pod=tell.pod.name, error=str(error))
+            return
+        with self._cluster.lock:
+            self._cluster.state.on_pod_written(new)
+
+    def request(self, wanted: RequestNodes) -> None:
+        """Makes a ProvisioningRequest with its PodTemplates, which are made of pods as they are in the cluster."""
+        meta = wanted.gang.group.metadata
+        owned: dict[str, Any] = {
+            "namespace": meta.namespace,
+            "labels": {names.MANAGED_BY: "muster"},
+            "ownerReferences": [
+                {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "name": meta.name, "uid": meta.uid}
+            ],
+        }
+        pod_sets = []
+        for pod_set, count, pod in wanted.pods:
+            name = f"{wanted.name}-{pod_set}"
+            whole = self._client.get(_WHOLE_PODS, pod.name, pod.namespace)
+            template = {
+                "apiVersion": "v1",
+                "kind": "PodTemplate",
+                "metadata": {**owned, "name": name},
+                "template": _template(whole),
+            }
+            try:
+                self._client.create(_TEMPLATES, template, meta.namespace)
+            except AlreadyExists:
+                log.debug("PodTemplate is there from an earlier try", name=name)
+            pod_sets.append({"podTemplateRef": {"name": name}, "count": count})
+        body = {
+            "apiVersion": PROVISIONING_REQUESTS.api_version,
+            "kind": PROVISIONING_REQUESTS.kind,
+            "metadata": {**owned, "name": wanted.name, "annotations": {names.SCALE_UP_ATTEMPT: str(wanted.attempt)}},
+            "spec": {
+                "podSets": pod_sets,
+                "provisioningClassName": wanted.provisioning_class,
+                "parameters": dict(wanted.parameters),
+            },
+        }
+        self.requests[meta.uid] = self._client.create(PROVISIONING_REQUESTS, body, meta.namespace)
+        log.info("asked for nodes", gang=wanted.gang.key, request=wanted.name)
+
+    def withdraw(self, withdrawal: WithdrawRequest) -> None:
+        """Deletes a request and its PodTemplates."""
+        meta = withdrawal.request.metadata
+        self._delete(PROVISIONING_REQUESTS, meta.name, meta.namespace, meta.uid)
+        for each in withdrawal.request.spec.pod_sets:
+            self._delete(_TEMPLATES, each.pod_template_ref.name, meta.namespace)
+        known = self.requests.get(withdrawal.gang.uid)
+        if known is not None and known.metadata.uid == meta.uid:
+            del self.requests[withdrawal.gang.uid]
+        log.info("request withdrawn", gang=withdrawal.gang.key, request=meta.name, why=withdrawal.why)
+
+    def _delete(self, resource: Resource[Any], name: str, namespace: str, uid: str | None = None) -> None:
+        try:
+            self._client.delete(resource, name, namespace, uid=uid)
+        except (NotFound, Conflict):
+            log.debug("it is gone already", kind=resource.kind, name=name)
+
+
+def _newest(found: list[ProvisioningRequest]) -> dict[str, ProvisioningRequest]:
+    result: dict[str, ProvisioningRequest] = {}
+    for request in sorted(found, key=attempt_of):
+        for owner in request.metadata.owner_references:
+            if owner.kind == POD_GROUPS.kind:
+                result[owner.uid] = request
+    return result
+
+
+def _template(whole: dict[str, Any]) -> dict[str, Any]:
+    """The template that would make such a pod, as far as it decides where the pod can be."""
+    spec = {key: value for key, value in whole["spec"].items() if key not in _NOT_OF_A_TEMPLATE}
+    return {"metadata": {"labels": whole["metadata"].get("labels", {})}, "spec": spec}

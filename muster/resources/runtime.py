@@ -1,0 +1,55 @@
+"""How long pods are expected to run, as their owners say; what plans around them reads it from here. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.api.limits import SECONDS
+from muster.api.names import EXPECTED_RUNTIME
+from muster.resources.duration import parse_duration_s
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What a pod or template says; times in seconds, None where it says nothing."""
+
+    declared_s: float | None = None
+    """The annotation `muster.dev/expected-runtime`."""
+    deadline_s: float | None = None
+    """The pod's activeDeadlineSeconds, after which it is ended."""
+
+    def expected_s(self, otherwise: float | None) -> float | None:
+        """How long it is expected to run; `otherwise` is what its workload says for pods that say nothing.
+
+        None if it may run for ever.
+        """
+        declared = otherwise if self.declared_s is None else self.declared_s
+        known = [seconds for seconds in (declared, self.deadline_s) if seconds is not None]
+        return min(known, default=None)
+
+
+UNKNOWN = Runtime()
+"""Of a pod that says nothing; it may run for ever."""
+
+
+def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | None) -> Runtime:
+    """What these annotations and this deadline say. A deadline out of bounds says nothing."""
+    declared = declared_s(annotations)
+    deadline = active_deadline_seconds
+    if deadline is None or not 0 < deadline <= SECONDS.value:
+        return UNKNOWN if declared is None else Runtime(declared)
+    return Runtime(declared, float(deadline))
+
+
+def declared_s(annotations: Mapping[str, str]) -> float | None:
+    """Seconds that the annotation `muster.dev/expected-runtime` names; None without one, or one that says nothing.
+
+    A text that is no duration, a time of 0 and one over the limit of seconds say nothing.
+    """
+    text = annotations.get(EXPECTED_RUNTIME, "")
+    if not text:
+        return None
+    try:
+        seconds = parse_duration_s(text)
+    except ValueError:
+        return None
+    return seconds if 0 < seconds <= SECONDS.value else None

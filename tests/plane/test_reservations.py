@@ -1,0 +1,93 @@
+"""A large gang that waits behind small ones has nodes kept for it, on a real control plane."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from gangs import History, job, runs
+
+from muster.api.batch import JOBS
+from muster.api.core import NODES, PODS
+from muster.api.meta import parse_time
+from muster.api.placement import PLACEMENTS, Placement
+from muster.kube.client import Client
+from musterctl import main
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.plane
+OLD_S = 45
+"""The first gang runs for so long, and says so."""
+
+
+@pytest.fixture
+def client(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> Iterator[Client]:
+    """A client of a plane on which nobody else runs; afterwards it is whole again."""
+    client = plane.client()
+    wait_for(lambda: not any(pod.spec.node_name for pod in client.list(PODS)), 60, "the nodes to be free")
+    yield client
+    plane.start()
+    for each in client.list(JOBS, namespace):
+        client.delete(JOBS, each.metadata.name, namespace)
+
+
+def submit(client: Client, namespace: str, name: str, replicas: int, run_s: float, says: str = "") -> None:
+    """A Job whose pods take a whole node each; `says` is how long it is expected to run."""
+    manifest = job(name, namespace, replicas=replicas, run_s=run_s)
+    if says:
+        manifest["metadata"]["annotations"] = {"muster.dev/expected-runtime": says}
+    client.create(JOBS, manifest, namespace)
+
+
+def test_short_gangs_run_before_a_large_one_and_long_ones_after_it_although_the_extender_is_killed(
+    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """The reservation is written down: it stands while nobody plans, and is kept by who plans next."""
+    everything = len(client.list(NODES))
+
+    def placement() -> Placement | None:
+        return next(
+            (each for each in client.list(PLACEMENTS, namespace) if each.metadata.name.startswith("big-")), None
+        )
+
+    def is_reserved() -> bool:
+        found = placement()
+        return found is not None and found.status.phase == "Reserved"
+
+    with History(client, namespace) as history:
+        submit(client, namespace, "old", everything - 2, OLD_S, f"{OLD_S}s")
+        wait_for(lambda: runs(client, namespace, "old", everything - 2), 30, "the first gang to run")
+        submit(client, namespace, "big", everything, 2)
+        wait_for(is_reserved, 15, "a reservation")
+        before = placement()
+        assert before is not None
+        expected = parse_time(before.status.expected_at)
+        assert expected is not None
+        assert expected - time.time() < OLD_S
+
+        plane.part("extender").kill()
+        submit(client, namespace, "long", 1, 300)
+        submit(client, namespace, "short", 1, 2, "2s")
+        wait_for(lambda: len(client.list(JOBS, namespace)) == 4, 10, "the Jobs")
+        plane.part("extender").start()
+
+        wait_for(lambda: any(life.bound for life in history.of("short-")), 30, "the short gang to start")
+        after = placement()
+        assert after is not None
+        assert (after.metadata.uid, after.spec) == (before.metadata.uid, before.spec)
+        assert after.status.expected_at == before.status.expected_at
+        told = CliRunner().invoke(
+            main, ["explain", "job", "big", "-n", namespace, "--kubeconfig", str(plane.kubeconfig)]
+        )
+        assert f"reserved: {everything} nodes" in told.output, told.output
+        told = CliRunner().invoke(
+            main, ["explain", "job", "long", "-n", namespace, "--kubeconfig", str(plane.kubeconfig)]
+        )
+        assert "it would run into the reservation of" in told.output, told.output
+
+        wait_for(lambda: all(life.bound for life in history.of("big-")), OLD_S + 30, "the large gang to start")
+        wait_for(lambda: any(life.bound for life in history.of("long-")), 30, "the long gang to start")
+        assert not is_reserved()
+        assert history.end_of("short-") < history.start_of("big-")
+        assert history.end_of("big-") < history.start_of("long-")

@@ -1,0 +1,78 @@
+"""What a quota refuses is tried again later each time, and a large Job leaves its turn to others."""
+
+import pytest
+from simulated_cluster import Cluster
+from simulated_jobs import add, pods, task, turn
+
+from controller.job.provision import PODS_A_TURN
+from controller.job.refusals import MAX_S, OVER_QUOTA_AT_MOST, Refusals
+
+
+def tried(refusals: Refusals, pods: int) -> int:
+    """How many creations a pass makes that a quota refuses."""
+    with refusals.attempts("uid") as attempts:
+        for _ in range(pods):
+            if attempts.begin(b"8 GPUs"):
+                attempts.refused(b"8 GPUs")
+        return pods - attempts.untried
+
+
+def test_refusals_are_tried_again_later_each_time() -> None:
+    """However often the Job is looked at in between; what was never refused is not held up."""
+    now = [0.0]
+    refusals = Refusals(lambda: now[0])
+    waits: list[float] = []
+    for _ in range(7):
+        assert tried(refusals, 50) == OVER_QUOTA_AT_MOST
+        since = now[0]
+        while tried(refusals, 50) == 0:
+            now[0] += 0.5
+        waits.append(now[0] - since)
+        now[0] = since + waits[-1] + MAX_S  # the pass of the loop above was one of its own
+    assert waits == sorted(waits)
+    assert waits[0] == 1.0
+    assert waits[-1] == MAX_S
+    with refusals.attempts("uid") as attempts:
+        assert attempts.begin(b"1 GPU")
+
+
+def test_a_pass_without_refusals_ends_the_row() -> None:
+    """The next refusal is the first again; and nothing is kept of a Job that is gone."""
+    now = [0.0]
+    refusals = Refusals(lambda: now[0])
+    tried(refusals, 5)
+    now[0] += 1.0
+    tried(refusals, 5)
+    now[0] += 2.0
+    with refusals.attempts("uid") as attempts:
+        assert attempts.begin(b"8 GPUs")
+    assert tried(refusals, 5) == OVER_QUOTA_AT_MOST
+    now[0] += 1.0
+    assert tried(refusals, 5) == OVER_QUOTA_AT_MOST
+    refusals.forget("uid")
+    assert tried(refusals, 5) == OVER_QUOTA_AT_MOST
+
+
+def test_a_large_job_leaves_its_turn_to_others(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It makes so many pods at a time while somebody waits, and the rest after that."""
+    add(cluster, "j", task("w", 3 * PODS_A_TURN))
+    turn(cluster)
+    cluster.plan(everything=True)
+    reconciler, there = cluster.controller._reconciler, dict[str, int]()
+    process = reconciler.process
+
+    def looked_at(key: str) -> None:
+        there.setdefault(key, len(pods(cluster)))
+        process(key)
+        if key == "n/j" and len(pods(cluster)) == 0:
+            return
+        there.setdefault(f"after {key}", len(pods(cluster)))
+
+    monkeypatch.setattr(reconciler, "process", looked_at)
+    cluster.deliver(everything=True)
+    cluster.controller.workers[0].queue.add("other/job")
+    for _ in range(3):
+        turn(cluster)
+    assert there["after n/j"] == PODS_A_TURN
+    assert there["other/job"] == PODS_A_TURN
+    assert len(pods(cluster)) == 3 * PODS_A_TURN

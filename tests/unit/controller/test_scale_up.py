@@ -1,0 +1,29 @@
+"""What a workload wants of autoscalers reaches its PodGroup, where the planner reads it."""
+
+import pytest
+
+from controller.gangs.workloads import pod_group
+from muster.api.core import Pod
+from muster.api.meta import Object, ObjectMeta
+from muster.api.names import SCALE_UP, SCALE_UP_CLASS
+
+
+@pytest.mark.parametrize(
+    ("owner", "pod", "expected"),
+    [
+        ({}, {}, {}),
+        (
+            {"annotations": {SCALE_UP: "condition", SCALE_UP_CLASS: "c"}},
+            {},
+            {SCALE_UP: "condition", SCALE_UP_CLASS: "c"},
+        ),
+        ({"labels": {SCALE_UP: "condition"}}, {}, {SCALE_UP: "condition"}),
+        ({"annotations": {SCALE_UP: "condition"}}, {"labels": {SCALE_UP: "none"}}, {SCALE_UP: "none"}),
+    ],
+)
+def test_labels_and_annotations_become_annotations_of_the_group(
+    owner: dict[str, dict[str, str]], pod: dict[str, dict[str, str]], expected: dict[str, str]
+) -> None:
+    """What the pod says wins, as with its other parameters."""
+    made = pod_group(Pod(metadata=ObjectMeta(name="p", **pod)), Object(metadata=ObjectMeta(name="o", uid="u", **owner)))
+    assert made.metadata.annotations == expected

@@ -1,0 +1,62 @@
+"""Who waits for room is told what is kept for it; who is held back, for whom."""
+
+from explain_world import ExplainWorld
+
+from extender.explain.text import lines_of
+from muster.api.meta import format_time
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+
+
+def reserved() -> ExplainWorld:
+    """Two of four nodes are taken for 100 s more; `big` wants all, `long` one."""
+    world = ExplainWorld()
+    world.nodes(4)
+    key = world.gang("old", {"worker": (2, GPU8)}, phase="Running", runtime="100s")
+    for rank in range(2):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running", since=world.now)
+    world.gang("big", {"worker": (4, GPU8)})
+    world.now += 1
+    world.gang("long", {"worker": (1, GPU8)})
+    world.plan()
+    return world
+
+
+def test_the_head_is_told_which_nodes_are_kept_for_it_and_when_it_is_expected_to_start() -> None:
+    """In its summary, and where its placement stands."""
+    world = reserved()
+    report = world.gang_report("big")
+    when = format_time(world.now + 99)
+    sentence = (
+        f"reserved: 4 nodes, node-0, node-1, node-2 and 1 more, expected at {when}, because ns/old is expected to have "
+        "ended there"
+    )
+    assert report.cause == "no-room"
+    assert report.summary.endswith(sentence)
+    lines = {line.label: line.text for line in lines_of(report, world.now)}
+    assert lines["placement"] == f"none yet; {sentence} (in 99 s)"
+    assert lines["kept for it"] == "worker: node-0, node-1, node-2, node-3"
+
+
+def test_who_is_held_back_is_told_by_whose_reservation_and_where() -> None:
+    """The nodes with room that are kept are a cause of their own."""
+    world = reserved()
+    report = world.gang_report("long")
+    assert report.summary.endswith(
+        "it would run into the reservation of ns/big on node-2, node-3, expected at " + format_time(world.now + 99)
+    )
+    assert report.shortage is not None
+    assert {cause.words: cause.nodes for cause in report.shortage.causes} == {
+        "too little nvidia.com/gpu": 2,
+        "kept for the reservation of ns/big": 2,
+    }
+
+
+def test_a_gang_in_a_strict_queue_is_told_who_goes_first() -> None:
+    """It would fit."""
+    world = reserved()
+    world.queue("default", reservations="strict")
+    report = world.gang_report("long")
+    assert report.cause == "strict-order"
+    assert "ns/big before it waits for room" in report.summary
+    assert [relief.kind for relief in report.relief] == ["wait"]

@@ -1,0 +1,28 @@
+"""Annotations of Muster's that have no effect are warned of."""
+
+import pytest
+
+from webhook.objects.known_keys import unknown_keys
+
+
+@pytest.mark.parametrize("text", ["30s", "1h30m", "0.5s"])
+def test_a_runtime_that_can_be_read_is_no_warning(text: str) -> None:
+    """As Go writes durations."""
+    assert unknown_keys({"annotations": {"muster.dev/expected-runtime": text}}) == []
+
+
+@pytest.mark.parametrize("text", ["soon", "-5s", "0s", "99999999h", ""])
+def test_a_runtime_that_says_nothing_is_warned_of(text: str) -> None:
+    """The pod runs all the same, and is expected to run for ever."""
+    [warning] = unknown_keys({"annotations": {"muster.dev/expected-runtime": text}})
+    assert warning == (
+        f"metadata.annotations[muster.dev/expected-runtime]: {text!r} is not a duration from above 0 to 315360000 "
+        "seconds, as 30s, 5m or 1h30m are; it has no effect"
+    )
+
+
+def test_a_way_to_reserve_that_nobody_knows_is_warned_of() -> None:
+    """With those there are."""
+    assert unknown_keys({"annotations": {"muster.dev/reservations": "Strict"}}) == []
+    [warning] = unknown_keys({"annotations": {"muster.dev/reservations": "greedy"}})
+    assert warning.endswith("'greedy' is none of strict, reserve, besteffort; it has no effect")

@@ -1,0 +1,80 @@
+"""A cluster in memory whose gangs start as soon as they are placed, and end: for tests of who waits how long."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from extender_world import World, of, seats
+
+from extender.framework import decisions
+from extender.framework.session import Session
+from muster.api.core import Pod
+
+
+@dataclass
+class Run:
+    """A gang that was submitted."""
+
+    key: str
+    requests: dict[str, Any]
+    lasts_s: float
+    submitted: float
+    started: float | None = None
+    pods: list[Pod] = field(default_factory=list)
+
+
+class QueueWorld(World):
+    """Time goes in steps; each has one cycle. Gangs of one task `worker` whose pods take whole GPUs."""
+
+    def __init__(self, *, nodes: int, gpus: int = 1) -> None:
+        super().__init__(checked=False)
+        self.nodes(nodes, gpus=gpus)
+        self.runs: dict[str, Run] = {}
+
+    def submit(self, name: str, members: int, *, lasts_s: float, declared_s: float | None = None, **more: Any) -> str:
+        """A gang of one-GPU pods that runs for so long, and may say another time."""
+        requests = {"nvidia.com/gpu": 1}
+        runtime = "" if declared_s is None else f"{declared_s:g}s"
+        key = self.gang(name, {"worker": (members, requests)}, runtime=runtime, **more)
+        self.runs[key] = Run(key, requests, lasts_s, self.now)
+        return key
+
+    def step(self, seconds: float = 1.0) -> Session:
+        """So much later: gangs whose time is over end, and one cycle places others, which start at once."""
+        self.now += seconds
+        for run in self.runs.values():
+            if run.started is not None and run.pods and self.now >= run.started + run.lasts_s:
+                self._end(run)
+        session = self.plan()
+        for place in of(session, decisions.Place):
+            self._start(self.runs[place.gang.key], place)
+        return session
+
+    def until_started(self, key: str, most_s: int) -> float:
+        """When the gang started, after stepping second by second for so long at most."""
+        for _ in range(most_s):
+            if self.runs[key].started is not None:
+                break
+            self.step()
+        started = self.runs[key].started
+        assert started is not None, f"{key} has not started"
+        return started
+
+    def _start(self, run: Run, place: decisions.Place) -> None:
+        run.started = self.now
+        for rank, node in enumerate(seats(place)["worker"]):
+            pod = self.pod(
+                run.key, "worker", rank, run.requests, node=node, pin=node, epoch=place.epoch, phase="Running",
+                since=self.now,
+            )  # fmt: skip
+            run.pods.append(pod)
+        self.close(self.session(self.progress))
+
+    def _end(self, run: Run) -> None:
+        for pod in run.pods:
+            self.state.on_pod(pod, None)
+        run.pods.clear()
+        group = self.state.groups[run.key]
+        placement = self.state.placements.get(run.key)
+        if placement is not None:
+            self.state.on_placement(placement, None)
+        self.state.on_pod_group(group, None)
