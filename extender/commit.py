@@ -15,8 +15,10 @@ import structlog
 from extender.actions.progress import AVOID_S
 from extender.barrier import Barrier
 from extender.cluster import Cluster
+from extender.evictions import Evictions
 from extender.framework import decisions, placementstatus
 from extender.framework.session import Decision, Session
+from extender.queuestatus import QueueStatusWriter
 from extender.scaleup.requests import consumption
 from extender.scaling import Scaling
 from extender.state.gangs import GangView
@@ -26,7 +28,7 @@ from muster.api import names
 from muster.api.core import PODS, Pod
 from muster.api.gang import DEFAULT_POD_SET, pinned_affinity
 from muster.api.meta import OwnerReference, format_time
-from muster.api.placement import PLACEMENTS, Placement
+from muster.api.placement import PLACEMENTS, Placement, Victim
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, NotFound
@@ -54,8 +56,10 @@ class Committer:
         self._wall_s = wall_s
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="commit")
         self._statuses = StatusWriter(client, cluster, recorder, self._pool, wall_s=wall_s)
+        self._queues = QueueStatusWriter(client, self._pool, wall_s=wall_s)
         self.scaling = Scaling(client, cluster)
         self._not_before: dict[str, float] = {}
+        self._evictions = Evictions(client, cluster, recorder, close=self._close_placement, wall_s=wall_s)
 
     def carry_out(self, session: Session) -> None:
         """Writes everything this cycle decided; returns when all writes have been answered."""
@@ -64,12 +68,18 @@ class Committer:
         self._each(
             "placement", lambda close: self._close_placement(session, close), session.decided(decisions.ClosePlacement)
         )
-        self._each("placement", lambda place: self._place(session, place), session.decided(decisions.Place))
+        places = session.decided(decisions.Place)
+        for moved in (True, False):  # where moved gangs go stands before anybody is told to go
+            due = [place for place in places if _moves(place) is moved]
+            self._each("placement", lambda place: self._place(session, place), due)
+        self._each("placement", self._room_is_there, session.decided(decisions.RoomIsThere))
         self._each("placement", self._unreserve, session.decided(decisions.Unreserve))
         self._each("placement", self._reserve, session.decided(decisions.Reserve))
         self._statuses.write(session)
         self._each("release", lambda release: self._release(session, release), session.decided(decisions.Release))
         self._each("eviction", self._evict, session.decided(decisions.Evict))
+        self._evictions.make_room(session, self._each)
+        self._queues.write(session)
         self.scaling.heard(session)
         self._each("provisioning-request", self.scaling.withdraw, session.decided(decisions.WithdrawRequest))
         self._each("provisioning-request", self.scaling.request, session.decided(decisions.RequestNodes))
@@ -103,6 +113,8 @@ class Committer:
             "epoch": place.epoch,
             "deadline": format_time(deadline),
             "podSets": msgspec.to_builtins(place.pod_sets),
+            "victims": msgspec.to_builtins(victims_of(place)) or None,
+            "victimsReason": place.victims_reason or None,
         }
         self._write_placement(gang, spec, placementstatus.opened(place))
         log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
@@ -164,6 +176,20 @@ class Committer:
         if close.pod_sets is not None:
             patch["spec"] = {"epoch": close.gang.next_epoch(), "podSets": msgspec.to_builtins(close.pod_sets)}
         self._patch_placement(placement, patch)
+
+    def _room_is_there(self, there: decisions.RoomIsThere) -> None:
+        placement = there.gang.placement
+        if placement is None:
+            return
+        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * there.new_seats
+        spec = {
+            "deadline": format_time(deadline),
+            "podSets": msgspec.to_builtins(there.pod_sets),
+            "victims": None,
+            "victimsReason": None,
+        }
+        self._patch_placement(placement, {"spec": spec, "status": placementstatus.room_is_there()})
+        log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 
     def say_binding(self, placement: Placement, bound: int) -> None:
         """Lets `kubectl get placements -w` show that the members are being bound now; does not block.
@@ -256,6 +282,25 @@ class Committer:
     def stop(self) -> None:
         """Ends the writers; what has not been sent yet is decided again by whoever plans next."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _moves(place: decisions.Place) -> bool:
+    """Whether the placement is that of a gang which is moved: members of its own have to go first."""
+    return any(victim is place.gang for victim, _ in place.victims)
+
+
+def victims_of(place: decisions.Place) -> list[Victim]:
+    """The pods that must be gone first, as they stand in the placement."""
+    home = place.gang.group.metadata.namespace
+    return [
+        Victim(
+            name=pod.name,
+            namespace="" if pod.namespace == home else pod.namespace,
+            uid=pod.uid,
+            gang=victim.group.metadata.name,
+        )
+        for victim, pod in place.victims
+    ]
 
 
 def _avoided(session: Session, gang: GangView, placement: Placement) -> list[dict[str, str]]:

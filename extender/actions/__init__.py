@@ -7,13 +7,19 @@ the shortest; then `allocate`, which uses `fill`. `progress` is not in the table
 
 from extender.actions.allocate import Allocate
 from extender.actions.backfill import Backfill
+from extender.actions.consolidate import Consolidate
 from extender.actions.enqueue import Enqueue
+from extender.actions.preempt import Preempt
+from extender.actions.reclaim import Reclaim
 from extender.actions.stalegangeviction import StaleGangEviction
 from extender.framework.registry import ActionBuilder
 
 ACTIONS: dict[str, ActionBuilder] = {
     "enqueue": Enqueue,
     "allocate": Allocate,
+    "consolidate": Consolidate,
+    "reclaim": Reclaim,
+    "preempt": Preempt,
     "backfill": Backfill,
     "stalegangeviction": StaleGangEviction,
 }

@@ -21,15 +21,10 @@ from extender.actions.obstacles import obstacle
 from extender.actions.reserve import words
 from extender.actions.reserve.book import Book
 from extender.actions.reserve.looks import Looks
-from extender.actions.search import (
-    lacking,
-    minimum_wanted,
-    open_above,
-    place_minimum,
-    place_more,
-    runs_of_operations,
-)
+from extender.actions.search import lacking, open_above, place_minimum, place_more, runs_of_operations
 from extender.framework import decisions
+from extender.framework.demand import minimum_amounts, minimum_wanted
+from extender.framework.refusal import queue_refusal
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
 from extender.framework.statement import Statement
@@ -88,7 +83,7 @@ class Allocate:
         seats = SeatsOnTheirWay(session.snapshot, self._on_their_way, session.now)
         found = _Found(seats, Book(session, ordered, self._looked), self._limited)
         self._limited = {}
-        for gang in ordered:
+        for gang in session.turns(ordered):
             if gang.key not in session.failures:
                 session.attempt(gang, lambda session, gang: self._look(session, gang, found))
         _grow(session, found)
@@ -108,6 +103,10 @@ class Allocate:
             self._limited[gang.uid] = found.limited.get(gang.uid, session.now)
             if session.now - self._limited[gang.uid] >= LIMIT_TOLD_AFTER_S:
                 session.decide(decisions.Unschedulable(gang, "InFlightLimit", LIMITED))
+            return
+        full = None if gang.started else queue_refusal(session, gang, minimum_amounts(session.snapshot, gang))
+        if full is not None:  # it waits for its queue and not for nodes, so that none are kept for it
+            session.decide(decisions.Unschedulable(gang, full.reason, full.message))
             return
         session.call_all("pre_job_allocation", gang)
         statement = Statement(session)
@@ -142,7 +141,7 @@ class Allocate:
         if gang.started:
             place_more(session, statement, gang, minimum_wanted(gang))
             return None
-        shape = (_shape(session, gang), restrictions)
+        shape = (shape_of(session, gang), restrictions)
         if shape not in self._failures:
             failed = place_minimum(session, statement, gang)
             if failed is None:
@@ -188,7 +187,7 @@ def _undone(statement: Statement) -> Iterator[None]:
         raise
 
 
-def _shape(session: Session, gang: GangView) -> Hashable:
+def shape_of(session: Session, gang: GangView) -> Hashable:
     """Equal for gangs that fit or do not fit alike."""
     wanted = minimum_wanted(gang)
     if any(pod_set.mixed for pod_set in gang.pod_sets):
@@ -223,5 +222,10 @@ def _say_why_extras_wait(session: Session, gang: GangView) -> None:
     for pod_set in gang.pod_sets:
         ranks = gang.open_seats()[pod_set.name]
         if ranks:
+            row = session.snapshot.row_of(pod_set.cls) if pod_set.cls else None
+            full = queue_refusal(session, gang, row) if row is not None else None
+            if full is not None:
+                session.decide(decisions.Unschedulable(gang, full.reason, full.message))
+                return
             session.decide(_waits(gang, shortage(session, gang, pod_set, len(ranks), 0, kind="extra")))
             return

@@ -9,9 +9,8 @@ from collections.abc import Hashable
 import numpy as np
 from msgspec import structs
 
-from extender.actions.search import minimum_wanted
 from extender.framework import decisions
-from extender.framework.demand import amounts_of
+from extender.framework.demand import minimum_amounts
 from extender.framework.refusal import queue_refusal
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
@@ -55,7 +54,7 @@ class Enqueue:
             return decisions.Unschedulable(gang, *closed)
         if lacks := self._lacks(session, gang):
             return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
-        full = queue_refusal(session, gang, amounts_of(session.snapshot, gang, minimum_wanted(gang)))
+        full = queue_refusal(session, gang, minimum_amounts(session.snapshot, gang))
         if full:
             return decisions.Unschedulable(gang, full.reason, full.message)
         vote: EnqueueVote | None = session.ask("job_enqueueable", gang)

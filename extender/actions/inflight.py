@@ -50,7 +50,8 @@ class SeatsOnTheirWay:
         self._total = 0
         self._seats = 0
         for gang in snapshot.gangs:
-            if seats := snapshot.on_their_way.get(gang.key, 0):
+            waits = gang.placement is not None and bool(gang.placement.spec.victims)  # for others to go first
+            if (seats := snapshot.on_their_way.get(gang.key, 0)) and not waits:
                 late = now - (since or {}).get(gang.uid, now) >= LATE_S
                 waiting = sum(len(pod_set.waiting) for pod_set in gang.pod_sets)
                 self.add(gang, min(seats, waiting) if late else seats)

@@ -16,6 +16,8 @@ holds room and does nothing.
 This runs first in every cycle, whatever the configuration says, because nothing may stay half placed.
 """
 
+from extender.actions.claimed import awaits_room
+from extender.actions.makeroom import make_room
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.state.gangs import GangView
@@ -54,7 +56,7 @@ class TrackPlacements:
             _follow(session, gang)
         elif gang.outgrew_minimum and gang.placement:
             session.decide(decisions.ClosePlacement(gang, "Bound", gang.placement.status.message))
-        if gang.incomplete:
+        if gang.incomplete and not awaits_room(gang):
             self._limit(session, gang)
 
     def _limit(self, session: Session, gang: GangView) -> None:
@@ -77,6 +79,11 @@ def _follow(session: Session, gang: GangView) -> None:
     if placement is None:
         return
     missing = _missing(gang, placement)
+    if placement.spec.victims:
+        trouble = _trouble(session, gang, placement, missing) or make_room(session, gang, placement, missing)
+        if trouble:
+            _give_up(session, gang, placement, trouble, evicted_in_vain=True)
+        return
     if not missing:
         session.decide(decisions.ClosePlacement(gang, "Bound", f"all {gang.taken} members are bound"))
         return
@@ -138,10 +145,19 @@ def _overdue(session: Session, placement: Placement) -> bool:
     return deadline is not None and session.now > deadline
 
 
-def _give_up(session: Session, gang: GangView, placement: Placement, trouble: str, *, in_vain: bool = False) -> None:
+def _give_up(
+    session: Session,
+    gang: GangView,
+    placement: Placement,
+    trouble: str,
+    *,
+    in_vain: bool = False,
+    evicted_in_vain: bool = False,
+) -> None:
     """Keeps what is bound if it is enough to run, else abandons the placement. Pins are frozen, so pinned pods go.
 
-    A placement is made `in_vain` if pods of the gang were not created: the next one has to wait.
+    A placement is made `in_vain` if pods of the gang were not created: the next one has to wait. If pods could not be
+    `evicted_in_vain`, nobody is evicted for the gang for a while.
     """
     if gang.started:
         kept = [
@@ -149,9 +165,10 @@ def _give_up(session: Session, gang: GangView, placement: Placement, trouble: st
             for pod_set in gang.pod_sets
             if pod_set.taken
         ]
-        session.decide(decisions.ClosePlacement(gang, "Bound", trouble, kept))
+        close = decisions.ClosePlacement(gang, "Bound", trouble, kept, evicted_in_vain=evicted_in_vain)
     else:
-        session.decide(decisions.ClosePlacement(gang, "Abandoned", trouble, in_vain=in_vain))
+        close = decisions.ClosePlacement(gang, "Abandoned", trouble, in_vain=in_vain, evicted_in_vain=evicted_in_vain)
+    session.decide(close)
     for pod in gang.pods:
         if pod.waiting and pod.pin and not pod.gated:
             session.decide(decisions.Evict(gang, pod, trouble, started=False))

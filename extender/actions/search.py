@@ -4,34 +4,31 @@ Pods under the minimum are of no use alone, so that the minimum is tried pod set
 back as a whole at the first pod set that fails. What is above it is filled as far as there is room.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cmp_to_key
 
 import numpy as np
+from msgspec import structs
 
 from extender.actions.fill import fill
+from extender.framework.demand import minimum_wanted
+from extender.framework.refusal import queue_refusal
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
 from extender.framework.statement import Operation, Statement
+from extender.state.amounts import times
 from extender.state.gangs import GangView
 from extender.state.podset import PodSetView
 from muster.api.placement import PodSetPlacement, runs_of
 
 
-def minimum_wanted(gang: GangView) -> dict[str, int]:
-    """How many open seats of each pod set must be filled for the gang to start, or to have again what it needs."""
-    wanted = {pod_set.name: 0 for pod_set in gang.pod_sets}
-    seats, floor = gang.open_seats(), gang.floor
-    left = floor.min_member - gang.taken
-    for pod_set in gang.pod_sets:
-        missing = max(0, floor.min_task_member.get(pod_set.name, 0) - len(pod_set.taken))
-        wanted[pod_set.name] = min(missing, len(seats[pod_set.name]))
-        left -= wanted[pod_set.name]
-    for pod_set in gang.pod_sets:
-        more = max(0, min(left, len(seats[pod_set.name]) - wanted[pod_set.name]))
-        wanted[pod_set.name] += more
-        left -= more
-    return wanted
+def chosen_ranks(session: Session, gang: GangView, wanted: dict[str, int]) -> dict[str, list[int]]:
+    """The open seats of each pod set that are filled if so many of them are wanted."""
+    seats = gang.open_seats()
+    return {
+        pod_set.name: _first(session, pod_set, seats[pod_set.name], wanted[pod_set.name]) for pod_set in gang.pod_sets
+    }
 
 
 def lacking(gang: GangView, statement: Statement) -> bool:
@@ -75,6 +72,7 @@ def place_more(session: Session, statement: Statement, gang: GangView, wanted: d
         ranks = [rank for rank in seats[pod_set.name] if (pod_set.name, rank) not in filled]
         if wanted is not None:
             ranks = _first(session, pod_set, ranks, wanted[pod_set.name])
+        ranks = ranks[: _queue_room(session, gang, pod_set, len(ranks))]
         if pod_set.unit == 1:
             fill(session, statement, gang, pod_set, _preferred(session, pod_set, ranks))
             continue
@@ -82,6 +80,18 @@ def place_more(session: Session, statement: Statement, gang: GangView, wanted: d
             before = statement.checkpoint()
             if fill(session, statement, gang, pod_set, unit) < len(unit):
                 statement.rollback(before)
+
+
+def _queue_room(session: Session, gang: GangView, pod_set: PodSetView, most: int) -> int:
+    """How many more pods of the set the gang's queues let it have, at most `most`."""
+    if not most or pod_set.cls is None:
+        return most
+    row = session.snapshot.row_of(pod_set.cls)
+
+    def refused(count: int) -> bool:
+        return queue_refusal(session, gang, times(row, count)) is not None
+
+    return most if not refused(most) else bisect_left(range(1, most), 1, key=refused)
 
 
 def _first(session: Session, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
@@ -123,25 +133,29 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
     return [greedy] if greedy == written else [greedy, written]
 
 
+def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:
+    """The seats of a placement, with those pod sets held that follow others, unless all of them do."""
+    followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
+    some = len(followers) < len(gang.pod_sets)
+    return [structs.replace(pod_set, held=some and pod_set.name in followers) for pod_set in pod_sets]
+
+
 def follows(pod_set: PodSetView) -> bool:
     """Whether its pods must go where pods of another kind are: those come first, as they may be of the same gang."""
     together = pod_set.cls.neighbours.together if pod_set.cls else None
     return together is not None and pod_set.cls is not None and together.mark not in pod_set.cls.matched
 
 
-def runs_of_operations(session: Session, gang: GangView, operations: Sequence[Operation]) -> list[PodSetPlacement]:
-    """The seats of a placement: those taken already and those just allocated, in rank order."""
+def runs_of_operations(
+    session: Session, gang: GangView, operations: Sequence[Operation], *, gated: bool = False
+) -> list[PodSetPlacement]:
+    """The seats of a placement: those taken already and those just allocated, in rank order.
+
+    Members are born gated where they follow others, or, with `gated`, because the room is not there yet.
+    """
     seats: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
     for operation in operations:
         node = session.snapshot.name(operation.column)
         seats[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
-    followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
-    return [
-        PodSetPlacement(
-            name=name,
-            runs=runs_of(taken),
-            held=name in followers and len(followers) < len(seats),
-        )
-        for name, taken in seats.items()
-        if taken
-    ]
+    sets = [PodSetPlacement(name=name, runs=runs_of(taken), held=gated) for name, taken in seats.items() if taken]
+    return sets if gated else gated_until_others(gang, sets)

@@ -154,7 +154,7 @@ def _sections() -> Iterator[tuple[str, ...]]:
     for name, known in SECTIONS.items():
         yield f"`{name}`", known.of, f"{_WITHOUT}{known.without}" if known.without else known.differs
         for each in fields.get(name, ()):
-            yield f"`{name}.{each}`", known.of, f"{_WITHOUT}as the whole"
+            yield f"`{name}.{each}`", known.of, "as the whole"
 
 
 def _plain(value: object) -> str:

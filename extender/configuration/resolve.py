@@ -1,7 +1,7 @@
 """Compares a configuration with the names that are known and with what is registered: what is to be built, and how."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -49,6 +49,7 @@ def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
         found.plugins.insert(0, PluginUse(GANG, ""))
         found.report.differs("tiers", GANG, "it is there in any case, and first: members start together or not at all")
     _sections(config, registry, found.report)
+    _usage(config, found)
     return found
 
 
@@ -149,9 +150,24 @@ def _sections(config: SchedulerConfig, registry: Registry, report: Report) -> No
         elif name == "configurations":
             _action_arguments(content, registry, report)
         else:
-            if content:
+            if content and known.without:
                 report.idle(name, name, known.without)
+            elif content:
+                report.differs(name, name, known.differs)
             _check_fields(name, content, registry, report)
+
+
+def _usage(config: SchedulerConfig, found: Resolved) -> None:
+    """The half-life of usage that KAI-Scheduler's files have beside the plugins is an argument of ours."""
+    content = config.sections.get("usageDBConfig")
+    params = content.get("usageParams") if isinstance(content, dict) else None
+    half_life = params.get("halfLifePeriod") if isinstance(params, dict) else None
+    if str(half_life or "0") in {"0", "0s"}:
+        return
+    found.plugins = [
+        replace(use, arguments={"halfLife": half_life, **use.arguments}) if use.name == "proportion" else use
+        for use in found.plugins
+    ]
 
 
 def _check_fields(name: str, content: Any, registry: Registry, report: Report) -> None:

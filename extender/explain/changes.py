@@ -14,7 +14,8 @@ from muster.api.core import NODES, PODS, Node, Taint
 from muster.api.gang import gang_of
 from muster.api.meta import Object
 from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.scheduling import POD_GROUPS, QUEUES, Guarantee, QueueSpec
+from muster.resources.vector import vector
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 KUBERNETES_TAINTS = "node.kubernetes.io/"
@@ -30,6 +31,8 @@ class Change:
     cordoned: list[str] = field(default_factory=list)
     added: dict[str, int] = field(default_factory=dict)
     """Name of a node that exists → number of new ones like it."""
+    queues: list[str] = field(default_factory=list)
+    """What is different of queues: `team.deserved.cpu=16`, or `team.weight=3`."""
     new: list[tuple[Resource[Any], Object]] = field(default_factory=list)
     """Objects that are submitted."""
 
@@ -41,6 +44,7 @@ def changed(dump: ClusterDump, change: Change) -> ClusterDump:
     )
     for name in change.without:
         _remove(result, name, change.namespace)
+    _change_queues(result, change.queues)
     nodes = {node.metadata.name: node for node in result.of(NODES)}
     for name in [*change.cordoned, *change.added]:
         if name not in nodes:
@@ -53,6 +57,34 @@ def changed(dump: ClusterDump, change: Change) -> ClusterDump:
     for resource, item in change.new:
         result.put(resource, [item])
     return result
+
+
+def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
+    """Changes queues as asked. Raises UnknownNameError for one that does not exist, ValueError for another field."""
+    queues = {queue.metadata.name: queue for queue in dump.of(QUEUES)}
+    for change in changes:
+        path, _, value = change.partition("=")
+        name = next((name for name in sorted(queues, key=len, reverse=True) if path.startswith(f"{name}.")), None)
+        if name is None:
+            raise UnknownNameError(f"{change!r} names no queue; there is {', '.join(sorted(queues))}")
+        field_name, _, resource = path[len(name) + 1 :].partition(".")
+        queues[name] = replace(queues[name], spec=_changed_spec(queues[name].spec, field_name, resource, value))
+    dump.of(QUEUES)[:] = queues.values()
+
+
+def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -> QueueSpec:
+    if field_name in {"weight", "priority"} and not resource:
+        try:
+            return replace(spec, **{field_name: int(value)})
+        except ValueError:
+            raise ValueError(f"{field_name} must be a whole number, not {value!r}") from None
+    if field_name in {"capability", "deserved", "guarantee"} and resource:
+        vector({resource: value})
+        if field_name == "guarantee":
+            return replace(spec, guarantee=Guarantee(resource={**spec.guarantee.resource, resource: value}))
+        return replace(spec, **{field_name: {**getattr(spec, field_name), resource: value}})
+    known = "weight=N, priority=N, and capability, deserved and guarantee with a resource: deserved.cpu=16"
+    raise ValueError(f"a queue has no {field_name + '.' + resource if resource else field_name!r}; there is {known}")
 
 
 def copies(node: Node, number: int) -> list[Node]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from extender.actions.allocate import wants_nodes
+from extender.actions.claimed import awaits_room, victims_there
 from extender.explain.members import Members, frees, members
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
@@ -134,7 +135,7 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
         return _Verdict("finished", _ended(gang))
     bound = any(isinstance(decision, decisions.ClosePlacement) and decision.phase == "Bound" for decision in mine)
     if gang.active and not bound:  # bound: the planner is about to write so
-        return _starting(what_if, gang, mine)
+        return _starting(what_if, session, gang, mine)
     if gang.incomplete:
         return _half_placed(gang, waits, what_if.recovery_s)
     if gang.started:
@@ -187,7 +188,7 @@ def _half_placed(gang: GangView, waits: decisions.Unschedulable | None, recovery
     return _Verdict("half-placed", text, waits.reason if waits else "", waits.shortage if waits else None)
 
 
-def _starting(what_if: WhatIf, gang: GangView, mine: list[Decision]) -> _Verdict:
+def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Decision]) -> _Verdict:
     failed = next(
         (each for each in mine if isinstance(each, decisions.ClosePlacement) and each.phase == "Abandoned"), None
     )
@@ -203,6 +204,10 @@ def _starting(what_if: WhatIf, gang: GangView, mine: list[Decision]) -> _Verdict
         )
     epoch = gang.placement.spec.epoch if gang.placement else 0
     text = f"it starts: placement {epoch} is being carried out, {_have(gang)}"
+    if awaits_room(gang) and gang.placement is not None:
+        there = len(victims_there(session, gang, gang.placement))
+        of = len(gang.placement.spec.victims)
+        text = f"its room is kept by placement {epoch}; it waits until {there} of {of} pods have gone from its nodes"
     return _Verdict("starting", text, "", None, steps)
 
 
@@ -217,6 +222,8 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> _Verdi
     place = next((decision for decision in mine if isinstance(decision, decisions.Place)), None)
     if place:
         text = f"it can start: the planner's next cycle gives it {'; '.join(where(gang, place.pod_sets))}"
+        if place.victims:
+            text += f", once {len(place.victims)} pods of others have gone: {place.victims_reason}"
         hint = "if this stays so, look whether Muster's extender runs and leads"
         return _Verdict("about-to-start", text, details=(hint,))
     placed = sum(each.new_seats for each in session.decisions if isinstance(each, decisions.Place))

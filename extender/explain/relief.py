@@ -182,10 +182,11 @@ class Reliever:
         return self._fits(lambda: self._what_if.tried_without(gangs, pods))
 
     def _fits(self, trial: Trial) -> bool:
-        """Whether the planner would place the gang then."""
+        """Whether the planner would place the gang then, without that anybody is evicted for it."""
         with trial():
             session = self._what_if.cycle()
-        return any(isinstance(each, decisions.Place) and each.gang.key == self._gang.key for each in session.decisions)
+        places = (each for each in session.decided(decisions.Place) if each.gang.key == self._gang.key)
+        return any(not place.victims for place in places)
 
 
 def _listed(names: list[str]) -> str:

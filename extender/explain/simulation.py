@@ -78,6 +78,8 @@ def _take(what_if: WhatIf, place: decisions.Place) -> None:
         if cls is None:
             continue
         for rank, node in ((rank, node) for ranks, node in ranks_of(pod_set.runs) for rank in ranks):
-            what_if.state.nodes.charge(("simulated", place.gang.key, pod_set.name, rank), node, cls)
+            holder = ("simulated", place.gang.key, pod_set.name, rank)
+            what_if.state.nodes.charge(holder, node, cls)
+            what_if.state.queue_use.charge(holder, place.gang.key, place.gang.queue, cls)
     group = place.gang.group
     what_if.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))

@@ -1,6 +1,6 @@
 """A picture brought to life: the planner's state and plugins, on which cycles can be run and changes tried."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from extender.cycle import parts_of, run_cycle
 from extender.explain.clusterdump import ClusterDump, state_of
 from extender.framework import config
 from extender.framework.hooks import Causes
+from extender.framework.registry import Action
 from extender.framework.session import RECOVERY_S, CycleInputs, Session
 from extender.framework.snapshot import take
 from extender.state.gangs import GangView
@@ -39,8 +40,15 @@ class WhatIf:
 
     def cycle(self) -> Session:
         """What the planner would decide now."""
-        inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self._causes, recovery_s=self.recovery_s)
         actions, _ = parts_of(self._config)  # new ones: what actions remember is of a cluster without the trial
+        return self._run(actions)
+
+    def session(self) -> Session:
+        """The cluster as it is, with the plugins' opinions and without any decision."""
+        return self._run(())
+
+    def _run(self, actions: Sequence[Action]) -> Session:
+        inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self._causes, recovery_s=self.recovery_s)
         return run_cycle(inputs, actions, self._plugins)
 
     def waiting(self, session: Session) -> list[GangView]:

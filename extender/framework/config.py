@@ -26,9 +26,12 @@ class Tier(msgspec.Struct):
 class SchedulerConfig(msgspec.Struct):
     """Which actions run, in which order, and which plugins they ask."""
 
-    actions: str = "enqueue, allocate"
+    actions: str = "enqueue, allocate, consolidate, reclaim, preempt"
     tiers: list[Tier] = msgspec.field(
-        default_factory=lambda: [Tier([PluginOption("gang")]), Tier([PluginOption("predicates")])]
+        default_factory=lambda: [
+            Tier([PluginOption(name) for name in ("gang", "priority", "elastic", "proportion")]),
+            Tier([PluginOption(name) for name in ("predicates", "minruntime", "subgrouporder", "taskorder")]),
+        ]
     )
     sections: dict[str, Any] = {}
     """Whatever else stands in the file, as it stands there."""

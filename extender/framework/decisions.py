@@ -22,6 +22,9 @@ class Place:
     pod_sets: list[PodSetPlacement]
     epoch: int
     new_seats: int
+    victims: tuple[tuple[GangView, PodRecord], ...] = ()
+    """Pods, each with its gang, that must be gone before the members can be let go; see `MakeRoom`."""
+    victims_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class ClosePlacement:
     pod_sets: list[PodSetPlacement] | None = None
     in_vain: bool = False
     """Pods of the gang were not created in time, so that the next placement has to wait for a while."""
+    evicted_in_vain: bool = False
+    """Pods could not be evicted for it, so that nobody is evicted for the gang for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,29 @@ class Evict:
     pod: PodRecord
     reason: str
     started: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MakeRoom:
+    """Pods of others are evicted for the gang's placement of this epoch, all of them or, if that is refused, none."""
+
+    gang: GangView
+    epoch: int
+    victims: tuple[tuple[GangView, PodRecord], ...]
+    reason: str
+    """For the owners of the victims."""
+    budgeted: frozenset[str] = frozenset()
+    """UIDs of those that a disruption budget counts: they go first, as the API server may refuse them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomIsThere:
+    """The pods that had to go for the gang's placement are gone: from now on it is as any other."""
+
+    gang: GangView
+    pod_sets: list[PodSetPlacement]
+    """Its seats, with those held that follow others."""
+    new_seats: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,16 @@ HOOKS: dict[str, Rule] = {
     # queues: (gang, amounts that it would get) -> QueueRefusal or None
     "is_job_over_queue_capacity": Rule.FIRST_REGISTERED,
     "is_non_preemptible_job_over_queue_quota": Rule.FIRST_REGISTERED,
+    # can_reclaim_resources(gang, amounts) -> bool; ..._victim_filter(gang, victim) -> bool, both of them gangs;
+    # ..._scenario_validator(scenario) -> bool; get_queue_...(name of a queue) -> amounts
+    "can_reclaim_resources": Rule.FIRST_REGISTERED,
+    "reclaim_victim_filter": Rule.ALL_AGREE,
+    "reclaim_scenario_validator": Rule.ALL_AGREE,
+    "preempt_victim_filter": Rule.ALL_AGREE,
+    "preempt_scenario_validator": Rule.ALL_AGREE,
+    "get_queue_allocated_resources": Rule.FIRST_REGISTERED,
+    "get_queue_deserved_resources": Rule.FIRST_REGISTERED,
+    "get_queue_fair_share": Rule.FIRST_REGISTERED,
     # letting gangs in: job_enqueueable(gang) -> EnqueueVote or None; job_enqueued(gang)
     "job_enqueueable": Rule.FIRST_OPINION,
     "job_enqueued": Rule.CALL_ALL,
@@ -70,15 +80,7 @@ NOT_ASKED_YET: dict[str, Rule] = {
     "gpu_order": Rule.SUM,
     "subset_nodes": Rule.REFINE,
     # queues and fairness
-    "can_reclaim_resources": Rule.FIRST_REGISTERED,
-    "reclaim_victim_filter": Rule.ALL_AGREE,
-    "reclaim_scenario_validator": Rule.ALL_AGREE,
-    "preempt_victim_filter": Rule.ALL_AGREE,
-    "preempt_scenario_validator": Rule.ALL_AGREE,
     "is_task_allocation_on_node_over_capacity": Rule.FIRST_REGISTERED,
-    "get_queue_allocated_resources": Rule.FIRST_REGISTERED,
-    "get_queue_deserved_resources": Rule.FIRST_REGISTERED,
-    "get_queue_fair_share": Rule.FIRST_REGISTERED,
     # life of a gang in a cycle
     "on_job_solution_start": Rule.CALL_ALL,
 }

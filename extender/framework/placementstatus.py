@@ -26,7 +26,7 @@ def opened(place: Place) -> dict[str, Any]:
         "bound": gang.taken,
         "planned": gang.taken + place.new_seats,
         "started": gang.started,
-        "message": "",
+        "message": f"waits for {len(place.victims)} pods to go" if place.victims else "",
         "expectedAt": "",
         **({} if gang.started else {"startedAt": "", "startedWith": None}),
     }
@@ -44,7 +44,13 @@ def closed(close: ClosePlacement, *, now: float) -> dict[str, Any]:
         "startedWith": _started_with(gang) if started else None,
         "message": close.message,
         **_attempts(gang, close, now),
+        **_evictions(gang, close, now),
     }
+
+
+def room_is_there() -> dict[str, Any]:
+    """The fields of the status of a placement whose members can be let go now, as JSON."""
+    return {"message": ""}
 
 
 def reserved(reserve: Reserve) -> dict[str, Any]:
@@ -82,6 +88,13 @@ def _attempts(gang: GangView, close: ClosePlacement, now: float) -> dict[str, An
         return {"attempts": 0, "notBefore": ""} if close.phase == "Bound" or gang.has_pods else {}
     attempts = (gang.placement.status if gang.placement else PlacementStatus()).attempts + 1
     return {"attempts": attempts, "notBefore": format_time(now + back_off_s(attempts))}
+
+
+def _evictions(gang: GangView, close: ClosePlacement, now: float) -> dict[str, Any]:
+    if not close.evicted_in_vain:
+        return {"evictionsInVain": 0, "noEvictionsBefore": ""} if close.phase == "Bound" else {}
+    times = (gang.placement.status.evictions_in_vain if gang.placement else 0) + 1
+    return {"evictionsInVain": times, "noEvictionsBefore": format_time(now + back_off_s(times))}
 
 
 def back_off_s(attempts: int) -> float:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.reserved import ReservationRules, ReservedRoom
 from extender.framework.snapshot import Snapshot
+from extender.framework.standing import QueueStanding
+from extender.framework.turns import parents_of, turns
 from extender.state.amounts import Amounts, clipped
 from extender.state.aside import sentence
 from extender.state.gangs import GangView, avoided_nodes
@@ -86,6 +88,8 @@ class Session:
         found in this cycle."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
+        self.standings: Callable[[], dict[str, QueueStanding]] | None = None
+        """Where every queue stands, for who asks after the cycle; None if no plugin knows."""
         self.provisioning_wanted = False
         """Some gang asks for nodes by a ProvisioningRequest, so that those there are should be read."""
         self.failures: dict[str, str] = {}
@@ -96,6 +100,7 @@ class Session:
         """What the gang that is being tried may not use, since it is reserved for others."""
         self.reserved_in_all: ReservedRoom | None = None
         """What nobody may use whom `allocate` has not tried; known when it has ended."""
+        self._by_key: dict[str, GangView] | None = None
         self._kept: Mask | None = None
         """Nodes that are kept from gangs that have their minimum, for those that have not; None if there are none."""
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
@@ -136,6 +141,18 @@ class Session:
         """Lets a decision out of the session."""
         self.decisions.append(decision)
 
+    def withdraw(self, gang: GangView, kind: type[D]) -> None:
+        """Takes the decisions of one kind about a gang back: a later action has found something better for it."""
+        self.decisions = [
+            decision for decision in self.decisions if not (isinstance(decision, kind) and decision.gang is gang)
+        ]
+
+    def gang(self, key: str) -> GangView | None:
+        """The gang with this key, if it can be evaluated."""
+        if self._by_key is None:
+            self._by_key = {gang.key: gang for gang in self.snapshot.gangs}
+        return self._by_key.get(key)
+
     def decided(self, kind: type[D]) -> list[D]:
         """The decisions of one kind, in order."""
         return [decision for decision in self.decisions if isinstance(decision, kind)]
@@ -161,8 +178,16 @@ class Session:
     # -- questions that actions ask ---------------------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
-        """Gangs in the order in which they are tried: queue order, then job order, then who came first."""
-        return sorted(gangs, key=cmp_to_key(self._compare))
+        """Gangs in the order in which they would be tried if none of them got anything, see `turns`."""
+        return list(self.turns(gangs))
+
+    def turns(self, gangs: list[GangView]) -> Iterator[GangView]:
+        """Gangs in the order in which they are tried: queue order, then job order, then who came first.
+
+        Queues are weighed again after each gang, by what it has got meanwhile.
+        """
+        ordered = sorted(gangs, key=cmp_to_key(self._compare_jobs))
+        return turns(ordered, parents_of(self.snapshot.queues), self._compare)
 
     def ordered_pod_sets(self, gang: GangView) -> list[PodSetView]:
         """Pod sets of a gang in the plugins' order; without an opinion as they are written."""
@@ -254,7 +279,10 @@ class Session:
 
     def _compare(self, left: GangView, right: GangView) -> int:
         order = self.ask("queue_order", left, right) if left.queue != right.queue else 0
-        order = order or self.ask("job_order", left, right)
+        return int(order) if order else self._compare_jobs(left, right)
+
+    def _compare_jobs(self, left: GangView, right: GangView) -> int:
+        order = self.ask("job_order", left, right)
         if order:
             return int(order)
         return -1 if (left.created, left.arrival) < (right.created, right.arrival) else 1

@@ -8,9 +8,11 @@ from extender.state.podclass import PodClass
 from extender.state.podcounts import Counts
 from extender.state.pods import PodRecord
 from extender.state.queries import Mark
+from extender.state.queueuse import Use
 from extender.state.state import State
 from extender.state.volumes import Volumes
 from muster.api.core import Node
+from muster.api.policy import PodDisruptionBudget
 from muster.api.quota import ResourceQuota
 from muster.api.scheduling import Queue
 
@@ -28,6 +30,9 @@ class Snapshot:
     queues: dict[str, Queue]
     quotas: dict[str, list[ResourceQuota]]
     """Namespace → its ResourceQuotas; namespaces without any are left out."""
+    budgets: list[PodDisruptionBudget]
+    leaving: dict[str, PodRecord]
+    """By UID, the pods that are being deleted and still use a node; victim searches add those that they choose."""
     nodes: list[Node | None]
     order: Amounts
     """Columns of the known nodes in natural order of their names."""
@@ -51,6 +56,10 @@ class Snapshot:
     volumes: Volumes
     exclusive_claims: dict[str, int]
     """Claims that one pod at a time may use → pods that use them."""
+    queue_use: dict[str, Use]
+    """Queue → what its own pods and held seats use, without those of queues below it; queues without any left out."""
+    gang_use: dict[str, Use]
+    """The same by key of a gang."""
     ending: tuple[PodRecord, ...]
     """Pods of no gang that are on a node and say how long they run."""
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
@@ -96,6 +105,8 @@ def take(state: State) -> Snapshot:
         set_aside=[gang for gang in gangs if gang.set_aside],
         queues=dict(state.queues),
         quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},
+        budgets=list(state.budgets.values()),
+        leaving=dict(state.leaving),
         nodes=list(table.nodes),
         order=table.order().copy(),
         changed=table.changed.copy(),
@@ -109,5 +120,7 @@ def take(state: State) -> Snapshot:
         pod_counts=table.pod_counts.share(),
         volumes=state.volumes.share(),
         exclusive_claims={claim: table.claim_users[claim] for claim in state.volumes.exclusive},
+        queue_use={name: use.copy() for name, use in state.queue_use.queues.items()},
+        gang_use={key: use.copy() for key, use in state.queue_use.gangs.items()},
         ending=tuple(state.pod_table.ending.values()),
     )

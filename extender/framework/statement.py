@@ -118,6 +118,10 @@ class Statement:
         """Who has been given a place and has it still, in order."""
         return tuple(entry for entry in self._log if isinstance(entry, Operation))
 
+    def operations_since(self, checkpoint: int) -> tuple[Operation, ...]:
+        """Who has been given a place since the checkpoint, in order."""
+        return tuple(entry for entry in self._log[checkpoint:] if isinstance(entry, Operation))
+
     @property
     def evictions(self) -> tuple[Eviction, ...]:
         """Who would have to go, in order."""

@@ -30,4 +30,5 @@ def of_the_system(gang: GangView) -> bool:
         group.metadata.namespace == SYSTEM_NAMESPACE
         or group.spec.priority_class_name in SYSTEM_CLASSES
         or gang.priority >= SYSTEM_CRITICAL
+        or any(pod.system for pod in gang.pods)
     )

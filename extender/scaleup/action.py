@@ -8,8 +8,8 @@ nothing, for a while.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from extender.actions.search import minimum_wanted
 from extender.framework.decisions import Enqueue, Place, Unschedulable, WithdrawRequest
+from extender.framework.demand import minimum_wanted
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, Wanted
 from extender.scaleup.evictions import Evictions

@@ -14,6 +14,32 @@ Amounts = NDArray[np.int64]
 CLIP = 2**50
 
 
+MAX_SUM = 2**60
+"""What sums over many pods or queues are clipped at: two of them still fit into 64 bits."""
+_MAX_SHARE = 2**54
+
+
+def sum_along(axis: dict[str, int], rows: int, sums: Vector) -> Amounts:
+    """Sums, or bounds of sums, as int64 of shape (rows,); resources that are not on the axis are left out.
+
+    They are clipped so high (16 PiB) that no cluster reaches it, and so low that those of some queues can be added.
+    """
+    result = np.zeros(rows, dtype=np.int64)
+    for resource, amount in sums.items():
+        row = axis.get(resource)
+        if row is not None:
+            result[row] = max(0, min(amount, _MAX_SHARE))
+    return result
+
+
+def times(row: Amounts, count: int) -> Amounts:
+    """What so many pods take that take `row` each, clipped where it would leave 64 bits."""
+    if not count or int(row.max(initial=0)) < MAX_SUM // count:
+        return row * count
+    product: Amounts = np.minimum(row.astype(np.float64) * count, MAX_SUM).astype(np.int64)
+    return product
+
+
 def clipped(amount: int) -> int:
     """An amount that a pod requests, as the arrays hold it."""
     return max(0, min(amount, CLIP))

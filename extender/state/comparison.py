@@ -22,6 +22,7 @@ from muster.api.core import Node, Pod
 from muster.api.gang import Seat
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
+from muster.resources.vector import Vector
 
 K = TypeVar("K", bound=Hashable)
 MAX_DIFFERENCES = 20
@@ -47,6 +48,8 @@ class StateDigest:
     """Gang → pods of it that are bound or have succeeded."""
     alive: Mapping[str, int]
     """Gang → pods of it that hold a node."""
+    queue_use: Mapping[str, tuple[Vector, Vector]]
+    """Queue → what its pods use, and what those of them use that are being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ def digest(state: State) -> StateDigest:
         dict(state.pod_table.assumed),
         dict(state.pod_table.taken),
         dict(state.pod_table.alive),
+        {name: (dict(use.staying), dict(use.leaving)) for name, use in state.queue_use.queues.items()},
     )
 
 
@@ -122,6 +126,7 @@ def differences(kept: StateDigest, fresh: StateDigest) -> list[str]:
         *_unlike("claim in use", dict(kept.claim_users), dict(fresh.claim_users)),
         *_unlike("pods that are taken of gang", kept.taken, fresh.taken),
         *_unlike("pods alive of gang", kept.alive, fresh.alive),
+        *_unlike("use of queue", kept.queue_use, fresh.queue_use),
         *_unlike("allocatable", _amounts(kept, kept.allocatable), _amounts(fresh, fresh.allocatable)),
         *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),
         *_unlike("pods counted", _counts(kept, asked), _counts(fresh, asked)),

@@ -73,10 +73,14 @@ class GangView:
     """Number in the order in which gangs were seen; decides between those created in the same second."""
     set_aside: str = ""
     """Why the gang cannot be evaluated, in a sentence for its owner; nothing else is then known but its PodGroup."""
+    preempts: bool = True
+    """Others may be evicted for it; a PriorityClass with the preemptionPolicy Never says that none may."""
     phase: GangPhase = field(init=False)
     _open_seats: dict[str, Sequence[int]] | None = field(default=None, init=False)
     _at_rest: bool | None = field(default=None, init=False)
     _preemptable: bool | None = field(default=None, init=False)
+    least: tuple[object, object] | None = field(default=None, init=False)
+    """An axis of resources, and along it what the gang needs to start: kept by `extender.framework.demand`."""
     _ends: bool | None = field(default=None, init=False)
     _runtime_s: float | None = field(default=None, init=False)
 

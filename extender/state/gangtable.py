@@ -37,6 +37,8 @@ class GangTable:
         self.placements: dict[str, Placement] = {}
         self.jobs: dict[str, Job] = {}
         self.priorities: dict[str, int] = {}
+        self.meek: set[str] = set()
+        """Priority classes of which nobody is evicted for: their preemptionPolicy is Never."""
         self.views: dict[str, GangView] = {}
         """As they were when they were last looked at."""
         self.dirty: set[str] = set()
@@ -142,6 +144,7 @@ class GangTable:
             placement=self.placement_of(key),
             priority=self.priorities.get(group.spec.priority_class_name, 0),
             arrival=arrival,
+            preempts=group.spec.priority_class_name not in self.meek,
         )
 
 

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 from extender.state.gangs import ACTIVE, GangView
 from extender.state.nodes import NodeTable
+from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
+from extender.state.queueuse import QueueUse
 from muster.api.gang import Seat
+from muster.api.names import DEFAULT_QUEUE
 from muster.api.placement import Placement, node_of, seats_of
 
 
@@ -24,8 +27,9 @@ class HeldSeat:
 class Holds:
     """The charges of held seats in a table of nodes, by gang."""
 
-    def __init__(self, nodes: NodeTable) -> None:
+    def __init__(self, nodes: NodeTable, queue_use: QueueUse) -> None:
         self._nodes = nodes
+        self._queue_use = queue_use
         self._held: dict[str, Placement] = {}
 
     def __contains__(self, key: str) -> bool:
@@ -46,10 +50,10 @@ class Holds:
                 cls = pod_set.class_of(rank) if pod_set else None
                 wanted = pod_set and (rank < pod_set.replicas or rank in pod_set.waiting)
                 if pod_set and wanted and cls and rank not in pod_set.taken:
-                    self._nodes.charge(holder, node, cls)
+                    self._charge(key, holder, node, cls)
                     before.discard(holder)
         for holder in before:
-            self._nodes.discharge(holder)
+            self._discharge(holder)
 
     def seat_changed(self, key: str, record: PodRecord) -> None:
         """Follows one pod that changed: its seat is held while it has no node, and free once the pod is charged."""
@@ -59,9 +63,17 @@ class Holds:
         holder = HeldSeat(placement.spec.pod_group_uid, record.seat)
         node = node_of(placement, record.seat.pod_set, record.seat.rank)
         if record.taken or node is None:
-            self._nodes.discharge(holder)
+            self._discharge(holder)
         else:
-            self._nodes.charge(holder, node, record.cls)
+            self._charge(key, holder, node, record.cls)
+
+    def _charge(self, key: str, holder: HeldSeat, node: str, cls: PodClass) -> None:
+        self._nodes.charge(holder, node, cls)
+        self._queue_use.charge(holder, key, DEFAULT_QUEUE, cls)
+
+    def _discharge(self, holder: HeldSeat) -> None:
+        self._nodes.discharge(holder)
+        self._queue_use.discharge(holder)
 
     def seats(self) -> dict[str, int]:
         """Key of a gang → how many seats are held for it; gangs without any are left out."""

@@ -25,6 +25,9 @@ from muster.api.names import (
 )
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 
+SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
+"""Priority classes of pods without which a cluster or a node does not work."""
+
 
 @dataclass(slots=True, eq=False)
 class PodRecord:
@@ -68,6 +71,10 @@ class PodRecord:
     """The queue that it names; that of its gang counts before it."""
     preemptable: bool = True
     """It does not forbid that it is evicted to make room for others."""
+    system: bool = False
+    """The cluster needs it: it is in kube-system, or of a priority class system-*-critical."""
+    gone_by: str = ""
+    """When a pod that is being deleted should be gone, its grace period over (RFC 3339)."""
     runtime: Runtime = UNKNOWN
     """How long it is expected to run, as far as it says so itself."""
     since: float | None = None
@@ -127,6 +134,8 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         resource_version=meta.resource_version,
         queue=_queue_of(meta),
         preemptable=preemptable(meta),
+        system=meta.namespace == "kube-system" or pod.spec.priority_class_name in SYSTEM_CLASSES,
+        gone_by=meta.deletion_timestamp or "",
         runtime=runtime_of(meta.annotations, pod.spec.active_deadline_seconds),
         since=_moment(status.start_time),
     )

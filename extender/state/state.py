@@ -21,11 +21,14 @@ from extender.state.holds import Holds
 from extender.state.nodes import NodeTable
 from extender.state.podclass import ClassTable
 from extender.state.pods import PodRecord, PodTable, record_of
+from extender.state.queueuse import QueueUse
 from extender.state.templates import Templates
 from extender.state.volumes import Volumes
 from muster.api.batch import Job
 from muster.api.core import Namespace, Node, Pod, PriorityClass
+from muster.api.names import DEFAULT_QUEUE
 from muster.api.placement import Placement
+from muster.api.policy import PodDisruptionBudget
 from muster.api.quota import ResourceQuota
 from muster.api.scheduling import PodGroup, Queue
 from muster.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -41,10 +44,15 @@ class State:
         self.queues: dict[str, Queue] = {}
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         """Namespace → name → quota; namespaces without any are left out."""
+        self.budgets: dict[str, PodDisruptionBudget] = {}
+        """By key (`namespace/name`)."""
+        self.leaving: dict[str, PodRecord] = {}
+        """By UID, the pods that are being deleted and still use a node."""
         self.pod_table = PodTable()
         self._templates = Templates(self.classes)
         self._gangs = GangTable(self._templates)
-        self.holds = Holds(self.nodes)
+        self.queue_use = QueueUse()
+        self.holds = Holds(self.nodes, self.queue_use)
         """The seats of active placements whose pods are not bound yet."""
         self.answers = Answers()
         """What filter answered about pods without a gang that are not bound yet."""
@@ -130,7 +138,11 @@ class State:
 
     def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Takes in a PodGroup: a gang is there, has changed, or is gone."""
-        self._gang_changed(self._gangs.on_group(old, new))
+        key = self._gangs.on_group(old, new)
+        if key is not None:
+            group = self.groups.get(key)
+            self.queue_use.moved(key, (group.spec.queue or DEFAULT_QUEUE) if group else None)
+        self._gang_changed(key)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> None:
         """Takes in a placement, ours or one that somebody edited."""
@@ -157,12 +169,23 @@ class State:
         if not quotas:
             del self.quotas[meta.namespace]
 
+    def on_budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
+        """Takes in a disruption budget: how many of its pods may be evicted is asked by victim searches."""
+        if new is not None:
+            self.budgets[new.metadata.key] = new
+        elif old is not None:
+            self.budgets.pop(old.metadata.key, None)
+
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
         """Takes in a priority class; gangs have its value from their next change on."""
         if new is not None:
             self._gangs.priorities[new.metadata.name] = new.value
+            self._gangs.meek.discard(new.metadata.name)
+            if new.preemption_policy == "Never":
+                self._gangs.meek.add(new.metadata.name)
         elif old is not None:
             self._gangs.priorities.pop(old.metadata.name, None)
+            self._gangs.meek.discard(old.metadata.name)
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
         """Takes in a namespace, whose labels decide which pods some affinity terms mean; True if that changed any."""
@@ -272,6 +295,15 @@ class State:
             self.nodes.charge(record.uid, record.node, record.cls, leaving=record.terminating)
         else:
             self.nodes.discharge(record.uid)
+        if record.uses_node and (record.gang or record.ours):
+            queue = record.queue or DEFAULT_QUEUE
+            self.queue_use.charge(record.uid, record.gang, queue, record.cls, leaving=record.terminating)
+        else:
+            self.queue_use.discharge(record.uid)
+        if record.terminating and record.uses_node:
+            self.leaving[record.uid] = record
+        else:
+            self.leaving.pop(record.uid, None)
         if record.gang:
             self._gangs.touch(record.gang)
             if record.taken or record.waiting:
@@ -282,6 +314,8 @@ class State:
     def _forget_pod(self, uid: str) -> None:
         self._gang_changed(self.aside.forget_pod(uid))
         self.nodes.discharge(uid)
+        self.queue_use.discharge(uid)
+        self.leaving.pop(uid, None)
         self.answers.forget(uid)
         record = self.pod_table.remove(uid)
         if record is None or not record.gang:

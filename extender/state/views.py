@@ -38,6 +38,7 @@ def view_of(
     placement: Placement | None,
     priority: int,
     arrival: int,
+    preempts: bool = True,
 ) -> GangView:
     """A gang with its seats; every pod has been given one before."""
     _check(group, pods, job, placement)
@@ -51,7 +52,8 @@ def view_of(
         pod_set.mixed = any(pod.cls is not pod_set.cls for pod in pod_set.waiting.values())
         for cls in {pod.cls for pod in pod_set.waiting.values()} if pod_set.mixed else {pod_set.cls}:
             _check_class(pod_set.name, cls)
-    return GangView(group.metadata.key, group, priority, list(pod_sets.values()), pods, placement, arrival)
+    sets = list(pod_sets.values())
+    return GangView(group.metadata.key, group, priority, sets, pods, placement, arrival, preempts=preempts)
 
 
 def set_aside(group: PodGroup, reason: str, arrival: int) -> GangView:

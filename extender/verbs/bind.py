@@ -9,6 +9,7 @@ from prometheus_client import Counter, Histogram
 
 from extender.barrier import Barrier, Outcome
 from extender.cluster import Cluster
+from extender.fairshare.plain import Bound, queue_full
 from extender.framework.session import Session
 from extender.scaleup.requests import consumption
 from extender.scaleup.wishes import safe_to_evict
@@ -18,7 +19,7 @@ from extender.verbs.reasons import Reason, labels, unavailable
 from muster.api.core import PODS
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.gang import Seat
-from muster.api.names import EPOCH, GROUP_NAME, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
+from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
 from muster.api.placement import Placement, node_of
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Unreachable
@@ -95,6 +96,8 @@ class Bind:
         self._calls = threading.BoundedSemaphore(most_calls)
         self._session = session
         """The last planning cycle, whose plugins may add to bindings."""
+        self._binding: dict[str, Bound] = {}
+        """UID of a pod without a gang → what it takes of its queue while its binding is posted."""
 
     def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
         """Binds a pod, a member of a gang after waiting for the others; the answer is an error or nothing."""
@@ -121,7 +124,22 @@ class Bind:
             return "plain", Reason.NOT_SEEN
         if record.gang:
             return "gang", self._bind_member(args, record, record.gang)
-        return "plain", reason or self._post(args, {})
+        return "plain", reason or self._bind_plain(args, record)
+
+    def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> Reason | None:
+        """Binds a pod without a gang, unless its queue is full by now: others may be on their way beside it."""
+        queue = record.queue or DEFAULT_QUEUE
+        with self._cluster.lock:
+            state = self._cluster.state
+            others = [bound for uid, bound in self._binding.items() if uid != record.uid]
+            if not record.node and queue_full(state.queues, state.queue_use.queues, queue, record.cls.requests, others):
+                return Reason.QUEUE_FULL_NOW
+            self._binding[record.uid] = queue, record.cls.requests
+        try:
+            return self._post(args, {})
+        finally:
+            with self._cluster.lock:
+                self._binding.pop(record.uid, None)
 
     def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
         """Holds the call until enough members of this epoch have come, looks again, and binds.

@@ -11,12 +11,13 @@ import numpy as np
 from prometheus_client import Counter
 
 from extender.cluster import Cluster
+from extender.fairshare.plain import queue_full
 from extender.state.gangs import ACTIVE
 from extender.state.podclass import requests_of
 from extender.verbs.reasons import Reason, Verdict, labels, unavailable
 from muster.api.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.gang import epoch_of, gang_of, seat_of
-from muster.api.names import NODE
+from muster.api.names import DEFAULT_QUEUE, NODE
 from muster.api.placement import node_of
 
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
@@ -73,7 +74,11 @@ class Filter:
         with self._cluster.lock:
             state = self._cluster.state
             table = state.nodes
-            row = table.row_of(requests_of(args.pod.spec))
+            record, requests = state.pods.get(args.pod.metadata.uid), requests_of(args.pod.spec)
+            queue = (record.queue if record else "") or DEFAULT_QUEUE
+            if queue_full(state.queues, state.queue_use.queues, queue, requests):
+                return Reason.QUEUE_FULL
+            row = table.row_of(requests)
             index = table.index
             columns = np.fromiter((index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
             wanted = np.flatnonzero(row)

@@ -32,6 +32,7 @@ class Reason(StrEnum):
     NOT_OURS = "Muster binds only pods of its own schedulers, and pods that carry both of its marker resources"
     NOT_ASKED = "Muster's filter has not let this pod pass on this node; trying again"
     SEAT_TAKEN = "another pod has this seat of the gang; trying again"
+    QUEUE_FULL_NOW = "the pod's queue has become full meanwhile; trying again"
     BIND_FAILED = "the API server did not confirm the binding; trying again"
     MALFORMED = "Muster could not read the request; see the extender's log"
     INTERNAL = "Muster's extender failed; see its log; trying again"
@@ -39,6 +40,7 @@ class Reason(StrEnum):
     WAITS_FOR_GANG = "the gang has no placement yet (kubectl describe podgroup says why)"
     NOT_PLANNED_HERE = "the gang's placement names another node"
     HELD_BY_GANG = "the room is held by gangs that are starting"
+    QUEUE_FULL = "the pod's queue, or one above it, uses all of its capability (muster queue explain says more)"
 
     @property
     def tag(self) -> str:
@@ -51,7 +53,7 @@ class Reason(StrEnum):
         return Verdict.REJECTED if self in _REJECTIONS else Verdict.ERROR
 
 
-_REJECTIONS = (Reason.WAITS_FOR_GANG, Reason.NOT_PLANNED_HERE, Reason.HELD_BY_GANG)
+_REJECTIONS = (Reason.WAITS_FOR_GANG, Reason.NOT_PLANNED_HERE, Reason.HELD_BY_GANG, Reason.QUEUE_FULL)
 
 
 def labels(reason: Reason | None) -> tuple[str, str]:

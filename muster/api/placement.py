@@ -34,6 +34,19 @@ class PodSetPlacement(Wire):
     """Its pods are born gated: they follow others, and are let go when those have arrived at their nodes."""
 
 
+class Victim(Wire):
+    """A pod that has to go before the placement can be carried out."""
+
+    name: str
+    """Name of the pod."""
+    namespace: str = ""
+    """Its namespace; the placement's if left out."""
+    uid: str = ""
+    """Its UID: a later pod of the same name stays."""
+    gang: str = ""
+    """Name of its PodGroup."""
+
+
 class PlacementSpec(Wire):
     """What was decided. Every write that carries it out names the epoch."""
 
@@ -45,6 +58,10 @@ class PlacementSpec(Wire):
     """When the placement is given up if the gang is not bound (RFC 3339)."""
     pod_sets: list[PodSetPlacement] = field(default_factory=list)
     """The nodes of each pod set."""
+    victims: list[Victim] = field(default_factory=list)
+    """Pods that are evicted for this placement, or moved with it; its members wait gated until the room is there."""
+    victims_reason: str = ""
+    """Why they have to go, in words for their owners."""
 
 
 class AvoidedNode(Wire):
@@ -93,6 +110,10 @@ class PlacementStatus(Wire):
     """Placements in a row that were given up because the gang's pods were not created in time."""
     not_before: str = ""
     """No placement is tried before this time (RFC 3339), unless the gang's pods exist by then."""
+    evictions_in_vain: NonNegative = 0
+    """Placements in a row that were given up because pods could not be evicted for them."""
+    no_evictions_before: str = ""
+    """Nobody is evicted for the gang before this time (RFC 3339)."""
 
 
 class Placement(Object):

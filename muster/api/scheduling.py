@@ -52,7 +52,7 @@ class PodGroupSpec(Wire):
     queue: str = "default"
     """The queue whose share the gang uses."""
     priority_class_name: str = ""
-    """PriorityClass; gangs with a higher value go first where the extender's plugin `priority` is configured."""
+    """PriorityClass; of one queue, gangs with a higher value go first."""
     min_resources: Quantities | None = None
     """What the gang needs at least; it enters the queue once this seems possible."""
     network_topology: NetworkTopology | None = None
@@ -146,7 +146,7 @@ class QueueSpec(Wire):
     capability: Quantities = field(default_factory=dict)
     """The most the queue may use; no limit for resources not named."""
     deserved: Quantities = field(default_factory=dict)
-    """The queue's fair share; more is lent and may be reclaimed."""
+    """The queue's quota, which it gets before anything is shared by weight; more is lent and may be reclaimed."""
     guarantee: Guarantee = field(default_factory=Guarantee)
     """Resources that no other queue can take."""
     reclaimable: bool | None = None
@@ -193,6 +193,16 @@ class QueueStatus(Wire):
     """Gangs that fell under their minimum."""
     reservation: Reservation | None = None
     """Stored; Muster does nothing with it."""
+    fair_share: Quantities = field(default_factory=dict)
+    """What the queue is due now, by what all queues ask for; the planner writes it, as all that follows."""
+    deserved: Quantities = field(default_factory=dict)
+    """Its quota, which is the sum of those below it where it sets none."""
+    message: str = ""
+    """Why the first gang that waits in it waits."""
+    usage: Quantities = field(default_factory=dict)
+    """What it used over time, where the plugin `proportion` has a half-life."""
+    usage_time: Time | None = None
+    """When that was."""
 
 
 class Queue(Object):
@@ -201,7 +211,7 @@ class Queue(Object):
     spec: QueueSpec = field(default_factory=QueueSpec)
     """What the queue may use."""
     status: QueueStatus = field(default_factory=QueueStatus)
-    """Its state and use; the controller writes it."""
+    """Its state and use, which the controller writes, and its shares."""
 
     @property
     def open(self) -> bool:

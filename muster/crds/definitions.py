@@ -61,9 +61,8 @@ object.""",
         ),
         about="""A queue: a node in the tree of fair shares. Muster makes the queues `root` and `default`.
 
-Not yet enforced: `weight`, `capability`, `deserved`, `guarantee`, `reclaimable`, `priority`, `dequeueStrategy` and
-`affinity` are checked and shown, but no gang is limited, ordered or reclaimed by them. State and tree are enforced:
-gangs enter leaves that are open. ResourceQuotas of namespaces hold as ever.
+docs/queues.md says what `weight`, `capability`, `deserved`, `guarantee`, `reclaimable` and `priority` do.
+`dequeueStrategy` and `affinity` are stored and shown. Gangs enter leaves that are open.
 
 `capability`, `deserved` and `guarantee` may name any resource. To close a queue, create a Command `CloseQueue`, or
 write `status.state: Closed` through the status subresource.""",

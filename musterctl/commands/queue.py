@@ -9,6 +9,7 @@ from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.cluster import known
 from musterctl.commands.jobview import event_lines
+from musterctl.commands.queueshares import explain_queue, top
 from musterctl.objects import JSON, connect, create, get, name_of, send
 from musterctl.output.listing import (
     Column,
@@ -43,7 +44,11 @@ COLUMNS = (
 
 @click.group()
 def queue() -> None:
-    """Lists, shows, creates, opens and closes queues."""
+    """Lists, shows, explains, creates, opens and closes queues."""
+
+
+queue.add_command(top, "top")
+queue.add_command(explain_queue, "explain")
 
 
 @queue.command("list")

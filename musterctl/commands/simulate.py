@@ -7,6 +7,7 @@ import click
 
 from extender.explain.changes import Change, changed
 from extender.explain.clusterdump import ClusterDump
+from extender.explain.queues import queue_reports
 from extender.explain.report import UnknownNameError
 from extender.explain.simulation import simulate as run
 from extender.explain.whatif import WhatIf
@@ -22,6 +23,7 @@ from musterctl.options import (
     recovery_option,
     snapshot_option,
 )
+from musterctl.output.queues import changed_shares
 from musterctl.output.report import print_json, print_lines, simulated_lines
 from webhook.config import ResourceGroup, parse
 
@@ -34,6 +36,7 @@ from webhook.config import ResourceGroup, parse
 @click.option("--like", help="… of the kind of this one.")
 @click.option("--cordon", multiple=True, metavar="NODE", help="Nodes that would be cordoned.")
 @click.option("--without", multiple=True, metavar="JOB", help="Jobs that would be gone, with their pods.")
+@click.option("--queue", "queues", multiple=True, metavar="CHANGE", help="team.deserved.cpu=16, or team.weight=3.")
 @namespace_option
 @admission_config_option
 @snapshot_option
@@ -47,6 +50,7 @@ def simulate(
     like: str | None,
     cordon: tuple[str, ...],
     without: tuple[str, ...],
+    queues: tuple[str, ...],
     namespace: str,
     admission_config: str | None,
     snapshot: Path | None,
@@ -65,17 +69,23 @@ def simulate(
         namespace,
         without=list(without),
         cordoned=list(cordon),
+        queues=list(queues),
         added={like: add_nodes} if like and add_nodes else {},
         new=[(resource, item) for resource, item in submission.items if resource is not INDEXED_JOBS],
     )
     try:
         what_if = WhatIf(changed(dump, change), recovery_s=recovery_s)
+        shares = queue_reports(what_if) if queues else []
     except (UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error
+    before = queue_reports(WhatIf(dump, recovery_s=recovery_s)) if queues else []
     gangs_after = run(what_if, [item.metadata.key for resource, item in submission.items if resource is POD_GROUPS])
     if output == "json":
-        print_json({"ignored": submission.ignored, "gangs": gangs_after})
+        after = {"queues": shares} if queues else {}
+        print_json({"ignored": submission.ignored, "gangs": gangs_after} | after)
     else:
+        for line in changed_shares(before, shares):
+            click.echo(line)
         print_lines(simulated_lines(gangs_after, submission.ignored))
 
 

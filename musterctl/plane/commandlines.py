@@ -49,6 +49,8 @@ class CommandLines:
     """Whether the cluster's own scheduler asks Muster."""
     admission_config: str = ""
     """The webhook's configuration (YAML)."""
+    planning_config: str = ""
+    """The extender's configuration (YAML)."""
     played: bool = True
     """Whether kwok plays the nodes; otherwise real kubelets renew their Leases."""
 
@@ -222,6 +224,11 @@ def _extender(commandlines: CommandLines) -> list[str]:
         # kube-scheduler's identity in its Lease is "<host name>_<uuid>".
         f"--identity-prefix={platform.node()}_",
         f"--barrier-timeout={_BARRIER_S}",
+        *(
+            [f"--config={commandlines.write('planning.yaml', commandlines.planning_config)}"]
+            if commandlines.planning_config
+            else []
+        ),
     ]
 
 

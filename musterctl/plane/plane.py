@@ -63,6 +63,7 @@ class Plane:
             kubeconfig=self._kubeconfig,
             shared=self.state.options.shared,
             admission_config=self.state.options.admission_config,
+            planning_config=self.state.options.planning_config,
             played=components.KWOK in self.state.parts,
         )
         self.parts = {name: Part(name, self.root, self._command_of(name)) for name in self.state.parts}

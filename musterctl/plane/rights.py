@@ -59,6 +59,7 @@ _WRITES: Final = {
     "placements.muster.dev/status": "patch",
     "pods": "create delete get patch",
     "pods/binding": "create",
+    "pods/eviction": "create",
     "pods/status": "patch",
     "podtemplates": "create delete",
     "provisioningrequests.autoscaling.x-k8s.io": "create delete list",

@@ -45,6 +45,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the cluster's own scheduler serves Muster's pods too, and there is none of Muster's."""
     admission_config: str = ""
     """The webhook's configuration: YAML, not the name of a file."""
+    planning_config: str = ""
+    """The extender's configuration, its actions and plugins: YAML, not the name of a file."""
     webhook_port: int = 0
     """0 chooses a free port."""
     extender_port: int = 0

@@ -3,7 +3,19 @@
 import importlib
 import sys
 
-SUBJECTS = ("planner", "verbs", "memory", "review", "admission", "throughput", "controller", "drain", "native")
+SUBJECTS = (
+    "planner",
+    "verbs",
+    "memory",
+    "review",
+    "admission",
+    "throughput",
+    "controller",
+    "drain",
+    "native",
+    "queues",
+    "victims",
+)
 
 
 def main() -> None:

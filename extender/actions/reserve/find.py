@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from extender.actions.reserve.ends import Releases, held_by_gangs
 from extender.actions.reserve.reservation import Reservation
-from extender.actions.search import minimum_wanted, place_minimum, runs_of_operations
+from extender.actions.search import place_minimum, runs_of_operations
+from extender.framework.demand import minimum_wanted
 from extender.framework.session import Session
 from extender.framework.statement import Operation, Statement
 from extender.state.amounts import Amounts

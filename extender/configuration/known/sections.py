@@ -6,7 +6,11 @@ SECTIONS: dict[str, Name] = {
     "configurations": Name(differs="the arguments of actions, see below"),
     "metrics": Name(without="no plugin of Muster reads the load of nodes"),
     "queueDepthPerAction": Name(of=KAI, without="every waiting gang is tried in every cycle"),
-    "usageDBConfig": Name(of=KAI, without="Muster measures what queues use itself, without a database"),
+    "usageDBConfig": Name(
+        of=KAI,
+        differs="Muster measures what queues use itself, without a database; only usageParams.halfLifePeriod counts, as"
+        " the halfLife of plugin proportion",
+    ),
 }
 
 METRICS = (

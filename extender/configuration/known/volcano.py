@@ -26,7 +26,10 @@ PLUGINS: dict[str, Plugin] = {
         differs="a gang always starts whole, with or without this plugin, and only whole gangs are victims",
         switches={"enablePreemptable": _WHOLE, "enableReclaimable": _WHOLE},
     ),
-    "conformance": Plugin(hooks=("preempt_victim_filter", "reclaim_victim_filter")),
+    "conformance": Plugin(
+        differs="pods of the system are nobody's victims, with or without this plugin",
+        hooks=("preempt_victim_filter", "reclaim_victim_filter"),
+    ),
     "sla": Plugin(
         differs="a gang that is overdue passes the plugins after this one at enqueue, and never a queue's capability",
         arguments={"sla-waiting-time": Argument(default="5m")},

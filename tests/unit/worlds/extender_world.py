@@ -12,6 +12,7 @@ from msgspec import structs
 from extender.actions.allocate import Allocate
 from extender.actions.enqueue import Enqueue
 from extender.actions.progress import TrackPlacements
+from extender.commit import victims_of
 from extender.cycle import run_cycle
 from extender.framework import decisions
 from extender.framework.hooks import Causes
@@ -29,7 +30,7 @@ from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodSt
 from muster.api.gang import Seat, pinned_affinity
 from muster.api.meta import ObjectMeta, OwnerReference, format_time
 from muster.api.placement import Placement, PlacementSpec, PlacementStatus
-from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
+from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 
 NOW = 1_800_000_000.0
 
@@ -81,12 +82,13 @@ class World:
         defaults = {"uid": f"uid-{name}-{version}", "namespace": "ns", "creation_timestamp": format_time(self.now)}
         return ObjectMeta(name=name, resource_version=version, **(defaults | more))
 
-    def queue(self, name: str, state: str = "Open", **annotations: str) -> None:
-        """A queue; annotations of Muster's by their names without the domain."""
-        meta = self.meta(
-            name, namespace="", annotations={f"muster.dev/{key}": text for key, text in annotations.items()}
-        )
-        self.state.on_queue(None, Queue(metadata=meta, status=QueueStatus(state=state)))  # type: ignore[arg-type]
+    def queue(self, name: str, state: str = "Open", **more: Any) -> None:
+        """A queue, or a newer version of it: fields of its spec, and annotations by their names without the domain."""
+        spec = {key: value for key, value in more.items() if key in QueueSpec.__struct_fields__}
+        said = {f"muster.dev/{key}": text for key, text in more.items() if key not in spec}
+        meta = self.meta(name, namespace="", annotations=said)
+        status = QueueStatus(state=state)  # type: ignore[arg-type]
+        self.state.on_queue(None, Queue(metadata=meta, spec=QueueSpec(**spec), status=status))
 
     def node(
         self, name: str, *, gpus: int = 8, cpu: int = 32, labels: Mapping[str, str] | None = None, **spec: Any
@@ -271,11 +273,23 @@ class World:
                 epoch=place.epoch,
                 deadline=format_time(self.now + 60),
                 pod_sets=place.pod_sets,
+                victims=victims_of(place),
+                victims_reason=place.victims_reason,
             ),
             status=msgspec.convert(before | opened(place), PlacementStatus),
         )
         self.state.on_placement(None, placement)
         return placement
+
+    def room_is_there(self, session: Session) -> None:
+        """Write into the state that placements have their room now."""
+        for there in of(session, decisions.RoomIsThere):
+            known = self.state.placements[there.gang.key]
+            spec = msgspec.structs.replace(
+                known.spec, deadline=format_time(self.now + 60), pod_sets=there.pod_sets, victims=[], victims_reason=""
+            )
+            meta = self.meta(known.metadata.name, uid=known.metadata.uid)
+            self.state.on_placement(known, Placement(metadata=meta, spec=spec, status=known.status))
 
 
 def cluster_of(world: World, *, synced: bool = True) -> Any:

@@ -61,6 +61,6 @@ def test_the_valid_names_stand_with_the_error() -> None:
     """Those of Muster and of both projects."""
     [error] = report_of("actions: alocate").errors
     assert error.endswith(
-        "valid actions: allocate, backfill, consolidation, enqueue, gangpreempt, gangreclaim, preempt, reclaim,"
-        " shuffle, stalegangeviction"
+        "valid actions: allocate, backfill, consolidate, consolidation, enqueue, gangpreempt, gangreclaim, preempt,"
+        " reclaim, shuffle, stalegangeviction"
     )

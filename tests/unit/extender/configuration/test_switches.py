@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from extender_world import World
 
+from extender.actions.allocate import Allocate
+from extender.actions.enqueue import Enqueue
 from extender.configuration.build import Assembly
 from extender.configuration.known import SWITCHES
 from extender.cycle import parts_of, registry
@@ -12,6 +14,7 @@ from extender.framework import config
 from extender.framework.hooks import HOOKS, NOT_ASKED_YET
 from extender.framework.registry import Registry
 from extender.framework.session import Session
+from extender.plugins.order import Elastic
 
 
 def text(*plugins: str, actions: str = "enqueue, allocate") -> str:
@@ -24,18 +27,12 @@ def ordered(*plugins: str) -> list[str]:
     world = World()
     _, world.plugins = parts_of(config.parse(text("{name: gang}", "{name: predicates}", *plugins)))
     world.nodes(1)
-    world.state.groups.get("")
     world.gang("old", {"worker": (1, {"cpu": 1})})
     high = world.gang("urgent", {"worker": (1, {"cpu": 1})})
     session = world.session()
-    session.snapshot.gangs = [gang for gang in session.snapshot.gangs if not setattr_priority(gang, high)]
+    for gang in session.snapshot.gangs:
+        gang.priority = 10 if gang.key == high else 0
     return [gang.group.metadata.name for gang in session.ordered_gangs(session.snapshot.gangs)]
-
-
-def setattr_priority(gang: Any, high: str) -> bool:
-    """Gives one gang a priority."""
-    gang.priority = 10 if gang.key == high else 0
-    return False
 
 
 def test_a_switch_takes_its_hooks_from_the_plugin() -> None:
@@ -61,12 +58,11 @@ def test_every_hook_of_a_switch_exists_and_is_taken(name: str) -> None:
             pass
 
     assert set(SWITCHES[name].hooks) <= set(HOOKS) | set(NOT_ASKED_YET)
-    made = Registry(
-        {"all": lambda _: All(), "gang": lambda _: All()}, {"enqueue": lambda: None, "allocate": lambda: None}
-    )  # type: ignore[dict-item,return-value]
+    made = Registry({"all": lambda _: All(), "gang": Elastic}, {"enqueue": Enqueue, "allocate": Allocate})
     world = World()
-    configuration = config.parse(text(f"{{name: gang, {name}: false}}"))
-    _, world.plugins = Assembly(made).build(configuration)
+    configuration = config.parse(text(f"{{name: all, {name}: false}}"))
+    _, plugins = Assembly(made).build(configuration)
+    world.plugins = [plugin for plugin in plugins if plugin.name == "all"]
     session = world.session()
     left = {hook for hook, fns in session._hooks.items() if fns}
     assert left == set(HOOKS) - set(SWITCHES[name].hooks)

@@ -1,14 +1,16 @@
 """The configurations that Volcano and KAI-Scheduler ship load as they are, and every name in them is accounted for."""
 
-from typing import Any
-
 import pytest
 import yaml
 
+from extender.actions.enqueue import Enqueue
 from extender.configuration.known import ACTION_ARGUMENTS, ACTIONS, METRICS, PLUGINS, SWITCHES
+from extender.configuration.known.entry import Effect
+from extender.configuration.resolve import NOT_YET, resolve
 from extender.cycle import parts_of, registry, report_of
 from extender.framework import config
 from extender.framework.registry import Registry
+from extender.plugins.order import Gang, Priority
 
 VOLCANO = """
 actions: "enqueue, allocate, backfill"
@@ -172,26 +174,24 @@ def test_a_switch_or_argument_without_effect_is_named_where_it_stands() -> None:
 
 def test_parts_that_are_registered_take_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     """An action or plugin that is built later needs no change of the table: its report goes, and it is used."""
-
-    class Later:
-        name = "proportion"
-
-        def __init__(self, arguments: Any) -> None:
-            self.arguments = arguments
-
-    before = [finding.name for finding in report_of(KAI_OPERATORS).findings if "yet" in finding.why]
-    assert "consolidation" in before
-    made = Registry({"proportion": Later, "gang": Later}, {"enqueue": object, "consolidate": object})  # type: ignore[dict-item]
-    monkeypatch.setattr("extender.cycle.registry", lambda: made)
-    idle = {finding.name for finding in report_of(VOLCANO_OPERATORS + "\n").findings if "yet" in finding.why}
-    assert "capacity" not in idle
     text = 'actions: "consolidation"\ntiers: [{plugins: [{name: capacity, arguments: {ancestorReclaimLevel: 1}}]}]'
-    assert [(each.path, each.effect.value) for each in report_of(text).findings] == [
-        ("actions", "different"),
-        ("tiers[0].plugins[0]", "different"),
-        ("tiers[0].plugins[0].arguments.ancestorReclaimLevel", "no effect"),
-        ("tiers", "different"),
-    ]
+    few = Registry({"gang": Gang}, {"enqueue": Enqueue})
+    monkeypatch.setattr("extender.cycle.registry", lambda: few)
+    idle = [(each.path, each.why) for each in report_of(text).of(Effect.NONE)]
+    assert idle == [("actions", NOT_YET), ("tiers[0].plugins[0]", NOT_YET)]
+    more = Registry({"gang": Gang, "proportion": Priority}, {"enqueue": Enqueue, "consolidate": Enqueue})
+    monkeypatch.setattr("extender.cycle.registry", lambda: more)
+    idle = [(each.path, each.why) for each in report_of(text).of(Effect.NONE)]
+    assert [path for path, _ in idle] == ["tiers[0].plugins[0].arguments.ancestorReclaimLevel"]
+
+
+def test_the_half_life_of_usage_is_an_argument_of_proportion() -> None:
+    """KAI-Scheduler's files have it beside the plugins; what the plugin says itself counts more."""
+    tiers = [{"plugins": [{"name": "proportion"}]}]
+    for period, halves in (("168h", {"halfLife": "168h"}), ("0s", {}), (None, {})):
+        content = {"tiers": tiers, "usageDBConfig": {"usageParams": {"halfLifePeriod": period}}}
+        resolved = resolve(config.parse(yaml.safe_dump(content)), registry())
+        assert [use.arguments for use in resolved.plugins if use.name == "proportion"] == [halves]
 
 
 @pytest.mark.parametrize("name", PLUGINS)
@@ -206,7 +206,7 @@ def test_every_plugin_loads_with_all_its_arguments_at_their_defaults(name: str) 
 @pytest.mark.parametrize("name", PLUGINS)
 def test_every_plugin_of_theirs_that_muster_lacks_says_why(name: str) -> None:
     """Unless another part of Muster is about to have it."""
-    coming = {"proportion", "capacity", "minruntime", "topology"}
+    coming = {"topology"}
     known = PLUGINS[name]
     assert (known.ours or name) in registry().plugins or known.without or name in coming
 

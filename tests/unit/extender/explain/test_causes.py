@@ -416,7 +416,7 @@ def test_a_waiting_gang_knows_its_place_in_the_queue() -> None:
         world.gang(name, {"worker": (2, GPU8)}, queue=queue)
     queue = world.gang_report("a").queue
     assert (queue.name, queue.state, queue.place, queue.waiting) == ("default", "Open", 2, 3)
-    assert (queue.overall_place, queue.overall_waiting, queue.ahead) == (3, 4, ("Job ns/first", "Job ns/second"))
+    assert (queue.overall_place, queue.overall_waiting, queue.ahead) == (3, 4, ("Job ns/second", "Job ns/first"))
 
 
 def test_what_a_gang_has_is_counted_by_how_far_it_is() -> None:

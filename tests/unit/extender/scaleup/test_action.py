@@ -11,6 +11,7 @@ from extender.actions.enqueue import Enqueue
 from extender.cycle import run_cycle
 from extender.framework.decisions import Enqueue as LetIn
 from extender.framework.decisions import RequestNodes, Say, Unschedulable, WithdrawRequest
+from extender.framework.refusal import QueueRefusal
 from extender.framework.session import CycleInputs, Session
 from extender.framework.snapshot import take
 from extender.scaleup.action import NOT_SERVED, ROOM, AskForNodes
@@ -182,7 +183,7 @@ def test_what_a_plugin_refuses_is_not_asked_for() -> None:
 
         def on_session_open(self, session: Session) -> None:
             """Registers."""
-            refusal = type("Refusal", (), {"message": "no more for this queue"})()
+            refusal = QueueRefusal("QueueCapacity", "default", "cpu", 1, 1, 1, "no more for this queue")
             session.add("is_job_over_queue_capacity", lambda *_: refusal)
 
         def on_session_close(self, session: Session) -> None:
@@ -191,7 +192,7 @@ def test_what_a_plugin_refuses_is_not_asked_for() -> None:
     cluster.world.plugins.append(Refuses())
     session = cluster.cycle()
     assert asking(session) == []
-    assert sentence(session, "ns/g").message.endswith("no nodes are asked for: no more for this queue")
+    assert sentence(session, "ns/g").message.endswith("no more for this queue")
 
 
 def test_where_free_nodes_would_satisfy_the_autoscaler_it_is_not_asked() -> None:

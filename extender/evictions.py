@@ -1,0 +1,121 @@
+"""Evicts pods to make room for gangs, through the API server's Eviction API, which watches over disruption budgets.
+
+A placement that waits for the room stands before anybody is told to go, and names everybody who has to: whatever ends
+this process in between, the next one goes on where it was.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from extender.cluster import Cluster
+from extender.framework import decisions
+from extender.framework.session import Session
+from extender.state.gangs import GangView
+from extender.state.pods import PodRecord
+from muster.api.core import PODS
+from muster.api.meta import Object, ObjectMeta
+from muster.api.placement import PlacementPhase
+from muster.kube.client import Client
+from muster.kube.errors import Conflict, NotFound, TooManyRequests
+from muster.kube.events import Recorder
+
+log = structlog.get_logger()
+EVICT_AGAIN_S = 5.0
+"""How long a pod that was told to go is given before it is told again, should nothing be seen of it."""
+
+Each = Callable[[str, Callable[[Any], None], Iterable[Any]], None]
+"""Runs a function for all decisions in parallel; see `extender.commit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Evicted:
+    """One eviction of many; `gang` is the victim's."""
+
+    room: decisions.MakeRoom
+    gang: GangView
+    pod: PodRecord
+
+
+class Evictions:
+    """Carries MakeRoom out. `close` ends a placement; `wall_s` is seconds since the epoch."""
+
+    def __init__(
+        self,
+        client: Client,
+        cluster: Cluster,
+        recorder: Recorder,
+        *,
+        close: Callable[[Session, decisions.ClosePlacement], None],
+        wall_s: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._recorder = recorder
+        self._close = close
+        self._wall_s = wall_s
+        self._asked: dict[str, float] = {}
+        """UID of a pod that was told to go → until when it is not told again."""
+
+    def make_room(self, session: Session, each: Each) -> None:
+        """Evicts for those whose placement stands: first whom the API server may refuse, the rest only if it did not.
+
+        So nobody is evicted in vain, as far as that can be known. What is left after a failure is decided again.
+        """
+        now = self._wall_s()
+        self._asked = {uid: until for uid, until in self._asked.items() if until > now}
+        due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
+        refused: set[str] = set()
+
+        def ask(room: decisions.MakeRoom) -> None:
+            for victim, pod in room.victims:
+                if pod.uid in room.budgeted:
+                    try:
+                        self._evict_for(room, victim, pod)
+                    except TooManyRequests as error:
+                        refused.add(room.gang.key)
+                        self._give_way(session, room, f"{pod.namespace}/{pod.name} may not be evicted: {error.message}")
+                        return
+
+        each("eviction", ask, [room for room in due if room.budgeted])
+        others = [
+            _Evicted(room, victim, pod)
+            for room in due
+            if room.gang.key not in refused
+            for victim, pod in room.victims
+            if pod.uid not in room.budgeted
+        ]
+        each("eviction", lambda one: self._evict_for(one.room, one.gang, one.pod), others)
+
+    def _stands(self, room: decisions.MakeRoom) -> bool:
+        with self._cluster.lock:
+            placement = self._cluster.state.placement_of(room.gang.key)
+        return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
+
+    def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> None:
+        if pod.terminating or self._asked.get(pod.uid, 0.0) > self._wall_s():
+            return
+        try:
+            self._client.evict(pod.namespace, pod.name, pod.uid)
+        except (NotFound, Conflict):
+            return  # it is gone, or another one has its name by now
+        self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
+        log.info("evicted", pod=f"{pod.namespace}/{pod.name}", reason=room.reason, asker=room.gang.key)
+        self._recorder.event(victim.group, "Normal", "Evict", f"{pod.name}: {room.reason}")
+        member = Object(
+            api_version=PODS.api_version,
+            kind=PODS.kind,
+            metadata=ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid),
+        )
+        self._recorder.event(member, "Normal", "Evict", room.reason)
+
+    def _give_way(self, session: Session, room: decisions.MakeRoom, why: str) -> None:
+        """Gives the placement up for which somebody may not be evicted, and nobody is for a while."""
+        with self._cluster.lock:
+            self._cluster.state.refresh_gang(room.gang.key)
+            gang = self._cluster.state.gang(room.gang.key)
+        if gang is not None:
+            phase: PlacementPhase = "Bound" if gang.started else "Abandoned"
+            self._close(session, decisions.ClosePlacement(gang, phase, why, evicted_in_vain=True))

@@ -1,0 +1,205 @@
+"""Splits one resource among the queues below one parent; the formulas are KAI-Scheduler's (resource_division.go).
+
+Every queue first gets its quota (`deserved`) as far as it asks for it. What is left goes to queues of the highest
+priority that want more, by weight, in whole units; then to those of the next one. `rounding` chooses between two ways:
+
+* `kai` gives the numbers that KAI-Scheduler gives, with its quirks: quotas that exceed the total are given in full;
+  units that rounding has left over are handed out after all priorities, so that a lower one may get what belongs to
+  a higher one; and such a unit may be more than was asked for.
+* `exact` never gives more than there is or is asked for, and finishes one priority before the next begins: quotas that
+  exceed the total shrink in proportion, guarantees last.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import floor, fsum, inf
+from typing import Literal
+
+Rounding = Literal["kai", "exact"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What one queue asks for of one resource. Amounts are in units of which only whole ones are handed out."""
+
+    deserved: float = 0.0
+    """Its quota; `inf` means all there is."""
+    weight: float = 1.0
+    request: float = 0.0
+    """What it uses and waits for."""
+    limit: float = inf
+    priority: int = 0
+    usage: float = 0.0
+    """What it used lately, as a part (0 to 1) of what there is for all of them."""
+    guarantee: float = 0.0
+    """The part of its quota that is the last to shrink."""
+    born: tuple[str, str] = ("", "")
+    """Creation time and name: the older one gets a unit that two have the same right to."""
+
+    @property
+    def requestable(self) -> float:
+        """What it may get at most."""
+        return min(self.limit, self.request)
+
+
+def divide(
+    total: float, claims: Sequence[Claim], rounding: Rounding = "exact", usage_weight: float = 1.0
+) -> list[float]:
+    """The fair share of each claim, in their order; `usage_weight` (KAI's kValue) is how much past usage counts."""
+    by_age = sorted(range(len(claims)), key=lambda index: claims[index].born)
+    split = _kai if rounding == "kai" else _exact
+    shares = split(total, [claims[index] for index in by_age], usage_weight)
+    result = [0.0] * len(claims)
+    for index, share in zip(by_age, shares, strict=True):
+        result[index] = share
+    return result
+
+
+def _quota(total: float, claim: Claim) -> float:
+    return max(0.0, min(total if claim.deserved == inf else claim.deserved, claim.requestable))
+
+
+def _buckets(claims: Sequence[Claim]) -> list[list[int]]:
+    """Positions of claims by priority, highest first; within one the oldest first."""
+    order = sorted(range(len(claims)), key=lambda index: -claims[index].priority)
+    return [list(group) for _, group in groupby(order, key=lambda index: claims[index].priority)]
+
+
+def _pulls(claims: Sequence[Claim], members: Sequence[int], usage_weight: float) -> dict[int, float]:
+    """How strongly each of these pulls at what is left: its weight, less what it used beyond that lately."""
+    weights = fsum(claims[index].weight for index in members)
+    if weights <= 0:
+        return dict.fromkeys(members, 0.0)
+    pulls = {}
+    for index in members:
+        normal = claims[index].weight / weights
+        pulls[index] = max(0.0, normal + usage_weight * (normal - claims[index].usage))
+    return pulls
+
+
+# -- as KAI-Scheduler does it ---------------------------------------------------------------------------------------
+
+
+def _kai(total: float, claims: Sequence[Claim], usage_weight: float) -> list[float]:
+    fair = [_quota(total, claim) for claim in claims]
+    left = total - sum(fair)
+    if left <= 0:
+        return fair
+    fractions: dict[int, float] = {}
+    for bucket in _buckets(claims):
+        again = True
+        while again and left > 0:
+            left, again = _kai_round(left, claims, bucket, fair, fractions, usage_weight)
+    for bucket in _buckets(claims):
+        for index in sorted((each for each in bucket if fractions.get(each)), key=lambda each: -fractions[each]):
+            unit = min(1.0, left)
+            fair[index] += unit
+            left -= unit
+    return fair
+
+
+def _kai_round(
+    left: float,
+    claims: Sequence[Claim],
+    bucket: Sequence[int],
+    fair: list[float],
+    fractions: dict[int, float],
+    usage_weight: float,
+) -> tuple[float, bool]:
+    """Hands out one round; what is left after it, and whether somebody needed less than its part."""
+    unsatisfied = [index for index in bucket if fair[index] < claims[index].requestable]
+    pulls = _pulls(claims, unsatisfied, usage_weight)
+    pull = fsum(pulls.values())
+    if not pull:
+        return left, False
+    again, room = False, left
+    for index in unsatisfied:
+        part = room * pulls[index] / pull
+        want = claims[index].requestable - fair[index]
+        if want <= part:
+            fractions.pop(index, None)
+            given, again = want, again or want < part
+        else:
+            given = float(floor(part))
+            fractions[index] = part - given
+        fair[index] += given
+        left -= given
+    return left, again
+
+
+# -- as it should be ------------------------------------------------------------------------------------------------
+
+
+def _exact(total: float, claims: Sequence[Claim], usage_weight: float) -> list[float]:
+    total = max(0.0, total)
+    quotas = [_quota(total, claim) for claim in claims]
+    if fsum(quotas) > total:
+        return _shrunk(total, claims, quotas)
+    fair = quotas
+    left = total - fsum(fair)
+    for bucket in _buckets(claims):
+        wants = {index: claims[index].requestable - fair[index] for index in bucket}
+        hungry = [index for index in bucket if wants[index] > 0 and claims[index].weight]
+        while hungry and left > 0:
+            pulls = _pulls(claims, hungry, usage_weight)
+            if not any(pulls.values()):
+                pulls = {index: claims[index].weight for index in hungry}
+            given = _fill(left, {index: wants[index] for index in hungry}, pulls)
+            left = max(0.0, left - fsum(given.values()))
+            for index, amount in given.items():
+                fair[index] += amount
+                wants[index] -= amount
+            # who has been kept out by its past usage comes when the others have enough
+            hungry = [index for index in hungry if wants[index] > 0 and pulls[index] == 0 and claims[index].weight]
+    return fair
+
+
+def _shrunk(total: float, claims: Sequence[Claim], quotas: list[float]) -> list[float]:
+    """Quotas that exceed the total: guarantees first, the rest in proportion to what is deserved beyond them."""
+    kept = [min(claim.guarantee, quota) for claim, quota in zip(claims, quotas, strict=True)]
+    if fsum(kept) > total:
+        given = _fill(total, dict(enumerate(kept)), dict(enumerate(kept)))
+        return [given[index] for index in range(len(claims))]
+    wants = {index: quotas[index] - kept[index] for index in range(len(claims))}
+    deserved = [total if claim.deserved == inf else claim.deserved for claim in claims]
+    pulls = {index: max(0.0, deserved[index] - kept[index]) for index in wants}
+    more = _fill(total - fsum(kept), wants, pulls)
+    return [kept[index] + more[index] for index in range(len(claims))]
+
+
+def _fill(room: float, wants: dict[int, float], pulls: dict[int, float]) -> dict[int, float]:
+    """Hands `room` out in proportion to the pulls, to nobody more than it wants; only whole units are split off.
+
+    The largest fractions get what rounding has left, the first (oldest) of equal ones first.
+    """
+    given = dict.fromkeys(wants, 0.0)
+    hungry = [index for index in wants if wants[index] > 0 and pulls[index] > 0]
+    while hungry:
+        pull = fsum(pulls[index] for index in hungry)
+        parts = {index: room * (pulls[index] / pull) for index in hungry}
+        enough = [index for index in hungry if wants[index] <= parts[index]]
+        if not enough:
+            _round(room, parts, wants, given)
+            break
+        for index in enough:
+            given[index] = wants[index]
+        room = max(0.0, room - fsum(given[index] for index in enough))
+        satisfied = set(enough)
+        hungry = [index for index in hungry if index not in satisfied]
+    return given
+
+
+def _round(room: float, parts: dict[int, float], wants: dict[int, float], given: dict[int, float]) -> None:
+    for index, part in parts.items():
+        given[index] = float(floor(part))
+    left = room - fsum(given[index] for index in parts)
+    by_fraction = sorted(parts, key=lambda index: given[index] - parts[index])
+    while left > 0:
+        before = left
+        for index in by_fraction:
+            unit = max(0.0, min(1.0, left, wants[index] - given[index]))
+            given[index] += unit
+            left -= unit
+        if left == before:
+            return

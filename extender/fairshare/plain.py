@@ -1,0 +1,62 @@
+"""Pods without a gang: whether their queue has room for one more, asked while kube-scheduler waits.
+
+They are not planned, so that there is no ledger: what the queue and those below it use is added up for the resources
+that a capability on the way to the root names, and for nothing else. Pods that are just being bound are told apart, as
+they use nothing yet.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
+from extender.framework.turns import DEPTH
+from extender.state.queueuse import Use
+from muster.api.names import ROOT_QUEUE
+from muster.api.scheduling import Queue
+from muster.resources.vector import Vector, vector
+
+Bound = tuple[str, Vector]
+"""A queue, and what a pod of it requests that is being bound."""
+
+
+def queue_full(
+    queues: Mapping[str, Queue], uses: Mapping[str, Use], queue: str, requests: Vector, binding: Iterable[Bound] = ()
+) -> bool:
+    """Whether a pod with these requests would take the queue, or one above it, over its capability."""
+    limits = {name: limit for name in _way(queues, queue) if (limit := _limit(queues, name, requests))}
+    if not limits:
+        return False
+    used: dict[str, Vector] = {name: dict.fromkeys(limit, 0) for name, limit in limits.items()}
+    parts = ((name, part) for name, use in uses.items() for part in (use.staying, use.leaving))
+    for name, part in chain(parts, binding):
+        for above in _way(queues, name):
+            sums = used.get(above)
+            if sums is not None:
+                for resource in sums:
+                    sums[resource] += part.get(resource, 0)
+    return any(
+        used[name][resource] + requests[resource] > limit[resource]
+        for name, limit in limits.items()
+        for resource in limit
+    )
+
+
+def _way(queues: Mapping[str, Queue], queue: str) -> Iterable[str]:
+    """The queue and those above it."""
+    for _ in range(DEPTH):
+        yield queue
+        known = queues.get(queue)
+        if known is None or queue == ROOT_QUEUE:
+            return
+        queue = known.spec.parent or ROOT_QUEUE
+
+
+def _limit(queues: Mapping[str, Queue], name: str, requests: Vector) -> Vector:
+    """The capability of a queue in the resources that are requested; one that cannot be read is none."""
+    known = queues.get(name)
+    if known is None or not known.spec.capability:
+        return {}
+    try:
+        limit = vector(known.spec.capability)
+    except ValueError:
+        return {}
+    return {resource: amount for resource, amount in limit.items() if requests.get(resource, 0) > 0}

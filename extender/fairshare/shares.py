@@ -1,0 +1,72 @@
+"""The fair share of every queue of a tree: what a parent has is divided among its children, resource by resource."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from extender.fairshare.division import Claim, Rounding, divide
+from extender.fairshare.ledger import Ledger
+from extender.fairshare.tree import Shares
+
+
+def fair_shares(
+    ledger: Ledger,
+    rounding: Rounding = "exact",
+    usage_weight: float = 1.0,
+    usage: Mapping[str, Shares] | None = None,
+) -> Shares:
+    """float64 of shape (queues, resources).
+
+    `usage` is by queue what it used over time on average, with those below it. KAI measures it against the cluster at
+    every level, `exact` against what all queues of the same parent used, so that it counts in small branches too.
+    """
+    tree = ledger.tree
+    fair = np.zeros(ledger.used.shape, dtype=np.float64)
+    fair[0] = ledger.total
+    requestable = ledger.request.astype(np.float64)
+    if rounding == "exact":
+        requestable = _within_limits(ledger)
+    past = np.zeros_like(fair)
+    for name, amounts in (usage or {}).items():
+        if name in tree.index:
+            past[tree.index[name]] = amounts
+    for row, children in enumerate(tree.children):
+        if not children:
+            continue
+        rows = list(children)
+        asked = requestable[rows]
+        whole = past[rows].sum(axis=0) if rounding == "exact" else ledger.total
+        recent = np.divide(past[rows], whole, out=np.zeros_like(past[rows]), where=whole > 0)
+        if rounding == "exact":
+            plenty = asked.sum(axis=0) <= fair[row]
+            fair[rows] = np.where(plenty, asked, 0.0)
+            scarce = np.flatnonzero(~plenty)
+        else:
+            scarce = np.arange(len(ledger.total))
+        for column in scarce:
+            claims = [
+                Claim(
+                    deserved=float(tree.deserved[child, column]),
+                    weight=tree.weight[child],
+                    request=float(asked[position, column]),
+                    limit=float(tree.limit[child, column]),
+                    priority=tree.priority[child],
+                    usage=float(recent[position, column]),
+                    guarantee=float(tree.guarantee[child, column]),
+                    born=tree.born[child],
+                )
+                for position, child in enumerate(rows)
+            ]
+            fair[rows, column] = divide(float(fair[row, column]), claims, rounding, usage_weight)
+    return fair
+
+
+def _within_limits(ledger: Ledger) -> Shares:
+    """What every queue asks for, nobody below it asking for more than its limit."""
+    tree = ledger.tree
+    asked = ledger.request.astype(np.float64)
+    for row in range(len(tree.names) - 1, 0, -1):
+        own = ledger.request[row] - ledger.request[list(tree.children[row])].sum(axis=0)
+        below = asked[list(tree.children[row])].sum(axis=0)
+        asked[row] = np.minimum(tree.limit[row], own + below)
+    return asked

@@ -1,0 +1,99 @@
+"""Writes what the planner knows of queues into their status: shares every few seconds, usage once a minute.
+
+The controller writes the other fields (state, counts, allocated). Each writes only its own, by merge patches.
+"""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import structlog
+
+from extender.framework import decisions
+from extender.framework.session import Session
+from extender.framework.standing import QueueStanding
+from extender.statuses import WRITES
+from muster.api.meta import format_time, parse_time
+from muster.api.scheduling import QUEUES, Queue
+from muster.kube.client import Client
+from muster.kube.errors import APIError
+from muster.resources.vector import Vector, to_quantities
+
+log = structlog.get_logger()
+SHARES_EVERY_S = 5.0
+USAGE_EVERY_S = 60.0
+MAX_AT_ONCE = 100
+"""Queues that are written in one cycle; the others come in the next ones."""
+
+
+class QueueStatusWriter:
+    """Remembers when it looked last; `wall_s` is seconds since the epoch."""
+
+    def __init__(self, client: Client, pool: ThreadPoolExecutor, *, wall_s: Callable[[], float]) -> None:
+        self._client = client
+        self._pool = pool
+        self._wall_s = wall_s
+        self._next = 0.0
+
+    def write(self, session: Session) -> None:
+        """Writes what differs, if it is time again; returns when all writes have been answered."""
+        now = self._wall_s()
+        if now < self._next or session.standings is None:
+            return
+        standings = session.standings()
+        why = _first_refusals(session)
+        due = []
+        for name, standing in standings.items():
+            queue = session.snapshot.queues.get(name)
+            patch = difference(queue, standing, why.get(name, ""), now) if queue else {}
+            if queue and patch:
+                due.append((queue, patch))
+        list(self._pool.map(lambda item: self._patch(*item), due[:MAX_AT_ONCE]))
+        self._next = now + (SHARES_EVERY_S if len(due) <= MAX_AT_ONCE else 0.0)
+
+    def _patch(self, queue: Queue, patch: dict[str, object]) -> None:
+        try:
+            self._client.merge_patch(QUEUES, queue.metadata.name, {"status": patch}, subresource="status")
+            WRITES.labels("queue", "ok").inc()
+        except APIError as error:
+            WRITES.labels("queue", "failed").inc()
+            log.warning("could not write the status of a queue", queue=queue.metadata.name, error=str(error))
+
+
+def difference(queue: Queue, standing: QueueStanding, why: str, now: float) -> dict[str, object]:
+    """The merge patch of the fields that are the planner's; empty if they are as they should be."""
+    status = queue.status
+    patch: dict[str, object] = {}
+    for field, known, wanted in (
+        ("fairShare", status.fair_share, standing.fair_share),
+        ("deserved", status.deserved, standing.deserved),
+    ):
+        if dict(known) != to_quantities(wanted):
+            patch[field] = _replaced(known, wanted)
+    if status.message != why:
+        patch["message"] = why
+    if standing.usage is not None and now - _moment(status.usage_time) >= USAGE_EVERY_S:
+        patch |= {"usage": _replaced(status.usage, standing.usage), "usageTime": format_time(now)}
+    return patch
+
+
+def _moment(text: str | None) -> float:
+    """In seconds since the epoch; a time that nobody can read is long ago."""
+    try:
+        return parse_time(text) or 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _replaced(known: Mapping[str, object], wanted: Vector) -> dict[str, str | None]:
+    """As a merge patch: what is not wanted any more is taken out."""
+    return dict.fromkeys(known, None) | dict(to_quantities(wanted))
+
+
+def _first_refusals(session: Session) -> dict[str, str]:
+    """Why the first gang of each queue waits."""
+    waits = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
+    result: dict[str, str] = {}
+    for each in waits.values():
+        if not each.gang.started:
+            result.setdefault(each.gang.queue, f"{each.gang.key} waits: {each.message}")
+    return result

@@ -1,0 +1,130 @@
+"""Queues get their shares of a real plane, at every level, and none exceeds its capability."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from gangs import job
+
+from muster.api.batch import JOBS
+from muster.api.core import PODS
+from muster.api.scheduling import POD_GROUPS, QUEUES, QueueStatus
+from muster.kube.client import Client
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.plane
+GPUS = 64
+"""Of the session's plane."""
+WaitFor = Callable[..., Any]
+MakeQueue = Callable[..., str]
+
+
+@pytest.fixture
+def client(plane: Plane) -> Client:
+    """A client of the session's plane."""
+    return plane.client()
+
+
+@pytest.fixture
+def queue(client: Client, namespace: str) -> Iterator[MakeQueue]:
+    """Makes queues named after the test's namespace; the Jobs go, then the queues, the last first."""
+    made: list[str] = []
+
+    def make(suffix: str, *, below: str = "root", **spec: Any) -> str:
+        name = f"{namespace}-{suffix}"
+        client.create(QUEUES, {"metadata": {"name": name}, "spec": {"parent": below, **spec}})
+        made.append(name)
+        return name
+
+    yield make
+    for each in client.list(JOBS, namespace):
+        client.delete(JOBS, each.metadata.name, namespace)
+    for name in reversed(made):
+        client.delete(QUEUES, name)
+
+
+def in_queue(queue: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The Job, in this queue."""
+    manifest["spec"]["queue"] = queue
+    return manifest
+
+
+def bound(client: Client, namespace: str) -> Counter[str]:
+    """Pods of the namespace that hold a node, by queue."""
+    groups = {group.metadata.name: group.spec.queue for group in client.list(POD_GROUPS, namespace)}
+    counts: Counter[str] = Counter()
+    for pod in client.list(PODS, namespace):
+        if pod.spec.node_name and not pod.finished:
+            name = pod.metadata.annotations.get("scheduling.k8s.io/group-name", "")
+            counts[groups.get(name, pod.metadata.labels.get("muster.dev/queue", ""))] += 1
+    return counts
+
+
+def test_queues_of_three_levels_settle_at_their_shares(
+    client: Client, namespace: str, queue: MakeQueue, wait_for: WaitFor
+) -> None:
+    """Two departments 3:1; in the larger one, two teams 1:2. All of them always have more to do."""
+    large, small = queue("large", weight=3), queue("small", weight=1)
+    one, two = queue("one", below=large, weight=1), queue("two", below=large, weight=2)
+    for number in range(20):
+        for name, size in ((one, 4), (two, 4), (small, 4)):
+            manifest = job(f"{name.rpartition('-')[2]}-{number}", namespace, replicas=size, gpus=1)
+            client.create(JOBS, in_queue(name, manifest), namespace)
+    wanted = {one: GPUS * 3 // 4 // 3, two: GPUS * 3 // 4 * 2 // 3, small: GPUS // 4}
+    wait_for(lambda: bound(client, namespace) == wanted, 60, f"the shares to be {wanted}")
+    status = wait_for(lambda: told(client, large), 30, "the shares to be told in the status")
+    assert status.fair_share["nvidia.com/gpu"] == str(GPUS * 3 // 4)
+    for name in (one, two, small):
+        for number in range(2):
+            client.delete(JOBS, f"{name.rpartition('-')[2]}-{number}", namespace)
+    wait_for(lambda: bound(client, namespace) == wanted, 60, f"the shares to be {wanted} again")
+
+
+def test_a_capability_holds_with_pods_without_a_gang(
+    client: Client, namespace: str, queue: MakeQueue, wait_for: WaitFor
+) -> None:
+    """Plain pods and a gang share it; what is over waits until something ends."""
+    team = queue("team", capability={"nvidia.com/gpu": 6})
+    for number in range(5):
+        client.create(PODS, plain_pod(f"plain-{number}", team), namespace)
+    wait_for(lambda: bound(client, namespace)[team] == 5, 30, "five plain pods to be bound")
+    client.create(JOBS, in_queue(team, job("gang", namespace, replicas=3, gpus=1, min_available=2)), namespace)
+    wait_for(lambda: "QueueOverCapability" in reasons(client, namespace), 30, "the gang to say why it waits")
+    client.create(PODS, plain_pod("plain-5", team), namespace)
+    wait_for(lambda: bound(client, namespace)[team] == 6, 30, "the sixth plain pod to be bound")
+    client.create(PODS, plain_pod("plain-6", team), namespace)
+    for number in range(4):
+        client.delete(PODS, f"plain-{number}", namespace)
+    wait_for(lambda: len(gang_nodes(client, namespace)) >= 2, 60, "the gang to start")
+    assert bound(client, namespace)[team] <= 6
+
+
+def told(client: Client, queue: str) -> QueueStatus | None:
+    """The status of a queue once its fair share stands there."""
+    status = client.get(QUEUES, queue).status
+    return status if status.fair_share.get("nvidia.com/gpu") == str(GPUS * 3 // 4) else None
+
+
+def plain_pod(name: str, queue: str) -> dict[str, Any]:
+    """A pod without a gang that asks for a GPU."""
+    resources = {"requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": 1}}
+    return {
+        "metadata": {"name": name, "labels": {"volcano.sh/queue-name": queue, "muster.dev/queue": queue}},
+        "spec": {
+            "schedulerName": "muster",
+            "containers": [{"name": "main", "image": "none", "resources": resources}],
+        },
+    }
+
+
+def reasons(client: Client, namespace: str) -> set[str]:
+    """Why gangs of the namespace wait."""
+    groups = client.list(POD_GROUPS, namespace)
+    return {condition.reason for group in groups for condition in group.status.conditions}
+
+
+def gang_nodes(client: Client, namespace: str) -> list[str]:
+    """The nodes of the members of the Job `gang`."""
+    pods = client.list(PODS, namespace)
+    return [pod.spec.node_name for pod in pods if pod.metadata.name.startswith("gang-") and pod.spec.node_name]

@@ -1,0 +1,252 @@
+"""Room that is made: by preemption and by moves, within disruption budgets, and with a planner that is killed.
+
+Every test has a plane of its own module: 8 nodes of 8 GPUs, all of them used by gangs of low priority.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from gangs import RECOVERY_S, History, job, runs
+
+from muster.api.base import Resource
+from muster.api.batch import JOBS
+from muster.api.core import PODS, PRIORITY_CLASSES
+from muster.api.meta import Object
+from muster.api.placement import PLACEMENTS, Placement
+from muster.api.policy import BUDGETS
+from muster.api.scheduling import QUEUES
+from muster.kube.client import Client
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.plane
+CONFIG = """
+actions: enqueue, allocate, consolidate, reclaim, preempt
+tiers:
+  - plugins: [{name: gang}, {name: priority}, {name: proportion}, {name: predicates}, {name: minruntime}]
+"""
+NOT_YET_S = 4.0
+FORBIDDEN = "keep-everybody"
+_ADMISSION = "admissionregistration.k8s.io"
+POLICIES: Resource[Object] = Resource(
+    _ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", Object, namespaced=False
+)
+BINDINGS: Resource[Object] = Resource(
+    _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", Object, namespaced=False
+)
+
+
+@pytest.fixture(scope="module")
+def plane(module_plane: Callable[..., Plane]) -> Plane:
+    """A plane whose extender evicts."""
+    return module_plane(planning_config=CONFIG)
+
+
+@pytest.fixture
+def client(plane: Plane, namespace: str) -> Iterator[Client]:
+    """A client, with two priority classes; afterwards the namespace's Jobs are gone and everything runs."""
+    client = plane.client()
+    for name, value in (("low", 1), ("high", 1000)):
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        client.apply(PRIORITY_CLASSES, body | {"value": value})
+    yield client
+    plane.start()
+    for one in client.list(JOBS, namespace):
+        client.delete(JOBS, one.metadata.name, namespace)
+
+
+def submit(
+    client: Client, namespace: str, name: str, replicas: int, priority: str, gpus: int = 8, queue: str = "default"
+) -> None:
+    """A gang of one pod per node (of 8 GPUs), which starts again when it loses pods."""
+    manifest = job(name, namespace, replicas=replicas, gpus=gpus)
+    manifest["spec"] |= {
+        "priorityClassName": priority,
+        "queue": queue,
+        "maxRetry": 100,
+        "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
+    }
+    manifest["spec"]["tasks"][0]["template"]["metadata"]["labels"] = {"gang": name}
+    client.create(JOBS, manifest, namespace)
+
+
+def placement(client: Client, namespace: str, gang: str) -> Placement | None:
+    """The placement of a Job's gang."""
+    found = client.list(PLACEMENTS, namespace)
+    return next((each for each in found if each.metadata.name.startswith(gang)), None)
+
+
+def lost(history: History, gang: str) -> int:
+    """Pods of a gang that held a node and are gone."""
+    return sum(life.bound is not None and life.gone is not None for life in history.of(f"{gang}-"))
+
+
+def test_a_gang_of_high_priority_starts_whole_and_one_victim_is_enough(
+    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """Four gangs of two nodes run; one of them goes as a whole, the others see nothing of it."""
+    assert plane
+    with History(client, namespace) as history:
+        for number in range(4):
+            submit(client, namespace, f"low{number}", 2, "low")
+        for number in range(4):
+            wait_for(lambda number=number: runs(client, namespace, f"low{number}", 2), 60, f"low{number}")
+        submit(client, namespace, "high", 2, "high")
+        wait_for(lambda: runs(client, namespace, "high", 2), RECOVERY_S, "the gang of high priority")
+        assert sorted(lost(history, f"low{number}") for number in range(4)) == [0, 0, 0, 2]
+        assert history.half_placed_s("high-", 2) < 10
+
+
+def test_small_gangs_move_so_that_a_large_one_fits(
+    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """A small gang is on every node; four whole nodes are there once four of them have moved to the others."""
+    assert plane
+    with History(client, namespace) as history:
+        submit(client, namespace, "wide", 8, "low", gpus=5)
+        wait_for(lambda: runs(client, namespace, "wide", 8), 60, "wide")
+        for number in range(8):
+            submit(client, namespace, f"small{number}", 1, "low", gpus=3)
+        for number in range(8):
+            wait_for(lambda number=number: runs(client, namespace, f"small{number}", 1), 60, f"small{number}")
+        client.delete(JOBS, "wide", namespace)
+        wait_for(lambda: not pods_of(client, namespace, "wide"), 60, "room on every node")
+        submit(client, namespace, "whole", 4, "low")
+        wait_for(lambda: runs(client, namespace, "whole", 4), RECOVERY_S, "whole")
+        for number in range(8):
+            wait_for(lambda number=number: runs(client, namespace, f"small{number}", 1), 60, f"small{number} again")
+        assert sum(lost(history, f"small{number}") for number in range(8)) == 4
+
+
+def test_a_disruption_budget_is_respected(
+    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """Nobody goes while the budget forbids it; the gang starts as soon as the budget is gone."""
+    assert plane
+    with History(client, namespace) as history:
+        submit(client, namespace, "low", 8, "low")
+        wait_for(lambda: runs(client, namespace, "low", 8), 60, "low")
+        budget = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "all", "namespace": namespace},
+            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"gang": "low"}}},
+        }
+        client.create(BUDGETS, budget, namespace)
+        submit(client, namespace, "high", 2, "high")
+        time.sleep(NOT_YET_S)
+        assert lost(history, "low") == 0
+        client.delete(BUDGETS, "all", namespace)
+        wait_for(lambda: runs(client, namespace, "high", 2), RECOVERY_S, "high")
+        assert lost(history, "low") == 8
+
+
+def test_a_queue_takes_back_what_another_has_borrowed(
+    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """One queue uses the whole cluster, and another deserves half of it: whole gangs go, and the asker is whole."""
+    assert plane
+    for name in ("borrower", "lender"):
+        deserved = {"nvidia.com/gpu": 32}
+        client.apply(
+            QUEUES,
+            {
+                "apiVersion": QUEUES.api_version,
+                "kind": QUEUES.kind,
+                "metadata": {"name": name},
+                "spec": {"weight": 1, "deserved": deserved},
+            },
+        )
+    with History(client, namespace) as history:
+        for number in range(4):
+            submit(client, namespace, f"lent{number}", 2, "low", queue="borrower")
+        for number in range(4):
+            wait_for(lambda number=number: runs(client, namespace, f"lent{number}", 2), 60, f"lent{number}")
+        submit(client, namespace, "mine", 4, "low", queue="lender")
+        wait_for(lambda: runs(client, namespace, "mine", 4), RECOVERY_S, "mine")
+        assert sorted(lost(history, f"lent{number}") for number in range(4)) == [0, 0, 2, 2]
+        assert history.half_placed_s("mine-", 4) < 10
+        submit(client, namespace, "more", 1, "low", queue="lender")
+        time.sleep(NOT_YET_S)
+        assert sorted(lost(history, f"lent{number}") for number in range(4)) == [0, 0, 2, 2], "it has its share"
+
+
+@pytest.fixture
+def nobody_is_evicted(plane: Plane) -> Iterator[Callable[[], None]]:
+    """The API server refuses evictions until the function is called."""
+    client = plane.client()
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]}
+    policy = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "false", "message": "not now"}],
+    }
+    binding = {"policyName": FORBIDDEN, "validationActions": ["Deny"]}
+    for res, spec in ((POLICIES, policy), (BINDINGS, binding)):
+        body = {"apiVersion": f"{_ADMISSION}/v1", "kind": res.kind, "metadata": {"name": FORBIDDEN}, "spec": spec}
+        client.create(res, body)
+
+    def allow() -> None:
+        for res in (BINDINGS, POLICIES):
+            client.delete(res, FORBIDDEN)
+
+    yield allow
+    for res in (BINDINGS, POLICIES):
+        if client.list(res):
+            client.delete(res, FORBIDDEN)
+
+
+def test_a_planner_that_is_killed_before_the_evictions_goes_on_with_them(
+    plane: Plane,
+    client: Client,
+    namespace: str,
+    wait_for: Callable[..., Any],
+    nobody_is_evicted: Callable[[], None],
+) -> None:
+    """The placement stands and keeps its room; after the restart the same victims go, and nobody else."""
+    with History(client, namespace) as history:
+        for number in range(4):
+            submit(client, namespace, f"low{number}", 2, "low")
+        for number in range(4):
+            wait_for(lambda number=number: runs(client, namespace, f"low{number}", 2), 60, f"low{number}")
+        submit(client, namespace, "high", 2, "high")
+        wait_for(lambda: (seen := placement(client, namespace, "high")) and seen.spec.victims, 30, "a placement")
+        before = placement(client, namespace, "high")
+        assert before is not None
+        plane.part("extender").kill()
+        assert not any(lost(history, f"low{number}") for number in range(4))
+        nobody_is_evicted()
+        plane.part("extender").start()
+        wait_for(lambda: runs(client, namespace, "high", 2), RECOVERY_S, "high")
+        after = placement(client, namespace, "high")
+        assert after is not None
+        assert after.spec.epoch == before.spec.epoch
+        assert sorted(lost(history, f"low{number}") for number in range(4)) == [0, 0, 0, 2]
+
+
+def test_a_planner_that_is_killed_while_victims_end_keeps_the_room(
+    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """Victims end slowly; whoever plans next waits for them, evicts nobody else, and the gang starts in one piece."""
+    with History(client, namespace) as history:
+        submit(client, namespace, "low", 8, "low")
+        wait_for(lambda: runs(client, namespace, "low", 8), 60, "low")
+        pods = client.list(PODS, namespace)
+        for pod in pods:
+            client.merge_patch(PODS, pod.metadata.name, {"metadata": {"finalizers": ["example.com/slow"]}}, namespace)
+        submit(client, namespace, "high", 8, "high")
+        wait_for(
+            lambda: all(pod.metadata.deletion_timestamp for pod in pods_of(client, namespace, "low")), 30, "evictions"
+        )
+        plane.part("extender").kill()
+        plane.part("extender").start()
+        for pod in pods:
+            client.merge_patch(PODS, pod.metadata.name, {"metadata": {"finalizers": None}}, namespace)
+        wait_for(lambda: runs(client, namespace, "high", 8), RECOVERY_S, "high")
+        assert lost(history, "low") == 8
+        assert history.half_placed_s("high-", 8) < 10
+
+
+def pods_of(client: Client, namespace: str, gang: str) -> list[Any]:
+    """The pods of a Job."""
+    return [pod for pod in client.list(PODS, namespace) if pod.metadata.name.startswith(f"{gang}-")]

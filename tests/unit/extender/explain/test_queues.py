@@ -1,0 +1,54 @@
+"""Where queues stand, and what would be if they were others."""
+
+from explain_world import ExplainWorld
+
+from extender.explain.changes import Change, changed
+from extender.explain.queues import queue_reports
+from extender.explain.whatif import WhatIf
+from musterctl.output.queues import bar, changed_shares, queue_lines, top_lines
+
+GPU = {"nvidia.com/gpu": 1}
+
+
+def world_of_two() -> ExplainWorld:
+    """One node of 8 GPUs, used by one of two queues, which keeps what it has; the other one wants some."""
+    world = ExplainWorld()
+    world.nodes(1)
+    world.queue("a", weight=1, reclaimable=False)
+    world.queue("b", weight=3, capability={"nvidia.com/gpu": 7})
+    key = world.gang("running", {"worker": (8, GPU)}, queue="a", phase="Running")
+    for rank in range(8):
+        world.pod(key, "worker", rank, GPU, node="node-0", phase="Running")
+    world.gang("late", {"worker": (8, GPU)}, queue="b")
+    world.gang("small", {"worker": (6, GPU)}, queue="b")
+    return world
+
+
+def test_a_report_says_what_a_queue_has_is_due_and_why_it_waits() -> None:
+    """With the queues below it, and the reason of the gang that is next."""
+    reports = {report.queue: report for report in queue_reports(WhatIf(world_of_two().dump()))}
+    gpu = "nvidia.com/gpu"
+    assert reports["a"].allocated[gpu] == 8
+    assert (reports["a"].fair_share[gpu], reports["b"].fair_share[gpu]) == (2, 6)
+    assert reports["root"].allocated[gpu] == 8
+    assert reports["b"].waiting == 2
+    assert {gang.reason for gang in reports["b"].first} == {"QueueOverCapability", "NotEnoughResources"}
+    lines = list(queue_lines(reports["b"]))
+    assert lines[0] == "Queue b, below root"
+    assert any("queue b may use 7 nvidia.com/gpu (capability)" in line for line in lines)
+
+
+def test_the_top_is_a_line_per_queue() -> None:
+    """Those below are indented, and the bar is of what they are due."""
+    lines = list(top_lines(queue_reports(WhatIf(world_of_two().dump())), "nvidia.com/gpu"))
+    assert [line.split()[0] for line in lines] == ["QUEUE", "root", "a", "b", "default"]
+    assert "#################### 400%" in lines[2]
+    assert bar(0.5) == "##########..........  50%"
+
+
+def test_a_change_of_a_queue_is_simulated() -> None:
+    """And what becomes of the fair shares is told."""
+    dump = world_of_two().dump()
+    other = changed(dump, Change("ns", queues=["a.weight=3", "b.deserved.nvidia.com/gpu=6"]))
+    lines = list(changed_shares(queue_reports(WhatIf(dump)), queue_reports(WhatIf(other))))
+    assert "queue b: fair share 6 -> 7 nvidia.com/gpu" in lines

@@ -1,0 +1,113 @@
+"""Evictions for a gang: only once its placement stands, all or none, and none twice in a short time."""
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from extender_world import NOW, of
+from victims_world import Cluster as VictimsWorld
+
+from extender.cluster import Cluster
+from extender.evictions import EVICT_AGAIN_S, Evictions
+from extender.framework.decisions import ClosePlacement, MakeRoom
+from extender.framework.session import Session
+from muster.kube.errors import NotFound, TooManyRequests
+
+
+class Api:
+    """Answers evictions; remembers who was told to go, and which Events there were."""
+
+    def __init__(self, refuses: str = "", gone: str = "") -> None:
+        self.evicted: list[str] = []
+        self.events: list[str] = []
+        self._refuses, self._gone = refuses, gone
+
+    def evict(self, _namespace: str, name: str, uid: str) -> None:
+        """As the Eviction API."""
+        assert uid
+        if name == self._refuses:
+            raise TooManyRequests("the budget db needs 1 pod")
+        if name == self._gone:
+            raise NotFound("no such pod")
+        self.evicted.append(name)
+
+    def event(self, obj: Any, _kind: str, reason: str, message: str) -> None:
+        """As the recorder."""
+        self.events.append(f"{obj.metadata.name} {reason}: {message}")
+
+
+def carried_out(api: Api, *, written: bool = True, budgeted: bool = False, times: tuple[float, ...] = (0,)) -> Any:
+    """The evictions of a cycle in which a gang of two pods goes for another; who was closed, too."""
+    world = VictimsWorld(2)
+    world.runs("low", 2)
+    if budgeted:
+        world.label_pods("low", app="db")
+        world.budget("db", allowed=2, app="db")
+    world.asks("high", 2)
+    session = world.cycle()
+    if not written:
+        placement = world.state.placements["ns/high"]
+        world.state.on_placement(placement, None)
+    cluster = Cluster(cast("Any", None), wake=lambda: None)
+    cluster.state = world.state
+    closed: list[ClosePlacement] = []
+    clock = SimpleNamespace(now=NOW)
+
+    def close(_: Session, decision: ClosePlacement) -> None:
+        closed.append(decision)
+
+    evictions = Evictions(
+        cast("Any", api), cluster, cast("Any", api), close=close, wall_s=lambda: cast("float", clock.now)
+    )
+
+    def each(_: str, do: Any, items: Iterable[Any]) -> None:
+        for item in items:
+            do(item)
+
+    assert of(session, MakeRoom)
+    for moment in times:
+        clock.now = NOW + moment
+        evictions.make_room(session, each)
+    return closed
+
+
+def test_all_go_and_their_owners_can_read_why() -> None:
+    """An Event on the PodGroup and on each pod."""
+    api = Api()
+    assert carried_out(api) == []
+    assert api.evicted == ["low-worker-0", "low-worker-1"]
+    why = "preempted by gang ns/high of priority 10 in queue default"
+    assert f"low-worker-0 Evict: {why}" in api.events
+    assert f"low Evict: low-worker-1: {why}" in api.events
+
+
+def test_nobody_goes_for_a_placement_that_does_not_stand() -> None:
+    """Its write was lost."""
+    api = Api()
+    carried_out(api, written=False)
+    assert api.evicted == []
+
+
+def test_the_first_refusal_spares_the_others() -> None:
+    """The placement is given up, and says that it was in vain."""
+    api = Api(refuses="low-worker-0")
+    (closed,) = carried_out(api, budgeted=True)
+    assert api.evicted == []
+    assert (closed.gang.key, closed.phase, closed.evicted_in_vain) == ("ns/high", "Abandoned", True)
+    assert "low-worker-0 may not be evicted: the budget db needs 1 pod" in closed.message
+
+
+def test_one_that_is_gone_is_no_trouble() -> None:
+    """The others go."""
+    api = Api(gone="low-worker-0")
+    assert carried_out(api) == []
+    assert api.evicted == ["low-worker-1"]
+
+
+@pytest.mark.parametrize(("later_s", "times"), [(1.0, 1), (EVICT_AGAIN_S + 1, 2)])
+def test_nobody_is_told_twice_in_a_short_time(later_s: float, times: int) -> None:
+    """A watch may lag."""
+    api = Api()
+    carried_out(api, times=(0, later_s))
+    assert len(api.evicted) == 2 * times

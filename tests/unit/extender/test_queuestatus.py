@@ -1,0 +1,28 @@
+"""What the planner writes into the status of queues: its own fields, where they differ."""
+
+from extender.framework.standing import QueueStanding
+from extender.queuestatus import difference
+from muster.api.meta import format_time
+from muster.api.scheduling import Queue, QueueStatus
+
+NOW = 1_800_000_000.0
+
+
+def test_only_what_differs_is_written() -> None:
+    """What is not wanted any more is taken out; usage comes once a minute."""
+    written = format_time(NOW - 30)
+    status = QueueStatus(
+        fair_share={"cpu": "2", "memory": "1"}, deserved={"cpu": "1"}, message="why", usage_time=written
+    )
+    same = QueueStanding({"cpu": 2000, "memory": 1}, {"cpu": 1000}, {"cpu": 5})
+    assert difference(Queue(status=status), same, "why", NOW) == {}
+    assert difference(Queue(status=status), same, "why", NOW + 31) == {
+        "usage": {"cpu": "5m"},
+        "usageTime": format_time(NOW + 31),
+    }
+    other = QueueStanding({"cpu": 3000}, {}, None)
+    assert difference(Queue(status=status), other, "", NOW) == {
+        "fairShare": {"cpu": "3", "memory": None},
+        "deserved": {"cpu": None},
+        "message": "",
+    }
