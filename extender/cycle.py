@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from extender.actions import ACTIONS
 from extender.actions.progress import TrackPlacements
+from extender.configuration.build import Assembly, examine
+from extender.configuration.report import Report
 from extender.framework import config
 from extender.framework.decisions import SET_ASIDE, Unschedulable
 from extender.framework.registry import Action, Plugin, Registry
@@ -16,14 +18,36 @@ from extender.plugins import PLUGINS
 from extender.scaleup.action import AskForNodes
 
 
-def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
-    """The actions and plugins of a configuration, new ones. Raises ValueError with all that is wrong at once.
+class Parts:
+    """The actions and plugins of one configuration after the other; what did not change is kept, with what it knows.
 
     What placements need comes first, whatever the configuration says: nothing may stay half placed. Asking for nodes
     comes last: it looks at who is left waiting.
     """
-    actions, plugins = config.build(configuration, Registry(PLUGINS, ACTIONS))
-    return [TrackPlacements(), *actions, AskForNodes()], plugins
+
+    def __init__(self) -> None:
+        self._first, self._last = TrackPlacements(), AskForNodes()
+        self._assembly = Assembly(registry())
+
+    def of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
+        """The actions and plugins of a configuration. Raises ValueError with all that is wrong at once."""
+        actions, plugins = self._assembly.build(configuration)
+        return [self._first, *actions, self._last], plugins
+
+
+def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
+    """New actions and plugins of a configuration. Raises ValueError with all that is wrong at once."""
+    return Parts().of(configuration)
+
+
+def report_of(text: str) -> Report:
+    """What is different, has no effect, or is wrong in the text of a configuration."""
+    return examine(text, registry())
+
+
+def registry() -> Registry:
+    """Every action and plugin there is: the built-in ones and those of installed packages."""
+    return Registry(PLUGINS, ACTIONS)
 
 
 def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[Plugin]) -> Session:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import structlog
 from prometheus_client import Gauge
@@ -12,8 +11,7 @@ from extender.app import Verbs, create_app
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.commit import Committer
-from extender.cycle import parts_of
-from extender.framework import config
+from extender.configfile import ConfigFile
 from extender.framework.session import Session
 from extender.options import Options, parse
 from extender.planner import Planner
@@ -22,6 +20,8 @@ from extender.verbs.bind import MAX_CALLS, Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
+from muster.api.core import LEASES, Lease
+from muster.api.meta import ObjectMeta
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.events import Recorder
@@ -41,7 +41,7 @@ POOL_SIZE = 288
 class Extender:
     """All parts of the process. Built before the fork without threads; `start` runs in the worker."""
 
-    def __init__(self, options: Options, scheduler_config: config.SchedulerConfig) -> None:
+    def __init__(self, options: Options, config_file: ConfigFile) -> None:
         client = Client.load(options.kubeconfig or None, user_agent="muster-extender", pool_size=POOL_SIZE)
         self._follower = LeaseFollower(
             client, options.lease_namespace, options.lease_name, options.identity_prefix, monotonic_s=time.monotonic
@@ -50,12 +50,10 @@ class Extender:
         self._barrier = Barrier(timeout_s=options.barrier_timeout_s, monotonic_s=time.monotonic, on_arrival=self._wake)
         self._cluster = Cluster(client, wake=self._wake)
         self._committer = Committer(client, self._cluster, self._barrier, self._recorder, wall_s=time.time)
-        actions, plugins = parts_of(scheduler_config)
         self._planner = Planner(
             self._cluster,
             self._committer,
-            actions,
-            plugins,
+            config_file.current,
             active=self._active,
             arrived=self._barrier.arrived,
             wall_s=time.time,
@@ -77,6 +75,13 @@ class Extender:
             ),
             partial(preempt, self._cluster),
         )
+        self._config_file = config_file
+        self._config_file.follow(self._planner.reconfigure, self._config_refused)
+        self._lease = Lease(
+            api_version=LEASES.api_version,
+            kind=LEASES.kind,
+            metadata=ObjectMeta(name=options.lease_name, namespace=options.lease_namespace),
+        )
         self._selfcheck = SelfCheck(self._cluster)
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
@@ -91,10 +96,12 @@ class Extender:
         self._cluster.start()
         self._planner.start()
         self._selfcheck.start()
+        self._config_file.start()
 
     def stop(self) -> None:
         """Ends them; held binds are answered with an error and come again."""
         self._barrier.cancel_all()
+        self._config_file.stop()
         self._selfcheck.stop()
         self._planner.stop()
         self._committer.stop()
@@ -110,6 +117,10 @@ class Extender:
     def _active(self) -> bool:
         return self._follower.active
 
+    def _config_refused(self, why: str) -> None:
+        """Tells it at the Lease that this extender follows: of all objects the one that is there for certain."""
+        self._recorder.event(self._lease, "Warning", "ConfigRefused", why)
+
     def _last_session(self) -> Session | None:
         return self._planner.session
 
@@ -122,8 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse(argv)
     logs.configure("extender", options.log_level)
     try:
-        scheduler_config = _read(options.config)
-        extender = Extender(options, scheduler_config)
+        extender = Extender(options, ConfigFile(options.config))
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
@@ -137,15 +147,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         on_worker_stop=extender.stop,
     )
     return 0
-
-
-def _read(file: Path | None) -> config.SchedulerConfig:
-    """The scheduler configuration of a file, or the default one; ValueError says what is wrong in which file."""
-    if file is None:
-        return config.parse("")
-    try:
-        found = config.parse(file.read_text(encoding="utf-8"))
-        parts_of(found)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file}: {error}") from error
-    return found

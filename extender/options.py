@@ -50,7 +50,12 @@ def parse(argv: Sequence[str] | None = None) -> Options:
         "how long a started gang may lack members before the rest is evicted; negative: for ever",
     )
     _seconds(parser, "--growth-delay", 1.0, "how long after its start a gang gets no more than its minimum")
-    add("--config", type=Path, metavar="FILE", help="actions, plugins and their arguments (YAML)")
+    add(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="actions, plugins and their arguments (YAML); followed while running",
+    )
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
     given = vars(parser.parse_args(argv))
     # kube-scheduler's identity in its Lease is "<host name>_<uuid>", and a pod's containers share one host name.

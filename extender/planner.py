@@ -15,10 +15,10 @@ from prometheus_client import Counter, Gauge, Histogram
 from extender.actions.progress import AVOID_S
 from extender.cluster import Cluster
 from extender.commit import Committer
-from extender.cycle import run_cycle
+from extender.cycle import Parts, run_cycle
+from extender.framework.config import SchedulerConfig
 from extender.framework.decisions import Unschedulable
 from extender.framework.hooks import Causes
-from extender.framework.registry import Action, Plugin
 from extender.framework.session import GROWTH_DELAY_S, RECOVERY_S, STALENESS_GRACE_S, CycleInputs, Session
 from extender.framework.snapshot import take
 from muster.api.gang import Seat
@@ -47,8 +47,7 @@ class Planner:
         self,
         cluster: Cluster,
         committer: Committer,
-        actions: list[Action],
-        plugins: list[Plugin],
+        configuration: SchedulerConfig,
         *,
         active: Callable[[], bool],
         arrived: Callable[[], dict[str, frozenset[Seat]]],
@@ -60,8 +59,9 @@ class Planner:
     ) -> None:
         self._cluster = cluster
         self._committer = committer
-        self._actions = actions
-        self._plugins = plugins
+        self._parts = Parts()
+        self._actions, self._plugins = self._parts.of(configuration)
+        self._next_configuration: SchedulerConfig | None = None
         self._recovery_s = recovery_s
         self._staleness_grace_s = staleness_grace_s
         self._growth_delay_s = growth_delay_s
@@ -86,6 +86,11 @@ class Planner:
     def wake(self) -> None:
         """Asks for a cycle soon; many calls in a short time make one cycle."""
         self._woken.set()
+
+    def reconfigure(self, configuration: SchedulerConfig) -> None:
+        """Has the next cycle run with this configuration, which is known to be good; does not wait for it."""
+        self._next_configuration = configuration
+        self.wake()
 
     def start(self) -> None:
         """Starts planning; cycles begin when this replica leads and its caches are filled."""
@@ -125,6 +130,7 @@ class Planner:
     def cycle(self) -> None:
         """Plans once and carries the decisions out."""
         started = self._monotonic_s()
+        self._take_configuration()
 
         # 1. Snapshot: copy the arrays and the views of gangs. Only this holds the lock, since every event and every
         #    verb of kube-scheduler waits for it.
@@ -167,6 +173,12 @@ class Planner:
         if self._active():
             self._committer.carry_out(session)
             CYCLE.labels("whole").observe(self._monotonic_s() - started)
+
+    def _take_configuration(self) -> None:
+        """Takes over a configuration that came since the last cycle, between two cycles: none runs with half of it."""
+        configuration, self._next_configuration = self._next_configuration, None
+        if configuration is not None:
+            self._actions, self._plugins = self._parts.of(configuration)
 
     def _tell_set_aside(self, session: Session, unreadable: dict[str, dict[str, str]]) -> None:
         """Counts what is set aside, and logs each once with its reason."""

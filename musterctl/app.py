@@ -13,7 +13,7 @@ COMMANDS: Final = {
     "status": "musterctl.commands.plane:status",
     "down": "musterctl.commands.plane:down",
     "kubectl": "musterctl.commands.plane:kubectl",
-    "config": "musterctl.commands.plane:config",
+    "config": "musterctl.commands.config:config",
     "job": "musterctl.commands.job:job",
     "queue": "musterctl.commands.queue:queue",
     "explain": "musterctl.commands.explain:explain",

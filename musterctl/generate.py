@@ -12,6 +12,10 @@ from typing import Any
 
 import click
 
+from extender.actions import ACTIONS
+from extender.configuration.page import page as configuration_page
+from extender.framework.registry import Registry
+from extender.plugins import PLUGINS
 from muster.crds.limits import limits_page
 from muster.crds.manifest import manifests
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
@@ -22,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CRDS = Path("charts/muster/crds")
 API_PAGE = Path("docs/api.md")
 LIMITS_PAGE = Path("docs/limits.md")
+CONFIGURATION_PAGE = Path("docs/scheduler-configuration.md")
 
 
 @click.command(help=__doc__)
@@ -51,8 +56,13 @@ def main(source: Path | None, *, check: bool) -> None:
 
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
     """Every generated file but core.json: its path in the repository and its text."""
-    pages = {API_PAGE: reference(), LIMITS_PAGE: limits_page()}
+    pages = {API_PAGE: reference(), LIMITS_PAGE: limits_page(), CONFIGURATION_PAGE: configuration_page(_built_in())}
     return {CRDS / name: text for name, text in manifests(core).items()} | pages
+
+
+def _built_in() -> Registry:
+    """What Muster itself has: packages that happen to be installed are not in the pages."""
+    return Registry(PLUGINS, ACTIONS, installed=False)
 
 
 def differences(root: Path, wanted: Mapping[Path, str]) -> list[Path]:

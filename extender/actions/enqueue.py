@@ -14,6 +14,7 @@ from extender.framework.demand import minimum_amounts
 from extender.framework.refusal import queue_refusal
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
+from extender.framework.vote import EnqueueVote
 from extender.state.gangs import GangView
 from extender.state.podset import PodSetView
 from muster.api.names import ROOT_QUEUE
@@ -44,16 +45,20 @@ class Enqueue:
             session.decide(why)
             return
         session.enqueued.add(gang.key)
+        session.call_all("job_enqueued", gang)
         session.decide(decisions.Enqueue(gang))
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
-        """What keeps the gang out: its queue is not open, the cluster is too small, or its queues are full."""
+        """What keeps the gang out: a closed queue, a cluster that is too small, full queues, or a vote of a plugin."""
         if closed := _closed(session, gang):
             return decisions.Unschedulable(gang, *closed)
         if lacks := self._lacks(session, gang):
             return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
         full = queue_refusal(session, gang, minimum_amounts(session.snapshot, gang))
-        return decisions.Unschedulable(gang, full.reason, full.message) if full else None
+        if full:
+            return decisions.Unschedulable(gang, full.reason, full.message)
+        vote: EnqueueVote | None = session.ask("job_enqueueable", gang)
+        return decisions.Unschedulable(gang, vote.reason, vote.message) if vote and not vote.admit else None
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
         """Pods of one shape whose minimum would not fit even if nothing else ran keep the gang out."""

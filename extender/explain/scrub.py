@@ -18,6 +18,7 @@ T = TypeVar("T", bound=Object)
 READ_DOMAINS = (
     "muster.dev",
     "volcano.sh",
+    "sla-waiting-time",
     "scheduling.k8s.io",
     "scheduling.x-k8s.io",
     "batch.kubernetes.io",

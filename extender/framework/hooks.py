@@ -1,6 +1,7 @@
 """Every hook, as data, and one aggregation per rule.
 
-The hooks and their rules are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case.
+The hooks and their rules are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case; letting
+gangs in, which KAI-Scheduler does not know, has Volcano's.
 Predicates and scores are functions of a pod class that answer for all nodes at once; `per_node` and `per_node_score`
 of the session lift ordinary functions.
 """
@@ -21,6 +22,7 @@ class Rule(Enum):
     FIRST_NON_ZERO = "the first comparison that is not 0 decides"
     FIRST_ERROR = "the first refusal decides"
     SUM = "scores add up"
+    FIRST_OPINION = "the first plugin that has an opinion decides"
     ALL_AGREE = "every plugin must agree; nobody registered means yes"
     FIRST_REGISTERED = "only the plugin that registered first is asked"
     REFINE = "each plugin's node sets are fed to the next"
@@ -54,6 +56,9 @@ HOOKS: dict[str, Rule] = {
     "get_queue_allocated_resources": Rule.FIRST_REGISTERED,
     "get_queue_deserved_resources": Rule.FIRST_REGISTERED,
     "get_queue_fair_share": Rule.FIRST_REGISTERED,
+    # letting gangs in: job_enqueueable(gang) -> EnqueueVote or None; job_enqueued(gang)
+    "job_enqueueable": Rule.FIRST_OPINION,
+    "job_enqueued": Rule.CALL_ALL,
     # life of a gang in a cycle: job_ready(gang) -> bool; pre_job_allocation(gang); allocated(operation) and
     # deallocated(operation), evicted(operation) and unevicted(operation), also for what is rolled back
     "job_ready": Rule.ALL_AGREE,
@@ -103,6 +108,11 @@ def first_error(fns: Iterable[Hook], *args: object) -> Any:
     return answer
 
 
+def first_opinion(fns: Iterable[Hook], *args: object) -> Any:
+    """The first answer that is not None; None if nobody has an opinion."""
+    return next((result for fn in fns if (result := fn(*args)) is not None), None)
+
+
 def total(fns: Iterable[Hook], *args: object) -> Any:
     """The sum of the scores; 0 if nobody scores."""
     return sum((fn(*args) for fn in fns), start=0)
@@ -142,6 +152,7 @@ def call_all(fns: Iterable[Hook], *args: object) -> None:
 AGGREGATES: dict[Rule, Callable[..., Any]] = {
     Rule.FIRST_NON_ZERO: first_non_zero,
     Rule.FIRST_ERROR: first_error,
+    Rule.FIRST_OPINION: first_opinion,
     Rule.SUM: total,
     Rule.ALL_AGREE: all_agree,
     Rule.FIRST_REGISTERED: first_registered,

@@ -1,7 +1,8 @@
 """Plugins and actions by name: the built-in ones and those of installed packages (entry points)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import entry_points
+from math import isfinite
 from typing import Any, Protocol
 
 from extender.framework.session import Session
@@ -43,9 +44,11 @@ ActionBuilder = Callable[[], Action]
 class Registry:
     """How to make each plugin and action, by the name that configurations use; other packages may add some."""
 
-    def __init__(self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder]) -> None:
-        self._plugins = dict(plugins) | _installed(PLUGIN_GROUP)
-        self._actions = dict(actions) | _installed(ACTION_GROUP)
+    def __init__(
+        self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder], *, installed: bool = True
+    ) -> None:
+        self._plugins = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
+        self._actions = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> Plugin:
         """Builds a plugin. Raises ValueError for a name or argument that does not exist."""
@@ -54,6 +57,16 @@ class Registry:
     def action(self, name: str) -> Action:
         """Builds an action. Raises ValueError for a name that does not exist."""
         return _named(self._actions, "action", name)()  # type: ignore[no-any-return]
+
+    @property
+    def plugins(self) -> Collection[str]:
+        """The names of the plugins there are."""
+        return self._plugins.keys()
+
+    @property
+    def actions(self) -> Collection[str]:
+        """The names of the actions there are."""
+        return self._actions.keys()
 
 
 class PlainPlugin:
@@ -77,6 +90,18 @@ def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str
     if unknown:
         known = ", ".join(valid) or "none"
         raise ValueError(f"plugin {plugin!r} has no argument {', '.join(map(repr, unknown))}; valid arguments: {known}")
+
+
+def number(plugin: str, arguments: Mapping[str, Any], name: str, default: float) -> float:
+    """An argument that is a number, also one in quotation marks; ValueError says what it is instead."""
+    value = arguments.get(name, default)
+    try:
+        result = float("nan") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        result = float("nan")
+    if not isfinite(result) or result < 0:
+        raise ValueError(f"plugin {plugin!r}: {name} is {value!r}; it must be a number that is not negative")
+    return result
 
 
 def _named(builders: Mapping[str, Any], what: str, name: str) -> Any:

@@ -1,6 +1,7 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from typing import Any, Protocol, TypeVar
@@ -103,6 +104,8 @@ class Session:
         self._kept: Mask | None = None
         """Nodes that are kept from gangs that have their minimum, for those that have not; None if there are none."""
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
+        self._switched_off: frozenset[str] = frozenset()
+        """Hooks that the plugin which is registering now does not get."""
         self._node_codes: dict[bytes, Codes] = {}
 
     def add(self, hook: str, fn: Hook) -> None:
@@ -110,8 +113,18 @@ class Session:
         if hook not in self._hooks:
             why = "is not asked yet by any action" if hook in NOT_ASKED_YET else "does not exist"
             raise KeyError(f"hook {hook!r} {why}; a function can be registered for {', '.join(sorted(self._hooks))}")
-        self._hooks[hook].append(fn)
-        self._node_codes.clear()
+        if hook not in self._switched_off:
+            self._hooks[hook].append(fn)
+            self._node_codes.clear()
+
+    @contextmanager
+    def without(self, hooks: frozenset[str]) -> Iterator[None]:
+        """What is registered for these hooks meanwhile is left out: the configuration switches it off."""
+        before, self._switched_off = self._switched_off, hooks
+        try:
+            yield
+        finally:
+            self._switched_off = before
 
     def ask(self, hook: str, *args: Any) -> Any:
         """The plugins' answers, made one by the hook's rule."""

@@ -13,6 +13,7 @@ from extender.state.state import State
 from extender.state.volumes import Volumes
 from muster.api.core import Node
 from muster.api.policy import PodDisruptionBudget
+from muster.api.quota import ResourceQuota
 from muster.api.scheduling import Queue
 
 
@@ -27,6 +28,8 @@ class Snapshot:
     set_aside: list[GangView]
     """Gangs that cannot be evaluated; each says why. No action sees them."""
     queues: dict[str, Queue]
+    quotas: dict[str, list[ResourceQuota]]
+    """Namespace → its ResourceQuotas; namespaces without any are left out."""
     budgets: list[PodDisruptionBudget]
     leaving: dict[str, PodRecord]
     """By UID, the pods that are being deleted and still use a node; victim searches add those that they choose."""
@@ -101,6 +104,7 @@ def take(state: State) -> Snapshot:
         gangs=[gang for gang in gangs if not gang.set_aside],
         set_aside=[gang for gang in gangs if gang.set_aside],
         queues=dict(state.queues),
+        quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},
         budgets=list(state.budgets.values()),
         leaving=dict(state.leaving),
         nodes=list(table.nodes),

@@ -3,17 +3,22 @@
 They promise no I/O and no clock: a plugin looks at the session's snapshot, and what it keeps from cycle to cycle it can
 make anew. They import the framework and the state, and must not import actions or what serves and writes. Start at
 `order`, which has the simplest ones; then `predicates`, with `interpodaffinity`, `volumes` and `nodeselector`, is which
-nodes a pod can be on, `scores` which of them are better, `proportion` what queues decide, `reservations` what is kept
-for gangs that wait, `pages` what is shown over HTTP.
+nodes a pod can be on, `scores` and `nodeorder` which of them are better, `proportion` what queues decide, `admission`
+and `resourcequota` who is let in and in what order, `conformance` and `minruntime` who is nobody's victim,
+`reservations` what is kept for gangs that wait, `pages` what is shown over HTTP.
 """
 
 from extender.framework.registry import PluginBuilder
+from extender.plugins.admission import Drf, Overcommit, Sla
+from extender.plugins.conformance import Conformance
 from extender.plugins.minruntime import MinRuntime
+from extender.plugins.nodeorder import Binpack, NodeOrder
 from extender.plugins.order import Elastic, Gang, Priority, SubGroupOrder, TaskOrder
 from extender.plugins.pages import ReflectJobOrder, Snapshot
 from extender.plugins.predicates import Predicates
 from extender.plugins.proportion import Proportion
 from extender.plugins.reservations import Reservations
+from extender.plugins.resourcequota import QuotaRoom
 from extender.plugins.scores import GpuPack, GpuSpread, NodeAvailability, NodePlacement, PodAffinity, ResourceType
 
 PLUGINS: dict[str, PluginBuilder] = {
@@ -35,6 +40,13 @@ PLUGINS: dict[str, PluginBuilder] = {
         MinRuntime,
         Snapshot,
         ReflectJobOrder,
+        Conformance,
+        Overcommit,
+        Sla,
+        Drf,
+        NodeOrder,
+        Binpack,
+        QuotaRoom,
         Reservations,
     )
 }

@@ -79,7 +79,7 @@ class Predicates(PlainPlugin):
 
 def refusal(cls: PodClass, node: Node) -> str:
     """Why the node does not take pods of this class, in a few words; empty if it does (room and others aside)."""
-    if node.spec.unschedulable and not _tolerated(CORDON_TAINT, cls.tolerations):
+    if node.spec.unschedulable and not tolerated(CORDON_TAINT, cls.tolerations):
         return "cordoned"
     labels = node.metadata.labels
     if any(labels.get(key) != value for key, value in cls.node_selector.items()):
@@ -107,13 +107,14 @@ def _untolerated(cls: PodClass, node: Node) -> Taint | None:
         (
             taint
             for taint in node.spec.taints
-            if taint.effect in {"NoSchedule", "NoExecute"} and not _tolerated(taint, cls.tolerations)
+            if taint.effect in {"NoSchedule", "NoExecute"} and not tolerated(taint, cls.tolerations)
         ),
         None,
     )
 
 
-def _tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+    """Whether one of the tolerations covers the taint."""
     return any(
         (not toleration.effect or toleration.effect == taint.effect)
         and (not toleration.key or toleration.key == taint.key)

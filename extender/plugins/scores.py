@@ -143,9 +143,10 @@ class PodAffinity(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the score; pods without such wishes have none."""
-        session.add("node_order", lambda cls: self._scores(session, cls))
+        session.add("node_order", lambda cls: self.shares(session, cls) * KUBERNETES)
 
-    def _scores(self, session: Session, cls: PodClass) -> Scores:
+    def shares(self, session: Session, cls: PodClass) -> Scores:
+        """1 for nodes that meet most of the pod's wishes, 0 for those that meet the fewest; all 0 without wishes."""
         sums = np.zeros(len(session.snapshot.nodes))
         for wish in cls.neighbours.wishes:
             counts = session.snapshot.pod_counts.get(wish.query.mark)
@@ -155,4 +156,4 @@ class PodAffinity(PlainPlugin):
             pods = np.bincount(codes[codes >= 0], weights=counts[codes >= 0], minlength=number)
             sums += np.where(codes >= 0, np.append(pods, 0.0)[codes], 0.0) * wish.weight
         low, high = sums.min(initial=0.0), sums.max(initial=0.0)
-        return (sums - low) / (high - low) * KUBERNETES if high > low else sums * 0.0
+        return (sums - low) / (high - low) if high > low else sums * 0.0

@@ -13,6 +13,7 @@ from muster.api.batch import JOBS
 from muster.api.core import NAMESPACES, NODES, PODS, PRIORITY_CLASSES
 from muster.api.placement import PLACEMENTS
 from muster.api.policy import BUDGETS
+from muster.api.quota import RESOURCE_QUOTAS
 from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.api.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
 
@@ -34,6 +35,7 @@ FEED = (
     Fed(PRIORITY_CLASSES, State.on_priority_class),
     Fed(BUDGETS, State.on_budget),
     Fed(QUEUES, State.on_queue),
+    Fed(RESOURCE_QUOTAS, State.on_resource_quota),
     Fed(JOBS, State.on_job),
     Fed(POD_GROUPS, State.on_pod_group),
     Fed(PLACEMENTS, State.on_placement),

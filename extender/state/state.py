@@ -29,6 +29,7 @@ from muster.api.core import Namespace, Node, Pod, PriorityClass
 from muster.api.names import DEFAULT_QUEUE
 from muster.api.placement import Placement
 from muster.api.policy import PodDisruptionBudget
+from muster.api.quota import ResourceQuota
 from muster.api.scheduling import PodGroup, Queue
 from muster.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -41,6 +42,8 @@ class State:
         self.classes = ClassTable()
         self.volumes = Volumes()
         self.queues: dict[str, Queue] = {}
+        self.quotas: dict[str, dict[str, ResourceQuota]] = {}
+        """Namespace → name → quota; namespaces without any are left out."""
         self.budgets: dict[str, PodDisruptionBudget] = {}
         """By key (`namespace/name`)."""
         self.leaving: dict[str, PodRecord] = {}
@@ -155,6 +158,16 @@ class State:
             self.queues[new.metadata.name] = new
         elif old is not None:
             self.queues.pop(old.metadata.name, None)
+
+    def on_resource_quota(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
+        """Takes in a quota of a namespace; how much it leaves is asked when a gang wants to be let in."""
+        meta = (new or old or ResourceQuota()).metadata
+        quotas = self.quotas.setdefault(meta.namespace, {})
+        quotas.pop(meta.name, None)
+        if new is not None:
+            quotas[meta.name] = new
+        if not quotas:
+            del self.quotas[meta.namespace]
 
     def on_budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
         """Takes in a disruption budget: how many of its pods may be evicted is asked by victim searches."""

@@ -88,6 +88,7 @@ JDB_MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
 PREEMPT_MIN_RUNTIME = f"{DOMAIN}/preempt-min-runtime"  # annotations of a Queue: a duration, see docs/preemption.md
 RECLAIM_MIN_RUNTIME = f"{DOMAIN}/reclaim-min-runtime"
 PARTITION_ID = "volcano.sh/partition-id"
+SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"  # annotation of a PodGroup: how long it waits at most, as in Go
 HIERARCHY = "volcano.sh/hierarchy"  # annotation of a Queue: its path in the tree, "root/a/b"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"  # the weight of each queue on that path, "1/2/8"
 JOB_VERSION = "volcano.sh/job-version"

@@ -1,11 +1,10 @@
-"""Commands on a plane that exists: `muster status`, `down`, `kubectl …`, and `muster config …` for what others run."""
+"""Commands on a plane that exists: `muster status`, `down`, `kubectl …`."""
 
 import contextlib
 import os
 import sys
 
 import click
-import yaml
 from rich.console import Console
 from rich.table import Table
 
@@ -13,7 +12,7 @@ from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.options import existing, name_option
-from musterctl.plane import components, scheduler_config, state
+from musterctl.plane import components, state
 from musterctl.plane.plane import Plane
 
 _STYLES = {"running": "green", "dead": "bold red", "stopped": "yellow"}
@@ -74,25 +73,3 @@ def kubectl(arguments: tuple[str, ...]) -> None:
         name, arguments = arguments[1], arguments[2:]
     plane = existing(name)
     os.execv(plane.kubectl_program(), ["kubectl", f"--kubeconfig={plane.kubeconfig}", *arguments])  # noqa: S606 # becomes kubectl
-
-
-@click.group()
-def config() -> None:
-    """Prints configuration for parts that you run yourself."""
-
-
-@config.command()
-@click.option("--extender-url", help="Where the extender is; by default the plane's, else the default port.")
-@click.option("--kubeconfig", default="", help="The scheduler's kubeconfig; without it, it runs in the cluster.")
-@click.option(
-    "--shared", is_flag=True, help="For the cluster's own scheduler, which asks Muster about marked pods only."
-)
-@name_option
-def scheduler(extender_url: str | None, kubeconfig: str, name: str, *, shared: bool) -> None:
-    """Prints the KubeSchedulerConfiguration of a kube-scheduler for Muster's pods."""
-    plane = state.load(state.folder_of(name))
-    if extender_url is None and plane is not None:
-        extender_url = f"http://127.0.0.1:{plane.ports['extender']}"
-    make = scheduler_config.shared_scheduler if shared else scheduler_config.muster_scheduler
-    content = make(kubeconfig=kubeconfig, extender_url=extender_url or scheduler_config.DEFAULT_EXTENDER_URL)
-    click.echo(yaml.safe_dump(content, sort_keys=False), nl=False)

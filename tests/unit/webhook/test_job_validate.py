@@ -272,7 +272,7 @@ BAD = {
     "disruption budget": (
         {**vcjob(), "metadata": {"name": "train", "annotations": {"volcano.sh/jdb-min-available": "0"}}},
         "metadata.annotations[volcano.sh/jdb-min-available]",
-        '"0": must be a number of pods greater than 0, or a percentage from 1% to 99%',
+        'invalid value <"0"> for volcano.sh/jdb-min-available, it must be a positive integer',
     ),
     "two disruption budgets of one pod": (
         vcjob(
@@ -285,7 +285,7 @@ BAD = {
             )
         ),
         "spec.tasks[0].template.metadata.annotations[volcano.sh/jdb-max-unavailable]",
-        "must not be set together with volcano.sh/jdb-min-available",
+        "not allow configure multiple annotations <[volcano.sh/jdb-min-available volcano.sh/jdb-max-unavailable]> at",
     ),
 }
 

@@ -35,22 +35,26 @@ BAD = {
     "guarantee over deserved": (
         a_queue(deserved={"cpu": "1"}, guarantee={"resource": {"cpu": "1500m"}}),
         "spec.guarantee.resource[cpu]",
-        '"1500m": must not be greater than spec.deserved[cpu]',
+        '"1500m": deserved[cpu]=1000m must be >= guarantee[cpu]=1500m',
     ),
     "guarantee without deserved": (
         a_queue(guarantee={"resource": {"memory": "1Gi"}}),
         "spec.guarantee.resource[memory]",
-        "spec.deserved[memory] must be set too",
+        "deserved[memory] must be >= guarantee[memory]=1073741824; set spec.deserved[memory] too",
     ),
     "deserved over capability": (
         a_queue(deserved={"nvidia.com/gpu": 9}, capability={"nvidia.com/gpu": 8}),
         "spec.deserved[nvidia.com/gpu]",
-        "must not be greater than spec.capability[nvidia.com/gpu]",
+        "deserved[nvidia.com/gpu]=9 must be <= capability[nvidia.com/gpu]=8",
     ),
-    "own parent": (a_queue(parent="new"), "spec.parent", "new is below new"),
+    "own parent": (
+        a_queue(parent="new"),
+        "spec.parent",
+        "cannot use itself as parent: a queue can not be its own ancestor: new is below new",
+    ),
     "circle": (a_queue("a", parent="b"), "spec.parent", "a is below b is below a"),
     "unknown parent": (a_queue(parent="nowhere"), "spec.parent", "queue nowhere does not exist; create it first"),
-    "too deep": (a_queue(parent="e"), "spec.parent", "at most 5 levels"),
+    "too deep": (a_queue(parent="e"), "spec.parent", "exceeds the maximum allowed depth of 5: at most 5 levels"),
 }
 
 

@@ -1,7 +1,9 @@
-"""The amounts of a queue: capability, deserved and guarantee, read once and compared."""
+"""The amounts of a queue: capability, deserved and guarantee, read once and compared.
+
+Refusals contain the phrases of Volcano's webhook, which tools look for.
+"""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from muster.api.core import Quantities
 from muster.api.fields import FieldError
@@ -15,21 +17,6 @@ GUARANTEE = "spec.guarantee.resource"
 
 Amounts = dict[str, dict[str, int]]
 """Field path → resource → amount."""
-
-
-class Limit(NamedTuple):
-    """Where a limit stands: under a path of the same queue, or of another one."""
-
-    path: str
-    queue: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.path} of queue {self.queue}" if self.queue else self.path
-
-
-def within(path: str) -> Limit:
-    """A limit in the same queue."""
-    return Limit(path)
 
 
 def read_amounts(queue: Queue) -> tuple[Amounts, list[FieldError]]:
@@ -63,20 +50,27 @@ def _amounts(path: str, quantities: Quantities) -> tuple[dict[str, int], list[Fi
     return amounts, errors
 
 
-def check_within(amounts: Amounts, path: str, limit: Limit, *, needs_limit: bool) -> Iterator[FieldError]:
-    """Each amount under `path` is at most the one under `limit`."""
-    limits = amounts[limit.path]
-    for name, amount in amounts[path].items():
+def check_deserved(amounts: Amounts) -> Iterator[FieldError]:
+    """What a queue deserves is at most what it may have, where that says anything."""
+    limits = amounts[CAPABILITY]
+    for name, amount in amounts[DESERVED].items():
         if name in limits and amount > limits[name]:
-            yield too_much(path, name, amount, f"{limit}[{name}]")
-        elif name not in limits and needs_limit and amount:
-            message = f"{limit}[{name}] must be set too, and be at least as large"
-            yield FieldError(f"{path}[{name}]", message, shown(name, amount))
+            message = (
+                f"deserved[{name}]={shown(name, amount)} must be <= capability[{name}]={shown(name, limits[name])}"
+            )
+            yield FieldError(f"{DESERVED}[{name}]", message, shown(name, amount))
 
 
-def too_much(path: str, name: str, amount: int, limit: str) -> FieldError:
-    """The error of an amount that exceeds a limit."""
-    return FieldError(f"{path}[{name}]", f"must not be greater than {limit}", shown(name, amount))
+def check_guarantee(amounts: Amounts) -> Iterator[FieldError]:
+    """What is kept for a queue is at most what it deserves, which must say so."""
+    deserved = amounts[DESERVED]
+    for name, amount in amounts[GUARANTEE].items():
+        if amount <= deserved.get(name, 0):
+            continue
+        has = f"={shown(name, deserved[name])}" if name in deserved else ""
+        message = f"deserved[{name}]{has} must be >= guarantee[{name}]={shown(name, amount)}"
+        hint = "" if has else f"; set {DESERVED}[{name}] too"
+        yield FieldError(f"{GUARANTEE}[{name}]", f"{message}{hint}", shown(name, amount))
 
 
 def shown(name: str, amount: int) -> str:

@@ -10,7 +10,14 @@ from muster.api.fields import FieldError
 from muster.api.scheduling import Queue
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode
-from webhook.validate.queues.amounts import CAPABILITY, DESERVED, GUARANTEE, check_within, read_amounts, within
+from webhook.validate.queues.amounts import (
+    CAPABILITY,
+    DESERVED,
+    GUARANTEE,
+    check_deserved,
+    check_guarantee,
+    read_amounts,
+)
 from webhook.validate.queues.tree import check_hierarchy, check_neighbours, check_parent
 
 _QUEUE = Decoder(Queue)
@@ -33,10 +40,10 @@ def reviewer(queues: Queues) -> Handler:
 def check_delete(name: str, queues: Queues) -> Iterator[FieldError]:
     """The two queues that always exist stay, and so does a queue with queues below it."""
     if name in {names.ROOT_QUEUE, names.DEFAULT_QUEUE}:
-        yield FieldError("metadata.name", f"queue `{name}` can not be deleted; Muster needs it", reason="Forbidden")
+        yield FieldError("metadata.name", f"`{name}` queue can not be deleted; Muster needs it", reason="Forbidden")
     children = queues.children(name)
     if children:
-        message = f"queue {name} can not be deleted because it has child queues: {', '.join(children)}"
+        message = f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}"
         yield FieldError("metadata.name", message, reason="Forbidden")
 
 
@@ -55,8 +62,8 @@ def check(queue: Queue, queues: Queues, *, moved: bool = True) -> Iterator[Field
     """Everything that is wrong with a queue; `moved`: it is new where it is in the tree."""
     amounts, errors = read_amounts(queue)
     yield from errors
-    yield from check_within(amounts, GUARANTEE, within(DESERVED), needs_limit=True)
-    yield from check_within(amounts, DESERVED, within(CAPABILITY), needs_limit=False)
+    yield from check_guarantee(amounts)
+    yield from check_deserved(amounts)
     yield from check_hierarchy(queue, queues)
     wrong = list(check_parent(queue, queues, moved=moved))
     yield from wrong

@@ -6,7 +6,7 @@ from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.scheduling import Queue
 from webhook.lookup import Queues
-from webhook.validate.queues.amounts import CAPABILITY, DESERVED, GUARANTEE, Amounts, read_amounts, shown, too_much
+from webhook.validate.queues.amounts import CAPABILITY, DESERVED, GUARANTEE, Amounts, read_amounts, shown
 
 LARGEST_DEPTH = 5
 _PATH = f"metadata.annotations[{names.HIERARCHY}]"
@@ -21,7 +21,8 @@ def check_parent(queue: Queue, queues: Queues, *, moved: bool) -> Iterator[Field
     trail = [name]
     while parent not in {"", names.ROOT_QUEUE}:
         if parent in trail:
-            message = f"a queue can not be its own ancestor: {' is below '.join([*trail, parent])}"
+            itself = f"queue {name} cannot use itself as parent: " if queue.spec.parent == name else ""
+            message = f"{itself}a queue can not be its own ancestor: {' is below '.join([*trail, parent])}"
             yield FieldError("spec.parent", message, queue.spec.parent)
             return
         found = queues.get(parent)
@@ -32,7 +33,8 @@ def check_parent(queue: Queue, queues: Queues, *, moved: bool) -> Iterator[Field
         trail.append(parent)
         parent = found.spec.parent
     if len(trail) > LARGEST_DEPTH:
-        message = f"at most {LARGEST_DEPTH} levels are allowed below the root: {' is below '.join(trail)}"
+        deep = f"queue {name} exceeds the maximum allowed depth of {LARGEST_DEPTH}"
+        message = f"{deep}: at most {LARGEST_DEPTH} levels are allowed below the root: {' is below '.join(trail)}"
         yield FieldError("spec.parent", message, queue.spec.parent)
     if moved and _in_use(trail[1], name, queues):
         message = f"queue {trail[1]} has pods of its own, so it can not become a parent; let them end first"
@@ -64,7 +66,8 @@ def _check_above(queue: Queue, amounts: Amounts, queues: Queues) -> Iterator[Fie
             if limit is None:
                 continue
             if amount > limit:
-                yield too_much(CAPABILITY, name, amount, _of(above.metadata.name, CAPABILITY, name, limit))
+                message = f"exceeds its ancestor's capability: {_of(above.metadata.name, CAPABILITY, name, limit)}"
+                yield FieldError(f"{CAPABILITY}[{name}]", message, shown(name, amount))
             break
 
 
@@ -79,7 +82,8 @@ def _check_capability_below(name: str, amounts: Amounts, queues: Queues) -> Iter
             if has is None:
                 waiting += queues.children(child)
             elif has > limit:
-                message = f"must not be less than {_of(child, CAPABILITY, resource, has)}, which is below"
+                below = f"{_of(child, CAPABILITY, resource, has)}, which is below"
+                message = f"must not be less than {below} and exceeds its ancestor's capability"
                 yield FieldError(f"{CAPABILITY}[{resource}]", message, shown(resource, limit))
 
 
@@ -95,13 +99,21 @@ def _check_sums(queue: Queue, amounts: Amounts, path: str, queues: Queues) -> It
             own = amounts[path].get(resource, 0)
             if own and own + others > limit:
                 where = _of(parent, path, resource, limit)
-                message = f"must not be greater than {where}, of which its other queues have {shown(resource, others)}"
+                message = f"{_sum_phrase(path, resource, own + others, limit)}: {where}, of which its other queues have"
+                message = f"{message} {shown(resource, others)}"
                 yield FieldError(f"{path}[{resource}]", message, shown(resource, own))
     for resource, limit in amounts[path].items():
         below = _sum(queues.children(name), path, resource, queues)
         if below and below > limit:
-            message = f"must not be less than what the queues below it have together: {shown(resource, below)}"
+            message = f"{_sum_phrase(path, resource, below, limit)}: what the queues below it have together is more"
             yield FieldError(f"{path}[{resource}]", message, shown(resource, limit))
+
+
+def _sum_phrase(path: str, resource: str, total: int, limit: int) -> str:
+    """Volcano's words for children that have more than their parent."""
+    what = path.removeprefix("spec.").removesuffix(".resource")
+    amounts = [f"({resource}={shown(resource, amount)})" for amount in (total, limit)]
+    return f"sum of children's {what} {amounts[0]} exceeds parent's {what} limit {amounts[1]}"
 
 
 def _sum(children: list[str], path: str, resource: str, queues: Queues) -> int:

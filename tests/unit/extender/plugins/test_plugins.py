@@ -158,7 +158,7 @@ tiers:
     with pytest.raises(ValueError, match="there is no action 'alocate'") as error:
         parts_of(config.parse(text))
     message = str(error.value)
-    assert "valid actions: allocate, backfill, consolidate, enqueue, preempt, reclaim, stalegangeviction" in message
+    assert "valid actions: allocate, backfill," in message
     assert "tiers[0].plugins[0]: there is no plugin 'gangs'" in message
     assert "gpu is 'binpak'; valid: binpack, spread" in message
     assert "plugin 'gang' has no argument 'x'; valid arguments: none" in message
@@ -166,8 +166,8 @@ tiers:
 
 def test_an_unknown_field_of_the_configuration_is_refused() -> None:
     """With the fields there are."""
-    with pytest.raises(ValueError, match=r"tier.*valid fields: actions, tiers\[\]"):
-        config.parse("tier: []")
+    with pytest.raises(ValueError, match=r"there is no field 'tier'; valid fields: actions,.* tiers"):
+        parts_of(config.parse("tier: []"))
 
 
 def test_preferred_affinity_draws_and_anti_affinity_repels() -> None:

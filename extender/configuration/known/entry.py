@@ -1,0 +1,82 @@
+"""What is said about one name of a configuration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Any
+
+VOLCANO = "Volcano"
+KAI = "KAI"
+
+
+class Effect(Enum):
+    """What a name does in Muster, compared with the project whose name it is."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    NONE = "no effect"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """An action, or something else that has a name and no parts."""
+
+    of: str = VOLCANO
+    """Whose it is."""
+    ours: str = ""
+    """What Muster calls it; empty: the same."""
+    differs: str = ""
+    """How what Muster does differs, a sentence without its full stop; empty if it does the same."""
+    without: str = ""
+    """Why it has no effect, in the same form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument(Name):
+    """An argument of a plugin; its name may have a `*` for any text."""
+
+    default: Any = None
+    """What it is if it is not there; None if that cannot be written down."""
+
+    @property
+    def effect(self) -> Effect:
+        """What it does where its plugin has an effect."""
+        if self.without:
+            return Effect.NONE
+        return Effect.DIFFERENT if self.differs else Effect.SAME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch(Name):
+    """A switch of a plugin, which is true or false."""
+
+    default: bool = True
+    hooks: tuple[str, ...] = ()
+    """The hooks that the plugin does not get if the switch is off; none: the switch has no effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin(Name):
+    """A plugin with its arguments."""
+
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    switches: Mapping[str, Switch] = field(default_factory=dict)
+    """Switches that mean something else for this plugin than for the others."""
+    hooks: tuple[str, ...] = ()
+    """The plugin acts through these hooks only: it has no effect while no action asks any of them."""
+
+    def argument(self, name: str) -> Argument | None:
+        """What is known of an argument; None if nothing is."""
+        exact = self.arguments.get(name)
+        return exact or next((each for pattern, each in self.arguments.items() if fnmatchcase(name, pattern)), None)
+
+    def joined(self, other: "Plugin") -> "Plugin":
+        """This plugin, which another project has under the same name: it knows the arguments of both."""
+        return replace(
+            self,
+            of=f"{other.of}, {self.of}",
+            differs=self.differs or other.differs,
+            arguments={**other.arguments, **self.arguments},
+            switches={**other.switches, **self.switches},
+        )

@@ -1,0 +1,54 @@
+"""KAI-Scheduler's plugins and their arguments."""
+
+from extender.configuration.known.entry import KAI, Argument, Plugin
+
+_SHARED_GPUS = "sharing one GPU among pods needs a device plugin, not a scheduler (docs/predicates.md)"
+_IN_RANK_ORDER = "pods of a gang are placed in the order of their ranks, the first one first"
+_SEARCH = "how victims are searched for is not a matter of plugins"
+
+PLUGINS: dict[str, Plugin] = {
+    "predicates": Plugin(of=KAI),
+    "proportion": Plugin(
+        of=KAI,
+        arguments={
+            "kValue": Argument(of=KAI, default="1.0"),
+            "relcaimerSaturationMultiplier": Argument(of=KAI, default="1"),
+        },
+    ),
+    "priority": Plugin(of=KAI),
+    "elastic": Plugin(of=KAI),
+    "kubeflow": Plugin(of=KAI, without=_IN_RANK_ORDER),
+    "ray": Plugin(of=KAI, without=_IN_RANK_ORDER),
+    "nodeavailability": Plugin(of=KAI),
+    "gpusharingorder": Plugin(of=KAI, without=_SHARED_GPUS),
+    "gpupack": Plugin(of=KAI, differs=f"it is about whole GPUs: {_SHARED_GPUS}"),
+    "gpuspread": Plugin(of=KAI, differs=f"it is about whole GPUs: {_SHARED_GPUS}"),
+    "resourcetype": Plugin(of=KAI),
+    "subgrouporder": Plugin(of=KAI),
+    "taskorder": Plugin(of=KAI, differs="the label is muster.dev/task-priority"),
+    "nominatednode": Plugin(of=KAI, without="gangs are pinned to their nodes; nominations are not used"),
+    "dynamicresources": Plugin(
+        of=KAI,
+        without="resource claims are kube-scheduler's to check; a gang with them is planned without",
+        arguments={"maxCelCacheEntries": Argument(of=KAI)},
+    ),
+    "nodeplacement": Plugin(
+        of=KAI,
+        arguments={"cpu": Argument(of=KAI, default="binpack"), "gpu": Argument(of=KAI, default="binpack")},
+    ),
+    "minruntime": Plugin(
+        of=KAI,
+        arguments={
+            "defaultReclaimMinRuntime": Argument(of=KAI, default="0s"),
+            "defaultPreemptMinRuntime": Argument(of=KAI, default="0s"),
+            "reclaimResolveMethod": Argument(of=KAI, default="lca"),
+        },
+    ),
+    "topology": Plugin(of=KAI),
+    "numa": Plugin(of=KAI, without="which NUMA node a pod gets is kubelet's to decide"),
+    "snapshot": Plugin(of=KAI, differs="the page is /plugins/snapshot of the extender; `muster snapshot` saves a file"),
+    "reflectjoborder": Plugin(of=KAI, differs="the page is /plugins/job-order of the extender"),
+    "podaffinity": Plugin(of=KAI),
+    "sg-nodelocalgreedy": Plugin(of=KAI, without=_SEARCH),
+    "sg-multinodegang": Plugin(of=KAI, without=_SEARCH),
+}

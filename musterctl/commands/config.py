@@ -1,0 +1,60 @@
+"""`muster config …`: configuration for what others run, and what the planner makes of a configuration."""
+
+import sys
+from pathlib import Path
+
+import click
+import yaml
+
+from extender.configuration.page import defaults
+from extender.cycle import report_of
+from musterctl.options import name_option
+from musterctl.plane import scheduler_config, state
+
+
+@click.group()
+def config() -> None:
+    """Prints and checks configuration for parts that you run yourself."""
+
+
+@config.command()
+@click.option("--extender-url", help="Where the extender is; by default the plane's, else the default port.")
+@click.option("--kubeconfig", default="", help="The scheduler's kubeconfig; without it, it runs in the cluster.")
+@click.option(
+    "--shared", is_flag=True, help="For the cluster's own scheduler, which asks Muster about marked pods only."
+)
+@name_option
+def scheduler(extender_url: str | None, kubeconfig: str, name: str, *, shared: bool) -> None:
+    """Prints the KubeSchedulerConfiguration of a kube-scheduler for Muster's pods."""
+    plane = state.load(state.folder_of(name))
+    if extender_url is None and plane is not None:
+        extender_url = f"http://127.0.0.1:{plane.ports['extender']}"
+    make = scheduler_config.shared_scheduler if shared else scheduler_config.muster_scheduler
+    content = make(kubeconfig=kubeconfig, extender_url=extender_url or scheduler_config.DEFAULT_EXTENDER_URL)
+    click.echo(yaml.safe_dump(content, sort_keys=False), nl=False)
+
+
+@config.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+def check(file: Path) -> None:
+    """Says what the extender's --config makes of FILE, e.g. Volcano's volcano-scheduler.conf; - reads standard input.
+
+    What is wrong comes first, with exit code 1; then what is meant differently here and what has no effect.
+    """
+    raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    try:
+        report = report_of(raw.decode())
+    except UnicodeDecodeError as error:
+        raise click.ClickException(f"{file}: it is no UTF-8 text: {error}") from error
+    for line in report.lines():
+        click.echo(line)
+    if report.errors:
+        sys.exit(1)
+    if not report.findings:
+        click.echo("everything in it does what it says")
+
+
+@config.command("print-defaults")
+def print_defaults() -> None:
+    """Prints the actions and plugins that the extender has without --config."""
+    click.echo(defaults(), nl=False)

@@ -1,0 +1,115 @@
+"""The extender's configuration is followed while it runs: a mounted ConfigMap that changes, to good and to bad."""
+
+import subprocess
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gangs import job
+from pairs import ended, option, started
+
+from muster.api.batch import JOBS
+from muster.api.core import EVENTS
+from muster.api.names import SYSTEM_NAMESPACE
+from muster.api.placement import PLACEMENTS
+from muster.api.scheduling import POD_GROUPS
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.plane
+
+NOBODY_IS_PLACED = 'actions: "enqueue"'
+VOLCANO = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"""
+BAD = VOLCANO.replace("overcommit", "overcommitt")
+
+
+class Mount:
+    """A folder as the kubelet mounts a ConfigMap: the files are links into a folder that is itself a link."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._version = 0
+        self.file = folder / "volcano-scheduler.conf"
+        self.file.symlink_to(Path("..data") / self.file.name)
+
+    def show(self, text: str) -> None:
+        """Another text in one step."""
+        self._version += 1
+        data = self._folder / f"..{self._version}"
+        data.mkdir()
+        (data / self.file.name).write_text(text)
+        new = self._folder / "..data_tmp"
+        new.symlink_to(data.name)
+        new.rename(self._folder / "..data")
+
+
+@pytest.fixture
+def mount(plane: Plane, tmp_path: Path) -> Iterator[Mount]:
+    """The configuration of the plane's extender, which runs in place of its own one until the test ends."""
+    folder = tmp_path / "mount"
+    folder.mkdir()
+    one = Mount(folder)
+    one.show(NOBODY_IS_PLACED)
+    plane.part("extender").kill()
+    command = [*plane.commandlines.command("extender"), f"--config={one.file}"]
+    process: subprocess.Popen[bytes] = started(command, tmp_path / "extender.log")
+    try:
+        yield one
+    finally:
+        ended(process)
+        plane.start()
+
+
+def test_a_change_takes_effect_and_a_bad_one_changes_nothing(
+    plane: Plane, namespace: str, mount: Mount, tmp_path: Path, wait_for: Callable[..., Any]
+) -> None:
+    """A gang waits as nothing allocates; Volcano's own file lets it run; with a bad file the next one runs too."""
+    client = plane.client()
+    status = f"http://127.0.0.1:{option(plane.commandlines.command('extender'), '--status-port')}/metrics"
+
+    def current() -> bool:
+        with urllib.request.urlopen(status, timeout=5) as answer:
+            return "muster_config_current 1.0" in answer.read().decode()
+
+    def running(name: str) -> bool:
+        return client.get(JOBS, name, namespace).status.running == 4
+
+    client.create(JOBS, job("waits", namespace, replicas=4, gpus=1), namespace)
+    wait_for(lambda: [g for g in client.list(POD_GROUPS, namespace) if g.status.phase == "Inqueue"], 60, "Inqueue")
+    assert client.list(PLACEMENTS, namespace) == []
+
+    mount.show(VOLCANO)
+    wait_for(lambda: running("waits"), 30, "the gang to run once there is allocate")
+    assert current()
+
+    mount.show(BAD)
+    wait_for(lambda: not current(), 10, "the metric to say that the file is wrong")
+    events = wait_for(
+        lambda: [each for each in client.list(EVENTS, SYSTEM_NAMESPACE) if each.reason == "ConfigRefused"],
+        10,
+        "an Event",
+    )
+    assert "there is no plugin 'overcommitt'" in events[0].message
+    assert "configuration refused" in (tmp_path / "extender.log").read_text()
+    client.create(JOBS, job("next", namespace, replicas=4, gpus=1), namespace)
+    wait_for(lambda: running("next"), 30, "the next gang to run as the good file says")
+
+    mount.show(VOLCANO)
+    wait_for(current, 10, "the metric to say that all is well again")
