@@ -9,7 +9,7 @@ from msgspec import convert
 
 from controller.job.rules.sync import over_limits
 from muster.api.batch import Job
-from muster.api.limits import DIGITS, LIMITS, PODS, whole_number
+from muster.api.limits import DIGITS, LIMITS, PODS, TASKS, whole_number
 from muster.api.meta import ObjectMeta
 from muster.runtime.workload import template_of
 from muster.workloads.kind import AskedPod
@@ -62,8 +62,8 @@ def test_tasks_count_together() -> None:
 
 def test_a_job_of_too_many_tasks_is_refused() -> None:
     """Also where each has one pod."""
-    tasks = [{"name": f"t{number}", "replicas": 1, "template": TEMPLATE} for number in range(513)]
-    assert refused(job(tasks=tasks)) == {"spec.tasks": "must have at most 512 tasks (limit 'tasks per Job')"}
+    tasks = [{"name": f"t{number}", "replicas": 1, "template": TEMPLATE} for number in range(TASKS.value + 1)]
+    assert refused(job(tasks=tasks)) == {"spec.tasks": f"must have at most {TASKS.value} tasks (limit 'tasks per Job')"}
 
 
 def test_a_job_at_the_limits_is_taken() -> None:
