@@ -1,4 +1,4 @@
-"""Carries a cycle's decisions out: the only place of the extender's planner that writes.
+"""Carries a cycle's decisions out, in their order; what is about placements is in `extender.placements`.
 
 Order matters: a placement is written before anything acts on it, and a PodGroup becomes Inqueue only after its
 placement stands, so that its pods can be born on their nodes. What the API server confirms is handed to the state at
@@ -12,24 +12,20 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from extender.actions.progress import AVOID_S
 from extender.barrier import Barrier
 from extender.cluster import Cluster
-from extender.evictions import Evictions
-from extender.framework import decisions, placementstatus
+from extender.evictions import EVICT_AGAIN_S, Evictions
+from extender.framework import decisions
 from extender.framework.session import Decision, Session
+from extender.placements import PlacementWriter, moves
 from extender.queuestatus import QueueStatusWriter
 from extender.scaleup.requests import consumption
 from extender.scaling import Scaling
-from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
 from extender.statuses import WRITES, StatusWriter
 from muster.api import names
 from muster.api.core import PODS, Pod
 from muster.api.gang import DEFAULT_POD_SET, pinned_affinity
-from muster.api.meta import OwnerReference, format_time
-from muster.api.placement import PLACEMENTS, Placement, Victim
-from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, NotFound
 from muster.kube.events import Recorder
@@ -37,10 +33,7 @@ from muster.kube.events import Recorder
 log = structlog.get_logger()
 D = TypeVar("D", bound=Decision)
 
-DEADLINE_S = 30.0
-DEADLINE_PER_SEAT_S = 0.05
 RETRY_S = 1.0
-EVICT_AGAIN_S = 5.0
 
 
 class Committer:
@@ -51,7 +44,6 @@ class Committer:
     ) -> None:
         self._client = client
         self._cluster = cluster
-        self._barrier = barrier
         self._recorder = recorder
         self._wall_s = wall_s
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="commit")
@@ -59,22 +51,24 @@ class Committer:
         self._queues = QueueStatusWriter(client, self._pool, wall_s=wall_s)
         self.scaling = Scaling(client, cluster)
         self._not_before: dict[str, float] = {}
-        self._evictions = Evictions(client, cluster, recorder, close=self._close_placement, wall_s=wall_s)
+        self._placements = PlacementWriter(client, cluster, barrier, recorder, self._pool, wall_s=wall_s)
+        self.say_binding = self._placements.say_binding
+        self._evictions = Evictions(client, cluster, recorder, close=self._placements.close, wall_s=wall_s)
 
     def carry_out(self, session: Session) -> None:
         """Writes everything this cycle decided; returns when all writes have been answered."""
         now = self._wall_s()
         self._not_before = {key: until for key, until in self._not_before.items() if until > now}
         self._each(
-            "placement", lambda close: self._close_placement(session, close), session.decided(decisions.ClosePlacement)
+            "placement", lambda close: self._placements.close(session, close), session.decided(decisions.ClosePlacement)
         )
         places = session.decided(decisions.Place)
         for moved in (True, False):  # where moved gangs go stands before anybody is told to go
-            due = [place for place in places if _moves(place) is moved]
-            self._each("placement", lambda place: self._place(session, place), due)
-        self._each("placement", self._room_is_there, session.decided(decisions.RoomIsThere))
-        self._each("placement", self._unreserve, session.decided(decisions.Unreserve))
-        self._each("placement", self._reserve, session.decided(decisions.Reserve))
+            due = [place for place in places if moves(place) is moved]
+            self._each("placement", lambda place: self._placements.place(session, place), due)
+        self._each("placement", self._placements.room_is_there, session.decided(decisions.RoomIsThere))
+        self._each("placement", self._placements.unreserve, session.decided(decisions.Unreserve))
+        self._each("placement", self._placements.reserve, session.decided(decisions.Reserve))
         self._statuses.write(session)
         self._each("release", lambda release: self._release(session, release), session.decided(decisions.Release))
         self._each("eviction", self._evict, session.decided(decisions.Evict))
@@ -102,118 +96,6 @@ class Committer:
                 log.warning("write failed; it is decided again", what=what, gang=key, error=str(error))
 
         list(self._pool.map(guarded, items))
-
-    # -- placements -------------------------------------------------------------------------------------------------
-
-    def _place(self, session: Session, place: decisions.Place) -> None:
-        gang = place.gang
-        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * (session.snapshot.in_flight + place.new_seats)
-        spec = {
-            "podGroupUID": gang.uid,
-            "epoch": place.epoch,
-            "deadline": format_time(deadline),
-            "podSets": msgspec.to_builtins(place.pod_sets),
-            "victims": msgspec.to_builtins(victims_of(place)) or None,
-            "victimsReason": place.victims_reason or None,
-        }
-        self._write_placement(gang, spec, placementstatus.opened(place))
-        log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
-
-    def _reserve(self, reserve: decisions.Reserve) -> None:
-        gang = reserve.gang
-        spec = {
-            "podGroupUID": gang.uid,
-            "epoch": gang.placement.spec.epoch if gang.placement else gang.next_epoch(),
-            "podSets": msgspec.to_builtins(reserve.pod_sets),
-        }
-        new = gang.placement is None or gang.placement.status.phase != "Reserved"
-        self._write_placement(gang, spec, placementstatus.reserved(reserve))
-        if new:
-            log.info("reserved", gang=gang.key, expected_at=reserve.expected_at, why=reserve.message)
-            self._recorder.event(gang.group, "Normal", "Reserved", reserve.message)
-
-    def _unreserve(self, unreserve: decisions.Unreserve) -> None:
-        placement = unreserve.gang.placement
-        if placement is not None and placement.status.phase == "Reserved":
-            self._patch_placement(placement, {"status": placementstatus.unreserved(unreserve), "spec": {"podSets": []}})
-            log.info("not reserved any more", gang=unreserve.gang.key, why=unreserve.message)
-
-    def _write_placement(self, gang: GangView, spec: dict[str, object], status: dict[str, object]) -> None:
-        """Makes the gang's placement say so; one of an earlier PodGroup of its name goes."""
-        with self._cluster.lock:
-            known = self._cluster.state.placements.get(gang.key)
-        namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
-        if known is not None and known.spec.pod_group_uid != gang.uid:
-            self._client.delete(PLACEMENTS, name, namespace, uid=known.metadata.uid)
-            self._saw(known, None)
-            known = None
-        if known is None:
-            owner = OwnerReference(
-                api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=name, uid=gang.uid,
-                controller=True, block_owner_deletion=True,
-            )  # fmt: skip
-            body = {
-                "apiVersion": PLACEMENTS.api_version,
-                "kind": PLACEMENTS.kind,
-                "metadata": {"name": name, "namespace": namespace, "ownerReferences": [msgspec.to_builtins(owner)]},
-                "spec": spec,
-                "status": status,
-            }
-            self._saw(None, self._client.create(PLACEMENTS, body, namespace))
-        else:
-            self._patch_placement(known, {"spec": spec, "status": status})
-
-    def _close_placement(self, session: Session, close: decisions.ClosePlacement) -> None:
-        placement = close.gang.placement
-        if placement is None:
-            return
-        if close.phase == "Abandoned":
-            self._barrier.cancel(close.gang.uid)
-            log.info("placement abandoned", gang=close.gang.key, reason=close.message)
-            self._recorder.event(close.gang.group, "Warning", "PlacementAbandoned", close.message)
-        status = placementstatus.closed(close, now=session.now)
-        patch: dict[str, object] = {"status": {**status, "avoided": _avoided(session, close.gang, placement)}}
-        if close.pod_sets is not None:
-            patch["spec"] = {"epoch": close.gang.next_epoch(), "podSets": msgspec.to_builtins(close.pod_sets)}
-        self._patch_placement(placement, patch)
-
-    def _room_is_there(self, there: decisions.RoomIsThere) -> None:
-        placement = there.gang.placement
-        if placement is None:
-            return
-        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * there.new_seats
-        spec = {
-            "deadline": format_time(deadline),
-            "podSets": msgspec.to_builtins(there.pod_sets),
-            "victims": None,
-            "victimsReason": None,
-        }
-        self._patch_placement(placement, {"spec": spec, "status": placementstatus.room_is_there()})
-        log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
-
-    def say_binding(self, placement: Placement, bound: int) -> None:
-        """Lets `kubectl get placements -w` show that the members are being bound now; does not block.
-
-        It is the story, not the truth (the pods are), so that a write that comes too late may be lost.
-        """
-
-        def write() -> None:
-            try:
-                self._patch_placement(placement, {"status": {"phase": "Binding", "bound": bound}})
-            except APIError as error:
-                log.debug("phase Binding not written", placement=placement.metadata.key, error=str(error))
-
-        self._pool.submit(write)
-
-    def _patch_placement(self, known: Placement, patch: dict[str, object]) -> None:
-        meta = known.metadata
-        body = {**patch, "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}}
-        self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))
-
-    def _saw(self, old: Placement | None, new: Placement | None) -> None:
-        with self._cluster.lock:
-            self._cluster.state.on_placement(old, new)
-        self._cluster.changed()
 
     # -- pods -------------------------------------------------------------------------------------------------------
 
@@ -282,29 +164,3 @@ class Committer:
     def stop(self) -> None:
         """Ends the writers; what has not been sent yet is decided again by whoever plans next."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _moves(place: decisions.Place) -> bool:
-    """Whether the placement is that of a gang which is moved: members of its own have to go first."""
-    return any(victim is place.gang for victim, _ in place.victims)
-
-
-def victims_of(place: decisions.Place) -> list[Victim]:
-    """The pods that must be gone first, as they stand in the placement."""
-    home = place.gang.group.metadata.namespace
-    return [
-        Victim(
-            name=pod.name,
-            namespace="" if pod.namespace == home else pod.namespace,
-            uid=pod.uid,
-            gang=victim.group.metadata.name,
-        )
-        for victim, pod in place.victims
-    ]
-
-
-def _avoided(session: Session, gang: GangView, placement: Placement) -> list[dict[str, str]]:
-    """The nodes to leave out, for the story that the placement tells; those known already keep their time."""
-    known = {each.node: each.until for each in placement.status.avoided}
-    until = format_time(session.now + AVOID_S)
-    return [{"node": node, "until": known.get(node, until)} for node in sorted(session.avoided.get(gang.key, ()))]

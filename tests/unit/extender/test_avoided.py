@@ -4,8 +4,8 @@ from extender_world import World, of, seats
 
 from extender.actions.allocate import Allocate
 from extender.actions.progress import AVOID_S
-from extender.commit import _avoided
 from extender.framework import decisions
+from extender.placements import avoided_until
 from extender.state.gangs import avoided_nodes
 from muster.api.meta import format_time
 from muster.api.placement import AvoidedNode, Placement
@@ -43,7 +43,7 @@ def test_a_node_that_is_avoided_already_keeps_its_time() -> None:
     placement = abandoned(world, "node-0", world.now + 30)
     session = world.session()
     session.avoided = {"ns/a": {"node-0", "node-1"}}
-    assert _avoided(session, world.view("ns/a"), placement) == [
+    assert avoided_until(session, world.view("ns/a"), placement) == [
         {"node": "node-0", "until": format_time(world.now + 30)},
         {"node": "node-1", "until": format_time(world.now + AVOID_S)},
     ]

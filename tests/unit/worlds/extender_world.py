@@ -12,7 +12,6 @@ from msgspec import structs
 from extender.actions.allocate import Allocate
 from extender.actions.enqueue import Enqueue
 from extender.actions.progress import TrackPlacements
-from extender.commit import victims_of
 from extender.cycle import run_cycle
 from extender.framework import decisions
 from extender.framework.hooks import Causes
@@ -20,6 +19,7 @@ from extender.framework.placementstatus import closed, opened, reserved, unreser
 from extender.framework.registry import Action, Plugin
 from extender.framework.session import CycleInputs, Session
 from extender.framework.snapshot import take
+from extender.placements import victims_of
 from extender.plugins.order import Gang, Priority
 from extender.plugins.predicates import Predicates
 from extender.state.comparison import differences, digest, objects_of, rebuilt

@@ -1,0 +1,191 @@
+"""Writes placements: the one place that makes, changes and closes them.
+
+What the API server confirms is handed to the state at once. Every change names the version that it was decided upon, so
+that a stale one is refused.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+import msgspec
+import structlog
+
+from extender.actions.progress import AVOID_S
+from extender.barrier import Barrier
+from extender.cluster import Cluster
+from extender.framework import decisions, placementstatus
+from extender.framework.session import Session
+from extender.state.gangs import GangView
+from muster.api.meta import OwnerReference, format_time
+from muster.api.placement import PLACEMENTS, Placement, Victim
+from muster.api.scheduling import POD_GROUPS
+from muster.kube.client import Client
+from muster.kube.errors import APIError
+from muster.kube.events import Recorder
+
+log = structlog.get_logger()
+
+DEADLINE_S = 30.0
+DEADLINE_PER_SEAT_S = 0.05
+
+
+class PlacementWriter:
+    """Carries out decisions about placements. `pool` runs what need not be waited for; `wall_s` is the time."""
+
+    def __init__(
+        self,
+        client: Client,
+        cluster: Cluster,
+        barrier: Barrier,
+        recorder: Recorder,
+        pool: Executor,
+        *,
+        wall_s: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._barrier = barrier
+        self._recorder = recorder
+        self._pool = pool
+        self._wall_s = wall_s
+
+    def place(self, session: Session, place: decisions.Place) -> None:
+        """Writes the gang's nodes, with the next epoch and a deadline."""
+        gang = place.gang
+        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * (session.snapshot.in_flight + place.new_seats)
+        spec = {
+            "podGroupUID": gang.uid,
+            "epoch": place.epoch,
+            "deadline": format_time(deadline),
+            "podSets": msgspec.to_builtins(place.pod_sets),
+            "victims": msgspec.to_builtins(victims_of(place)) or None,
+            "victimsReason": place.victims_reason or None,
+        }
+        self._write(gang, spec, placementstatus.opened(place))
+        log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
+
+    def reserve(self, reserve: decisions.Reserve) -> None:
+        """Writes what is kept for a gang that waits, and tells its owner the first time."""
+        gang = reserve.gang
+        spec = {
+            "podGroupUID": gang.uid,
+            "epoch": gang.placement.spec.epoch if gang.placement else gang.next_epoch(),
+            "podSets": msgspec.to_builtins(reserve.pod_sets),
+        }
+        new = gang.placement is None or gang.placement.status.phase != "Reserved"
+        self._write(gang, spec, placementstatus.reserved(reserve))
+        if new:
+            log.info("reserved", gang=gang.key, expected_at=reserve.expected_at, why=reserve.message)
+            self._recorder.event(gang.group, "Normal", "Reserved", reserve.message)
+
+    def unreserve(self, unreserve: decisions.Unreserve) -> None:
+        """Nothing is kept for the gang any more."""
+        placement = unreserve.gang.placement
+        if placement is not None and placement.status.phase == "Reserved":
+            self._patch(placement, {"status": placementstatus.unreserved(unreserve), "spec": {"podSets": []}})
+            log.info("not reserved any more", gang=unreserve.gang.key, why=unreserve.message)
+
+    def _write(self, gang: GangView, spec: dict[str, object], status: dict[str, object]) -> None:
+        """Makes the gang's placement say so; one of an earlier PodGroup of its name goes."""
+        with self._cluster.lock:
+            known = self._cluster.state.placements.get(gang.key)
+        namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
+        if known is not None and known.spec.pod_group_uid != gang.uid:
+            self._client.delete(PLACEMENTS, name, namespace, uid=known.metadata.uid)
+            self._saw(known, None)
+            known = None
+        if known is None:
+            owner = OwnerReference(
+                api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=name, uid=gang.uid,
+                controller=True, block_owner_deletion=True,
+            )  # fmt: skip
+            body = {
+                "apiVersion": PLACEMENTS.api_version,
+                "kind": PLACEMENTS.kind,
+                "metadata": {"name": name, "namespace": namespace, "ownerReferences": [msgspec.to_builtins(owner)]},
+                "spec": spec,
+                "status": status,
+            }
+            self._saw(None, self._client.create(PLACEMENTS, body, namespace))
+        else:
+            self._patch(known, {"spec": spec, "status": status})
+
+    def close(self, session: Session, close: decisions.ClosePlacement) -> None:
+        """Writes the end of a placement; one that is given up lets go of the calls that wait for it."""
+        placement = close.gang.placement
+        if placement is None:
+            return
+        if close.phase == "Abandoned":
+            self._barrier.cancel(close.gang.uid)
+            log.info("placement abandoned", gang=close.gang.key, reason=close.message)
+            self._recorder.event(close.gang.group, "Warning", "PlacementAbandoned", close.message)
+        status = placementstatus.closed(close, now=session.now)
+        patch: dict[str, object] = {"status": {**status, "avoided": avoided_until(session, close.gang, placement)}}
+        if close.pod_sets is not None:
+            patch["spec"] = {"epoch": close.gang.next_epoch(), "podSets": msgspec.to_builtins(close.pod_sets)}
+        self._patch(placement, patch)
+
+    def room_is_there(self, there: decisions.RoomIsThere) -> None:
+        """The victims have gone: from now on the members have their time to arrive."""
+        placement = there.gang.placement
+        if placement is None:
+            return
+        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * there.new_seats
+        spec = {
+            "deadline": format_time(deadline),
+            "podSets": msgspec.to_builtins(there.pod_sets),
+            "victims": None,
+            "victimsReason": None,
+        }
+        self._patch(placement, {"spec": spec, "status": placementstatus.room_is_there()})
+        log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
+
+    def say_binding(self, placement: Placement, bound: int) -> None:
+        """Lets `kubectl get placements -w` show that the members are being bound now; does not block.
+
+        It is the story, not the truth (the pods are), so that a write that comes too late may be lost.
+        """
+
+        def write() -> None:
+            try:
+                self._patch(placement, {"status": {"phase": "Binding", "bound": bound}})
+            except APIError as error:
+                log.debug("phase Binding not written", placement=placement.metadata.key, error=str(error))
+
+        self._pool.submit(write)
+
+    def _patch(self, known: Placement, patch: dict[str, object]) -> None:
+        meta = known.metadata
+        body = {**patch, "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}}
+        self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))
+
+    def _saw(self, old: Placement | None, new: Placement | None) -> None:
+        with self._cluster.lock:
+            self._cluster.state.on_placement(old, new)
+        self._cluster.changed()
+
+
+def moves(place: decisions.Place) -> bool:
+    """Whether the placement is that of a gang which is moved: members of its own have to go first."""
+    return any(victim is place.gang for victim, _ in place.victims)
+
+
+def victims_of(place: decisions.Place) -> list[Victim]:
+    """The pods that must be gone first, as they stand in the placement."""
+    home = place.gang.group.metadata.namespace
+    return [
+        Victim(
+            name=pod.name,
+            namespace="" if pod.namespace == home else pod.namespace,
+            uid=pod.uid,
+            gang=victim.group.metadata.name,
+        )
+        for victim, pod in place.victims
+    ]
+
+
+def avoided_until(session: Session, gang: GangView, placement: Placement) -> list[dict[str, str]]:
+    """The nodes to leave out, for the story that the placement tells; those known already keep their time."""
+    known = {each.node: each.until for each in placement.status.avoided}
+    until = format_time(session.now + AVOID_S)
+    return [{"node": node, "until": known.get(node, until)} for node in sorted(session.avoided.get(gang.key, ()))]
