@@ -15,7 +15,7 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
     width = max([len("QUEUE"), *(2 * report.depth + len(report.queue) for report in reports)])
     yield f"{'QUEUE':<{width}}  {'RESOURCE':<16} {'USED':>9} {'FAIR':>9} {'DESERVED':>9}  {'SHARE':<{BAR + 6}} WAITING"
     for report in reports:
-        name = resource or report.dominant
+        name = resource or _main(report)
         used, fair, deserved = (
             amount_words(name, amounts.get(name, 0))
             for amounts in (report.allocated, report.fair_share, report.deserved)
@@ -25,6 +25,13 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
             f"{title:<{width}}  {name:<16} {used:>9} {fair:>9} {deserved:>9}  "
             f"{bar(report.share(name)):<{BAR + 6}} {report.waiting}"
         )
+
+
+def _main(report: QueueReport) -> str:
+    """The resource that tells most of the queue: the one it has most of, and of equal ones one that it deserves."""
+    most = report.share(report.dominant)
+    alike = [name for name in report.deserved if report.allocated.get(name, 0) and report.share(name) >= most]
+    return min(alike, default=report.dominant)
 
 
 def bar(share: float) -> str:
