@@ -80,25 +80,25 @@ def _follow(session: Session, gang: GangView) -> None:
         return
     missing = _missing(gang, placement)
     if placement.spec.victims:
-        trouble = _trouble(session, gang, placement, missing) or make_room(session, gang, placement, missing)
-        if trouble:
-            _give_up(session, gang, placement, trouble, evicted_in_vain=True)
+        why = _failure(session, gang, placement, missing) or make_room(session, gang, placement, missing)
+        if why:
+            _give_up(session, gang, placement, why, evicted_in_vain=True)
         return
     if not missing:
         session.decide(decisions.ClosePlacement(gang, "Bound", f"all {gang.taken} members are bound"))
         return
-    trouble = _trouble(session, gang, placement, missing)
-    if trouble:
-        _give_up(session, gang, placement, trouble)
+    why = _failure(session, gang, placement, missing)
+    if why:
+        _give_up(session, gang, placement, why)
         return
     gated = next((pod for seat in missing if (pod := _waiting(gang, seat)) and pod.other_gates), None)
     if gated is not None:
-        trouble = f"{gated.name} waits for the scheduling gate {gated.other_gates[0]}, which is not Muster's"
-        _give_up(session, gang, placement, trouble, in_vain=True)
+        why = f"{gated.name} waits for the scheduling gate {gated.other_gates[0]}, which is not Muster's"
+        _give_up(session, gang, placement, why, in_vain=True)
         return
     if _overdue(session, placement):
-        trouble = f"{len(missing)} members did not arrive before the deadline"
-        _give_up(session, gang, placement, trouble, in_vain=not gang.has_pods)
+        why = f"{len(missing)} members did not arrive before the deadline"
+        _give_up(session, gang, placement, why, in_vain=not gang.has_pods)
         return
     held = _held(session, gang, placement, missing)
     for seat, node in missing.items():
@@ -121,7 +121,7 @@ def _missing(gang: GangView, placement: Placement) -> dict[Seat, str]:
     return {seat: node for seat, node in seats_of(placement) if seat.rank not in taken.get(seat.pod_set, {})}
 
 
-def _trouble(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> str:
+def _failure(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> str:
     """Why the placement cannot be carried out; empty if it may still be."""
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
     for seat, node in missing.items():
@@ -149,7 +149,7 @@ def _give_up(
     session: Session,
     gang: GangView,
     placement: Placement,
-    trouble: str,
+    why: str,
     *,
     in_vain: bool = False,
     evicted_in_vain: bool = False,
@@ -165,13 +165,13 @@ def _give_up(
             for pod_set in gang.pod_sets
             if pod_set.taken
         ]
-        close = decisions.ClosePlacement(gang, "Bound", trouble, kept, evicted_in_vain=evicted_in_vain)
+        close = decisions.ClosePlacement(gang, "Bound", why, kept, evicted_in_vain=evicted_in_vain)
     else:
-        close = decisions.ClosePlacement(gang, "Abandoned", trouble, in_vain=in_vain, evicted_in_vain=evicted_in_vain)
+        close = decisions.ClosePlacement(gang, "Abandoned", why, in_vain=in_vain, evicted_in_vain=evicted_in_vain)
     session.decide(close)
     for pod in gang.pods:
         if pod.waiting and pod.pin and not pod.gated:
-            session.decide(decisions.Evict(gang, pod, trouble, started=False))
+            session.decide(decisions.Evict(gang, pod, why, started=False))
 
 
 def _drop_strays(session: Session, gang: GangView) -> None:

@@ -1,4 +1,4 @@
-"""Makes the ledger of a snapshot, at the cost of what changed since the last one.
+"""Makes the allocations of a snapshot, at the cost of what changed since the last one.
 
 What a gang waits for is known from its view, which is another object once anything of the gang has changed.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from extender.fairshare.ledger import Ledger
+from extender.fairshare.allocations import Allocations
 from extender.fairshare.preemptibility import preemptible
 from extender.fairshare.tree import QueueTree, Shares, tree_of
 from extender.framework.demand import amounts_of
@@ -43,7 +43,7 @@ class Accounts:
         self._usable: tuple[int, Amounts] | None = None
         """Generation of the nodes, and what those of them have together that pods can be placed on."""
 
-    def ledger(self, snapshot: Snapshot) -> Ledger:
+    def allocations(self, snapshot: Snapshot) -> Allocations:
         """The queues of a snapshot, with what they use and wait for."""
         resources = snapshot.free.shape[0]
         if self._axis is None or self._axis != snapshot.axis or any(len(s) != resources for s in self._sums.values()):
@@ -67,7 +67,7 @@ class Accounts:
         request = np.minimum(request + allocated, MAX_SUM)
         ours = used.sum(axis=0)
         total = np.maximum(self._total(snapshot) - np.maximum(self._all_used(snapshot) - ours, 0), 0)
-        return Ledger(tree, total, used, allocated, fixed, request)
+        return Allocations(tree, total, used, allocated, fixed, request)
 
     def _tree_of(self, queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int) -> QueueTree:
         specs = {name: (queue.metadata.creation_timestamp, queue.spec) for name, queue in queues.items()}

@@ -8,7 +8,7 @@ from math import isfinite
 
 import numpy as np
 
-from extender.fairshare.ledger import Ledger
+from extender.fairshare.allocations import Allocations
 from extender.framework.refusal import QueueRefusal
 from extender.state.amounts import Amounts
 from muster.resources.words import amount_words
@@ -18,53 +18,53 @@ GUARANTEED = "KeptForGuarantees"
 OVER_DESERVED = "QueueOverDeserved"
 
 
-def over_capacity(ledger: Ledger, axis: Mapping[str, int], row: int, amounts: Amounts) -> QueueRefusal | None:
+def over_capacity(allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts) -> QueueRefusal | None:
     """Whether the queue in `row` or one above would have more than its limit, or what others are guaranteed."""
-    tree = ledger.tree
+    tree = allocations.tree
     if not tree.bounded[row] and not tree.guaranteed:
         return None
     asked = np.flatnonzero(amounts > 0)
     for each in tree.chains[row]:
-        over = asked[ledger.used[each, asked] + amounts[asked] > tree.limit[each, asked]]
+        over = asked[allocations.used[each, asked] + amounts[asked] > tree.limit[each, asked]]
         if len(over):
-            return _refusal(ledger, axis, OVER_CAPABILITY, each, int(over[0]), amounts)
+            return _refusal(allocations, axis, OVER_CAPABILITY, each, int(over[0]), amounts)
     if not tree.guaranteed:
         return None
-    for each, delta in ledger.growth(row, amounts):
-        limit = tree.limit[each] if each else np.minimum(tree.limit[0], ledger.total)
-        committed = ledger.committed[each]
-        kept = committed > ledger.used[each]  # else room alone decides
+    for each, delta in allocations.growth(row, amounts):
+        limit = tree.limit[each] if each else np.minimum(tree.limit[0], allocations.total)
+        committed = allocations.committed[each]
+        kept = committed > allocations.used[each]  # else room alone decides
         over = asked[(kept & (delta > 0) & (committed + delta > limit))[asked]]
         if len(over):
-            return _refusal(ledger, axis, GUARANTEED, each, int(over[0]), amounts)
+            return _refusal(allocations, axis, GUARANTEED, each, int(over[0]), amounts)
     return None
 
 
-def over_quota(ledger: Ledger, axis: Mapping[str, int], row: int, amounts: Amounts) -> QueueRefusal | None:
+def over_quota(allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts) -> QueueRefusal | None:
     """Whether gangs that may not be displaced would have more than what the queue (or one above) deserves."""
-    quota = ledger.tree.quota
+    quota = allocations.tree.quota
     asked = np.flatnonzero(amounts > 0)
-    for each in ledger.tree.chains[row][:-1]:
-        over = asked[ledger.fixed[each, asked] + amounts[asked] > quota[each, asked]]
+    for each in allocations.tree.chains[row][:-1]:
+        over = asked[allocations.fixed[each, asked] + amounts[asked] > quota[each, asked]]
         if len(over):
-            return _refusal(ledger, axis, OVER_DESERVED, each, int(over[0]), amounts)
+            return _refusal(allocations, axis, OVER_DESERVED, each, int(over[0]), amounts)
     return None
 
 
 def _refusal(
-    ledger: Ledger, axis: Mapping[str, int], reason: str, row: int, column: int, amounts: Amounts
+    allocations: Allocations, axis: Mapping[str, int], reason: str, row: int, column: int, amounts: Amounts
 ) -> QueueRefusal:
-    tree = ledger.tree
+    tree = allocations.tree
     queue = tree.names[row]
     resource = next((name for name, at in axis.items() if at == column), "")
     used = {
-        OVER_CAPABILITY: ledger.used[row, column],
-        GUARANTEED: ledger.committed[row, column],
-        OVER_DESERVED: ledger.fixed[row, column],
+        OVER_CAPABILITY: allocations.used[row, column],
+        GUARANTEED: allocations.committed[row, column],
+        OVER_DESERVED: allocations.fixed[row, column],
     }[reason]
     bound = tree.quota[row, column] if reason == OVER_DESERVED else tree.limit[row, column]
     if reason == GUARANTEED and row == 0:
-        bound = min(bound, float(ledger.total[column]))
+        bound = min(bound, float(allocations.total[column]))
     limit = int(bound) if isfinite(bound) else -1
     requested = int(amounts[column])
 

@@ -1,8 +1,8 @@
 """Pods without a gang: whether their queue has room for one more, asked while kube-scheduler waits.
 
-They are not planned, so that there is no ledger: what the queue and those below it use is added up for the resources
-that a capability on the way to the root names, and for nothing else. Pods that are just being bound are told apart, as
-they use nothing yet.
+They are not planned, so that nobody has added up what queues use: that is done for the queue and those below it, for
+the resources that a capability on the way to the root names, and for nothing else. Pods that are just being bound are
+told apart, as they use nothing yet.
 """
 
 from collections.abc import Iterable, Mapping

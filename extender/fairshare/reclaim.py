@@ -15,7 +15,7 @@ from math import inf
 
 import numpy as np
 
-from extender.fairshare.ledger import allocatable
+from extender.fairshare.allocations import allocatable
 from extender.fairshare.tree import QueueTree, Shares
 from extender.state.amounts import Amounts
 
@@ -29,7 +29,7 @@ class Loss:
 
 
 @dataclass(slots=True)
-class Books:
+class ReclaimRules:
     """What queues have before anything is taken; the arrays are of shape (queues, resources)."""
 
     tree: QueueTree

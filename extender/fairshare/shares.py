@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from extender.fairshare.allocations import Allocations
 from extender.fairshare.division import Claim, Rounding, divide
-from extender.fairshare.ledger import Ledger
 from extender.fairshare.tree import Shares
 
 
 def fair_shares(
-    ledger: Ledger,
+    allocations: Allocations,
     rounding: Rounding = "exact",
     usage_weight: float = 1.0,
     usage: Mapping[str, Shares] | None = None,
@@ -20,12 +20,12 @@ def fair_shares(
     `usage` is by queue what it used over time on average, with those below it. KAI measures it against the cluster at
     every level, `exact` against what all queues of the same parent used, so that it counts in small branches too.
     """
-    tree = ledger.tree
-    fair = np.zeros(ledger.used.shape, dtype=np.float64)
-    fair[0] = ledger.total
-    requestable = ledger.request.astype(np.float64)
+    tree = allocations.tree
+    fair = np.zeros(allocations.used.shape, dtype=np.float64)
+    fair[0] = allocations.total
+    requestable = allocations.request.astype(np.float64)
     if rounding == "exact":
-        requestable = _within_limits(ledger)
+        requestable = _within_limits(allocations)
     past = np.zeros_like(fair)
     for name, amounts in (usage or {}).items():
         if name in tree.index:
@@ -35,14 +35,14 @@ def fair_shares(
             continue
         rows = list(children)
         asked = requestable[rows]
-        whole = past[rows].sum(axis=0) if rounding == "exact" else ledger.total
+        whole = past[rows].sum(axis=0) if rounding == "exact" else allocations.total
         recent = np.divide(past[rows], whole, out=np.zeros_like(past[rows]), where=whole > 0)
         if rounding == "exact":
             plenty = asked.sum(axis=0) <= fair[row]
             fair[rows] = np.where(plenty, asked, 0.0)
             scarce = np.flatnonzero(~plenty)
         else:
-            scarce = np.arange(len(ledger.total))
+            scarce = np.arange(len(allocations.total))
         for column in scarce:
             claims = [
                 Claim(
@@ -61,12 +61,12 @@ def fair_shares(
     return fair
 
 
-def _within_limits(ledger: Ledger) -> Shares:
+def _within_limits(allocations: Allocations) -> Shares:
     """What every queue asks for, nobody below it asking for more than its limit."""
-    tree = ledger.tree
-    asked = ledger.request.astype(np.float64)
+    tree = allocations.tree
+    asked = allocations.request.astype(np.float64)
     for row in range(len(tree.names) - 1, 0, -1):
-        own = ledger.request[row] - ledger.request[list(tree.children[row])].sum(axis=0)
+        own = allocations.request[row] - allocations.request[list(tree.children[row])].sum(axis=0)
         below = asked[list(tree.children[row])].sum(axis=0)
         asked[row] = np.minimum(tree.limit[row], own + below)
     return asked

@@ -59,7 +59,7 @@ class Proportion:
         """Registers everything that queues decide, over an account of this session's own."""
         shares = QueueShares(
             session,
-            self._accounts.ledger(session.snapshot),
+            self._accounts.allocations(session.snapshot),
             rounding=self._rounding,
             usage_weight=self._usage_weight,
             multiplier=self._multiplier,

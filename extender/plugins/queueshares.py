@@ -1,15 +1,15 @@
-"""The queues of one session: their ledger, kept in step with what the session places and evicts, and its answers."""
+"""The queues of one session: their allocations, in step with what the session places and evicts, and its answers."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 
 import numpy as np
 
+from extender.fairshare.allocations import Allocations
 from extender.fairshare.capacity import over_capacity, over_quota
-from extender.fairshare.ledger import Ledger
 from extender.fairshare.order import Key, Row, Standing, compare, key_of
 from extender.fairshare.preemptibility import preemptible
-from extender.fairshare.reclaim import Books, Loss
+from extender.fairshare.reclaim import Loss, ReclaimRules
 from extender.fairshare.shares import fair_shares
 from extender.fairshare.tree import Shares
 from extender.fairshare.usage import UsageBook
@@ -26,12 +26,12 @@ from muster.resources.vector import Vector, vector
 
 
 class QueueShares:
-    """The queues of one session; the ledger follows what the session places and evicts."""
+    """The queues of one session; the allocations follows what the session places and evicts."""
 
     def __init__(
         self,
         session: Session,
-        ledger: Ledger,
+        allocations: Allocations,
         *,
         rounding: str,
         usage_weight: float,
@@ -39,19 +39,19 @@ class QueueShares:
         usage: UsageBook | None = None,
     ) -> None:
         self.session = session
-        self.ledger = ledger
+        self.allocations = allocations
         self._rounding = rounding
         self._usage_weight = usage_weight
         self._multiplier = multiplier
         self._usage = usage
-        self._books: Books | None = None
+        self._rules: ReclaimRules | None = None
         """As things were when the gang was found that wants to reclaim now."""
         self._fair: Shares | None = None
-        self._standings: list[tuple[int, Standing] | None] = [None] * len(ledger.tree.names)
+        self._standings: list[tuple[int, Standing] | None] = [None] * len(allocations.tree.names)
         self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
         self._wanted: dict[str, Row] = {}
         self._rows: dict[str, int] = {}
-        self._quota = ledger.tree.quota
+        self._quota = allocations.tree.quota
 
     @property
     def fair(self) -> Shares:
@@ -61,11 +61,11 @@ class QueueShares:
             past = None
             if self._usage is not None:
                 past = {name: self._row(mean) for name, mean in self._usage.means.items()}
-            self._fair = fair_shares(self.ledger, rounding, self._usage_weight, past)  # type: ignore[arg-type]
+            self._fair = fair_shares(self.allocations, rounding, self._usage_weight, past)  # type: ignore[arg-type]
         return self._fair
 
     def _row(self, amounts: Mapping[str, float]) -> Shares:
-        row = np.zeros(len(self.ledger.total), dtype=np.float64)
+        row = np.zeros(len(self.allocations.total), dtype=np.float64)
         for resource, amount in amounts.items():
             column = self.session.snapshot.axis.get(resource)
             if column is not None:
@@ -84,12 +84,12 @@ class QueueShares:
                 with suppress(ValueError, OverflowError):  # what cannot be read is as if it had not been kept
                     if queue.status.usage and (at := parse_time(queue.status.usage_time)) is not None:
                         book.load(name, vector(queue.status.usage), at, now)
-        names = self.ledger.tree.names
-        book.advance(now, {name: self._vector(self.ledger.allocated[row]) for row, name in enumerate(names)})
+        names = self.allocations.tree.names
+        book.advance(now, {name: self._vector(self.allocations.allocated[row]) for row, name in enumerate(names)})
 
     def standings(self) -> dict[str, QueueStanding]:
         """Where every queue stands, for its status."""
-        tree = self.ledger.tree
+        tree = self.allocations.tree
         return {
             name: QueueStanding(
                 self._vector(self.fair[row]),
@@ -103,23 +103,23 @@ class QueueShares:
 
     def order(self, left: GangView, right: GangView) -> int:
         """Compares the queues right below the lowest common ancestor, each with the gang that it has in hand."""
-        tree = self.ledger.tree
+        tree = self.allocations.tree
         one, other = tree.fork(tree.row(left.queue), tree.row(right.queue))
         if one == other:
             return 0
         return compare(self._standing(one), self._standing(other), self._key(one, left), self._key(other, right))
 
     def _standing(self, row: int) -> Standing:
-        known, version = self._standings[row], self.ledger.versions[row]
+        known, version = self._standings[row], self.allocations.versions[row]
         if known is not None and known[0] == version:
             return known[1]
-        tree = self.ledger.tree
+        tree = self.allocations.tree
         standing = Standing(
-            allocated=self.ledger.allocated[row].tolist(),
+            allocated=self.allocations.allocated[row].tolist(),
             fair=self.fair[row].tolist(),
             quota=self._quota[row].tolist(),
             limit=tree.limit[row].tolist(),
-            total=self.ledger.total.tolist(),
+            total=self.allocations.total.tolist(),
             priority=tree.priority[row],
             born=tree.born[row],
         )
@@ -130,7 +130,7 @@ class QueueShares:
         wanted = self._wanted.get(gang.key)
         if wanted is None:
             wanted = self._wanted[gang.key] = tuple(minimum_amounts(self.session.snapshot, gang).tolist())
-        known, version = self._keys.get((row, wanted)), self.ledger.versions[row]
+        known, version = self._keys.get((row, wanted)), self.allocations.versions[row]
         if known is not None and known[0] == version:
             return known[1]
         key = key_of(self._standing(row), wanted)
@@ -141,30 +141,32 @@ class QueueShares:
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Whether the gang's queues would have more than they may."""
-        tree = self.ledger.tree
-        return over_capacity(self.ledger, self.session.snapshot.axis, tree.row(gang.queue), amounts)
+        tree = self.allocations.tree
+        return over_capacity(self.allocations, self.session.snapshot.axis, tree.row(gang.queue), amounts)
 
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Whether a gang that may not be displaced would take more than its queues deserve."""
-        if preemptible(gang) or not self.ledger.tree.quoted.any():
+        if preemptible(gang) or not self.allocations.tree.quoted.any():
             return None
-        tree = self.ledger.tree
-        return over_quota(self.ledger, self.session.snapshot.axis, tree.row(gang.queue), amounts)
+        tree = self.allocations.tree
+        return over_quota(self.allocations, self.session.snapshot.axis, tree.row(gang.queue), amounts)
 
     # -- who may take from whom -------------------------------------------------------------------------------------
 
     def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
         """Whether the gang's queue would stay within its share; remembers how things are before anything is tried."""
-        ledger = self.ledger
-        books = Books(ledger.tree, self.fair, ledger.allocated, ledger.fixed, self._multiplier)
-        if not books.may_start(ledger.tree.row(gang.queue), amounts, fixed=not preemptible(gang)):
+        allocations = self.allocations
+        rules = ReclaimRules(allocations.tree, self.fair, allocations.allocated, allocations.fixed, self._multiplier)
+        if not rules.may_start(allocations.tree.row(gang.queue), amounts, fixed=not preemptible(gang)):
             return False
-        self._books = Books(ledger.tree, self.fair, ledger.allocated.copy(), ledger.fixed.copy(), self._multiplier)
+        self._rules = ReclaimRules(
+            allocations.tree, self.fair, allocations.allocated.copy(), allocations.fixed.copy(), self._multiplier
+        )
         return True
 
     def reclaimable(self, gang: GangView, victim: GangView) -> bool:
         """Whether the victim's queue, and those above it up to the common one, let others reclaim from them."""
-        tree = self.ledger.tree
+        tree = self.allocations.tree
         mine, other = tree.row(gang.queue), tree.row(victim.queue)
         gains, loses = tree.fork(mine, other)
         if gains == loses or not preemptible(victim):
@@ -174,11 +176,11 @@ class QueueShares:
 
     def reclaim_agreed(self, scenario: Scenario) -> bool:
         """Whether the rules of reclaiming allow it, as things were before the trial; pods that move are no loss."""
-        books, row_of = self._books, self.ledger.tree.row
-        if books is None:
+        rules, row_of = self._rules, self.allocations.tree.row
+        if rules is None:
             return False
         losses = [Loss(row_of(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
-        return books.validate(
+        return rules.validate(
             row_of(scenario.gang.queue),
             scenario.requested,
             losses,
@@ -188,17 +190,17 @@ class QueueShares:
 
     def allocated_of(self, queue: str) -> Amounts:
         """What a queue and those below it use, without pods that are being deleted."""
-        amounts: Amounts = self.ledger.allocated[self.ledger.tree.row(queue)].copy()
+        amounts: Amounts = self.allocations.allocated[self.allocations.tree.row(queue)].copy()
         return amounts
 
     def deserved_of(self, queue: str) -> Shares:
         """What a queue deserves, which for one above others is the sum of theirs where it says nothing itself."""
-        share: Shares = self.ledger.tree.deserved[self.ledger.tree.row(queue)].copy()
+        share: Shares = self.allocations.tree.deserved[self.allocations.tree.row(queue)].copy()
         return share
 
     def fair_share_of(self, queue: str) -> Shares:
         """What a queue is due."""
-        share: Shares = self.fair[self.ledger.tree.row(queue)].copy()
+        share: Shares = self.fair[self.allocations.tree.row(queue)].copy()
         return share
 
     # -- what the session does --------------------------------------------------------------------------------------
@@ -213,7 +215,9 @@ class QueueShares:
 
     def _count(self, operation: Operation | Eviction, sign: int) -> None:
         gang = operation.gang
-        self.ledger.place(self.ledger.tree.row(gang.queue), operation.amount, sign, fixed=not preemptible(gang))
+        self.allocations.place(
+            self.allocations.tree.row(gang.queue), operation.amount, sign, fixed=not preemptible(gang)
+        )
 
 
 def _whole(amounts: Mapping[str, float]) -> Vector:

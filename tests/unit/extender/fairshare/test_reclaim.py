@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.fairshare.reclaim import Books, Loss
+from extender.fairshare.reclaim import Loss, ReclaimRules
 from extender.fairshare.tree import tree_of
 from muster.api.meta import ObjectMeta
 from muster.api.scheduling import Queue, QueueSpec
@@ -27,7 +27,7 @@ VECTORS = {
 }
 
 
-def books_of(*rows: Row) -> Books:
+def books_of(*rows: Row) -> ReclaimRules:
     """Queues right below the root: a, b, c and so on."""
     queues = {
         chr(97 + number): Queue(
@@ -39,7 +39,7 @@ def books_of(*rows: Row) -> Books:
     tree = tree_of(queues, AXIS, 1)
     fair = np.array([[sum(row[1] for row in rows)], *([row[1]] for row in rows)], dtype=np.float64)
     allocated = np.array([[sum(row[2] for row in rows)], *([row[2]] for row in rows)], dtype=np.int64)
-    return Books(tree, fair, allocated, np.zeros_like(allocated))
+    return ReclaimRules(tree, fair, allocated, np.zeros_like(allocated))
 
 
 def amounts(number: int) -> np.ndarray:  # type: ignore[type-arg]
@@ -47,9 +47,9 @@ def amounts(number: int) -> np.ndarray:  # type: ignore[type-arg]
     return np.array([number], dtype=np.int64)
 
 
-def accepted(books: Books, gains: int, wanted: int, losses: list[Loss], *, strict: bool) -> bool:
+def accepted(rules: ReclaimRules, gains: int, wanted: int, losses: list[Loss], *, strict: bool) -> bool:
     """Whether a reclaim is accepted, from the first question to the last."""
-    return books.may_start(gains, amounts(wanted), fixed=False) and books.validate(
+    return rules.may_start(gains, amounts(wanted), fixed=False) and rules.validate(
         gains, amounts(wanted), losses, fixed=False, strict=strict
     )
 
@@ -65,10 +65,10 @@ def test_the_vectors(name: str, strict: bool) -> None:  # noqa: FBT001 - a param
 
 def test_what_may_not_be_displaced_starts_only_within_what_is_deserved() -> None:
     """R9."""
-    books = books_of((2, 6, 2), (0, 4, 4))
-    books.fixed[1] = 2
-    assert books.may_start(1, amounts(1), fixed=False)
-    assert not books.may_start(1, amounts(1), fixed=True)
+    rules = books_of((2, 6, 2), (0, 4, 4))
+    rules.fixed[1] = 2
+    assert rules.may_start(1, amounts(1), fixed=False)
+    assert not rules.may_start(1, amounts(1), fixed=True)
 
 
 ROW = st.tuples(st.integers(0, 4), st.integers(0, 8), st.integers(0, 10))
@@ -79,15 +79,15 @@ STEP = st.tuples(st.integers(1, 3), st.integers(1, 3), st.lists(st.integers(1, 4
 @given(st.lists(ROW, min_size=3, max_size=3), st.lists(STEP, max_size=40))
 def test_queues_never_take_from_each_other_in_turns(rows: list[Row], steps: list[tuple[int, int, list[int]]]) -> None:
     """Whatever is reclaimed in whatever order, what queues have is never again what it was."""
-    books = books_of(*rows)
-    seen = {tuple(books.allocated[1:, 0])}
+    rules = books_of(*rows)
+    seen = {tuple(rules.allocated[1:, 0])}
     for gains, loses, chunks in steps:
         freed = sum(chunks)
-        if gains == loses or freed > books.allocated[loses, 0]:
+        if gains == loses or freed > rules.allocated[loses, 0]:
             continue
         losses = [Loss(loses, amounts(chunk)) for chunk in chunks]
-        if accepted(books, gains, freed, losses, strict=False):
-            books.allocated[gains] += freed
-            books.allocated[loses] -= freed
-            assert tuple(books.allocated[1:, 0]) not in seen
-            seen.add(tuple(books.allocated[1:, 0]))
+        if accepted(rules, gains, freed, losses, strict=False):
+            rules.allocated[gains] += freed
+            rules.allocated[loses] -= freed
+            assert tuple(rules.allocated[1:, 0]) not in seen
+            seen.add(tuple(rules.allocated[1:, 0]))

@@ -13,7 +13,7 @@ from extender.state.amounts import MAX_SUM, Amounts
 
 
 @dataclass(slots=True)
-class Ledger:
+class Allocations:
     """Arrays of shape (queues, resources), int64."""
 
     tree: QueueTree
@@ -43,7 +43,7 @@ class Ledger:
                 direct[above] -= self.used[row]
 
     @classmethod
-    def empty(cls, tree: QueueTree, total: Amounts) -> "Ledger":
+    def empty(cls, tree: QueueTree, total: Amounts) -> "Allocations":
         """Nobody uses anything."""
         zeros = [np.zeros((len(tree.names), len(total)), dtype=np.int64) for _ in range(4)]
         return cls(tree, total, *zeros)
