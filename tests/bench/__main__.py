@@ -14,6 +14,7 @@ SUBJECTS = (
     "drain",
     "native",
     "queues",
+    "queuecost",
     "victims",
 )
 
