@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.framework.hooks import AGGREGATES, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
+from extender.framework.hooks import AGGREGATE_OF, HOOKS, NOT_ASKED_YET, Causes, Codes, Hook, Rule, scarcity
 from extender.framework.reserved import ReservationRules, ReservedRoom
 from extender.framework.snapshot import Snapshot
 from extender.framework.standing import QueueStanding
@@ -128,7 +128,7 @@ class Session:
 
     def ask(self, hook: str, *args: Any) -> Any:
         """The plugins' answers, made one by the hook's rule."""
-        return AGGREGATES[HOOKS[hook]](self._hooks[hook], *args)
+        return AGGREGATE_OF[hook](self._hooks[hook], *args)
 
     def call_all(self, hook: str, *args: Any) -> None:
         """Tells every plugin that registered; their answers are not looked at."""
