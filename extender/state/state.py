@@ -9,6 +9,7 @@ are not, since a gang of a thousand pods brings thousands of events and is looke
 gang it concerns, and `refresh` makes their views. The caller holds the lock; nothing here blocks.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,12 @@ from muster.api.policy import PodDisruptionBudget
 from muster.api.quota import ResourceQuota
 from muster.api.scheduling import PodGroup, Queue
 from muster.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+MAX_LOOKS = 4
+"""How often one refresh looks at one gang; what changes even then is looked at again by the next one.
+
+A gang whose templates cannot all be read makes their demands anew at each look, which changes it again.
+"""
 
 
 class State:
@@ -215,8 +222,10 @@ class State:
 
     def refresh(self) -> None:
         """Gives every member its seat, and makes the views of the gangs that changed since they were last made."""
-        while self._gangs.dirty:  # a template may bring demands that other gangs meet
-            self.refresh_gang(next(iter(self._gangs.dirty)))
+        looks: Counter[str] = Counter()
+        while due := next((key for key in self._gangs.dirty if looks[key] < MAX_LOOKS), None):
+            looks[due] += 1  # a template may bring demands that other gangs meet, or itself
+            self.refresh_gang(due)
 
     def refresh_gang(self, key: str) -> None:
         """Does so for one gang, if it changed."""

@@ -211,9 +211,13 @@ def test_a_few_thousand_hostile_objects(seed: int) -> None:
     assert run(str(seed), COUNT) > COUNT // 3
 
 
-@pytest.mark.parametrize("seed", ["11/50040"])
+@pytest.mark.parametrize("seed", ["11/50040", "102/165800"])
 def test_a_world_that_once_went_wrong(seed: str) -> None:
-    """11/50040: pods that were given seats after their gang was placed did not hold the room of these seats."""
+    """What it was.
+
+    11/50040: pods that were given seats after their gang was placed did not hold the room of these seats.
+    102/165800: a gang that changed itself whenever it was looked at was looked at for ever.
+    """
     one_world(seed)
 
 
