@@ -12,7 +12,7 @@ from extender.framework import decisions
 from extender.framework.session import Session
 from extender.framework.standing import QueueStanding
 from extender.statuses import WRITES
-from muster.api.meta import format_time, parse_time
+from muster.api.meta import format_time, readable_time
 from muster.api.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import APIError
@@ -71,17 +71,9 @@ def difference(queue: Queue, standing: QueueStanding, why: str, now: float) -> d
             patch[field] = _replaced(known, wanted)
     if status.message != why:
         patch["message"] = why
-    if standing.usage is not None and now - _moment(status.usage_time) >= USAGE_EVERY_S:
+    if standing.usage is not None and now - (readable_time(status.usage_time) or 0.0) >= USAGE_EVERY_S:
         patch |= {"usage": _replaced(status.usage, standing.usage), "usageTime": format_time(now)}
     return patch
-
-
-def _moment(text: str | None) -> float:
-    """In seconds since the epoch; a time that nobody can read is long ago."""
-    try:
-        return parse_time(text) or 0.0
-    except (ValueError, OverflowError):
-        return 0.0
 
 
 def _replaced(known: Mapping[str, object], wanted: Vector) -> dict[str, str | None]:

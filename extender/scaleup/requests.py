@@ -16,7 +16,7 @@ from extender.state.gangs import GangView
 from muster.api import names
 from muster.api.autoscaling import ProvisioningCondition, ProvisioningRequest
 from muster.api.limits import whole_number
-from muster.api.meta import parse_time
+from muster.api.meta import readable_time
 
 Stage = Literal["asked", "provisioned", "refused", "over"]
 BACK_OFF_S = 60.0
@@ -48,12 +48,12 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
     said = {condition.type: condition for condition in request.status.conditions}
     for kind, reason in _ENDS.items():
         if kind in said and said[kind].status == "True":
-            ended = _time(said[kind].last_transition_time) or now
+            ended = readable_time(said[kind].last_transition_time) or now
             return _over(request, reason, f"ProvisioningRequest {name}: {kind}{_why(said[kind])}", ended)
     provisioned = said.get("Provisioned")
     if provisioned is not None and provisioned.status == "True":
         return Answer("provisioned", "", f"ProvisioningRequest {name} is provisioned, and its nodes are not there yet")
-    created = _time(request.metadata.creation_timestamp) or now
+    created = readable_time(request.metadata.creation_timestamp) or now
     if now >= created + timeout_s:
         words = f"ProvisioningRequest {name} was not provisioned within {timeout_s:g} s{_last(said)}"
         return _over(request, "ProvisioningTimedOut", words, created + timeout_s)
@@ -112,14 +112,6 @@ def name_of(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: int)
 def _over(request: ProvisioningRequest, reason: str, words: str, ended: float) -> Answer:
     wait_s = min(BACK_OFF_S * 2.0 ** (min(attempt_of(request), _DOUBLINGS) - 1), MAX_BACK_OFF_S)
     return Answer("over", reason, words, ended + wait_s)
-
-
-def _time(text: str | None) -> float | None:
-    """Seconds since the epoch; None for what nobody can read."""
-    try:
-        return parse_time(text)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _why(condition: ProvisioningCondition) -> str:

@@ -13,7 +13,7 @@ from extender.state.minimums import counting, enough, lower
 from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord, preemptable
 from extender.state.podset import PodSetView
-from muster.api.meta import parse_time
+from muster.api.meta import parse_time, readable_time
 from muster.api.placement import Placement, StartedWith
 from muster.api.scheduling import PodGroup
 from muster.resources.runtime import declared_s
@@ -286,20 +286,12 @@ class GangView:
         return GangPhase.STARTING if active else GangPhase.WAITING
 
 
-def _until(text: str) -> float:
-    """The time that stands there, in seconds since the epoch; one that nobody can read is over."""
-    try:
-        return parse_time(text) or 0.0
-    except (ValueError, OverflowError):
-        return 0.0
-
-
 def avoided_nodes(gangs: Iterable[GangView], now: float) -> dict[str, set[str]]:
     """Gang key → nodes that refused a member of it lately, as its placement says; `now` is seconds since the epoch."""
     result: dict[str, set[str]] = {}
     for gang in gangs:
         if gang.placement is not None and gang.placement.status.avoided:
-            nodes = {each.node for each in gang.placement.status.avoided if _until(each.until) > now}
+            nodes = {each.node for each in gang.placement.status.avoided if (readable_time(each.until) or 0.0) > now}
             if nodes:
                 result[gang.key] = nodes
     return result

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from extender.state.podclass import PodClass, marked
 from muster.api.core import Pod
 from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
-from muster.api.meta import ObjectMeta, parse_time
+from muster.api.meta import ObjectMeta, readable_time
 from muster.api.names import (
     NODE,
     PODS_SAFE_TO_EVICT,
@@ -137,7 +137,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         system=meta.namespace == "kube-system" or pod.spec.priority_class_name in SYSTEM_CLASSES,
         gone_by=meta.deletion_timestamp or "",
         runtime=runtime_of(meta.annotations, pod.spec.active_deadline_seconds),
-        since=_moment(status.start_time),
+        since=readable_time(status.start_time),
     )
 
 
@@ -148,14 +148,6 @@ def preemptable(meta: ObjectMeta) -> bool:
 
 def _queue_of(meta: ObjectMeta) -> str:
     return meta.labels.get(QUEUE_NAME) or meta.labels.get(QUEUE) or meta.annotations.get(VOLCANO_QUEUE, "")
-
-
-def _moment(text: str | None) -> float | None:
-    """A time that stands in a status, in seconds since the epoch; None for one that nobody can read."""
-    try:
-        return parse_time(text or "")
-    except (ValueError, OverflowError):
-        return None
 
 
 class PodTable:

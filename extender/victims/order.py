@@ -16,7 +16,7 @@ from extender.framework.session import Session
 from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
 from extender.victims.pieces import Piece
-from muster.api.meta import parse_time
+from muster.api.meta import readable_time
 from muster.api.names import PREEMPTABLE, REVOCABLE_ZONE
 
 Key = tuple[int, bool, bool, float, int, int]
@@ -25,10 +25,7 @@ Key = tuple[int, bool, bool, float, int, int]
 def started_s(gang: GangView) -> float:
     """When the gang's life began, in seconds since the epoch; 0 if that is not known."""
     text = gang.placement.status.started_at if gang.placement else ""
-    try:
-        return parse_time(text) or 0.0
-    except (ValueError, OverflowError):
-        return 0.0
+    return readable_time(text) or 0.0
 
 
 def revocable(gang: GangView) -> bool:

@@ -154,3 +154,11 @@ def format_time(seconds: float, *, micros: bool = False) -> str:
 def parse_time(text: str | None) -> float | None:
     """RFC 3339 as seconds since the epoch; None stays None. Raises ValueError for anything else."""
     return None if not text else datetime.fromisoformat(text).timestamp()
+
+
+def readable_time(text: str | None) -> float | None:
+    """As `parse_time`, for what stands in objects that anybody may write: None for a time that nobody can read."""
+    try:
+        return parse_time(text)
+    except (ValueError, OverflowError):
+        return None

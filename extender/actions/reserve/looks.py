@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from extender.framework.session import Session
 from extender.state.gangs import GangView
-from muster.api.meta import parse_time
+from muster.api.meta import readable_time
 
 LOOKS = 4
 """Searches for a reservation in one cycle, at most: each is a dozen trials of a whole gang."""
@@ -42,8 +42,5 @@ def patience_is_over(session: Session, gang: GangView) -> bool:
     """Whether it has waited for so long that nodes are kept for it although nobody knows when it can start."""
     told = (each for each in gang.group.status.conditions if each.type == "Unschedulable" and each.status == "True")
     since = next((each.last_transition_time for each in told), None) or gang.created
-    try:
-        waited_since = parse_time(since)
-    except (ValueError, OverflowError):
-        return False
+    waited_since = readable_time(since)
     return waited_since is not None and session.now - waited_since >= session.reservations.patience_s

@@ -13,7 +13,7 @@ from extender.framework.reserved import ReservedRoom
 from extender.framework.session import Session
 from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
-from muster.api.meta import parse_time
+from muster.api.meta import readable_time
 from muster.api.placement import PodSetPlacement, ranks_of
 
 LATER_S = 10.0
@@ -72,10 +72,7 @@ def kept(session: Session, gang: GangView, releases: Releases) -> Reservation | 
 
 def _when(session: Session, told: str, reckoned: float | None) -> tuple[float | None, bool]:
     """When a reservation is expected to begin, and whether the placement says so well enough."""
-    try:
-        before = parse_time(told)
-    except (ValueError, OverflowError):
-        before = None
+    before = readable_time(told)
     if reckoned is None:
         return None, not told
     at = float(ceil(max(reckoned, session.now)))
