@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
@@ -12,17 +12,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_BACKDATE = timedelta(minutes=5)  # clocks of other machines may be a little behind
+BACKDATE = timedelta(days=2)
+"""How long before its making a certificate begins to be valid: clocks that are a day off, or jump by one, accept it."""
 _CA_LIFETIME = timedelta(days=3650)
-_LIFETIME_DAYS = 365
+_LIFETIME = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """A certificate and its private key, both PEM."""
+    """A certificate and its private key, both PEM; the key is not shown when the pair is printed."""
 
     cert_pem: bytes
-    key_pem: bytes
+    key_pem: bytes = field(repr=False)
 
     def save(self, folder: Path, name: str = "tls") -> None:
         """Writes `<name>.key` (readable by the owner only), then `<name>.crt`; a reader never sees half a file."""
@@ -48,12 +49,13 @@ class Authority:
         return self.pair.cert_pem
 
     @classmethod
-    def create(cls, common_name: str) -> Self:
-        """A new authority, with a new key."""
+    def create(cls, common_name: str, *, life: timedelta = _CA_LIFETIME, now: datetime | None = None) -> Self:
+        """A new authority, with a new key; `life` counts from `now`, which is by default the time of this machine."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
+        began = now or datetime.now(UTC)
         builder = (
-            _builder(name, name, key, _CA_LIFETIME)
+            _builder(name, name, key, began, began + life)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage(ca=True), critical=True)
         )
@@ -77,15 +79,21 @@ class Authority:
         organizations: Sequence[str] = (),
         client: bool = False,
         server: bool = False,
-        days: int = _LIFETIME_DAYS,
+        life: timedelta = _LIFETIME,
+        now: datetime | None = None,
     ) -> KeyPair:
-        """A certificate with a new key, for a server (names, addresses), a client (name, groups) or both."""
+        """A certificate with a new key, for a server (names, addresses), a client (name, groups) or both.
+
+        It lives for `life` from `now` (by default this machine's time), but never longer than its authority.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         purposes = [purpose for wanted, purpose in zip((client, server), _PURPOSES, strict=True) if wanted]
         names: list[x509.GeneralName] = [x509.DNSName(name) for name in dns_names]
         names += [x509.IPAddress(ipaddress.ip_address(ip)) for ip in ips]
+        began = now or datetime.now(UTC)
+        ends = min(began + life, self._certificate.not_valid_after_utc)
         builder = (
-            _builder(_name(common_name, organizations), self._certificate.subject, key, timedelta(days=days))
+            _builder(_name(common_name, organizations), self._certificate.subject, key, began, ends)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(ca=False), critical=True)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
@@ -110,18 +118,17 @@ def _write(file: Path, content: bytes, *, mode: int) -> None:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, lifetime: timedelta
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, began: datetime, ends: datetime
 ) -> x509.CertificateBuilder:
-    """A certificate with what every one has: names, key, serial number, and a life that began a little ago."""
-    now = datetime.now(UTC)
+    """A certificate with what every one has: names, key, serial number, and a life that began some time ago."""
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BACKDATE)
-        .not_valid_after(now + lifetime)
+        .not_valid_before(began - BACKDATE)
+        .not_valid_after(ends)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 

@@ -5,7 +5,7 @@ Caches run from the start, so that a standby takes over at once; work is done on
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
@@ -21,6 +21,9 @@ from controller.job.reconcile import Reconciler
 from controller.job.rules.events import command_issued, group_changed, job_changed, pod_changed, pod_matters
 from controller.job.writer import StatusWriter
 from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
+from controller.shipped import Manifest, Shipped
+from controller.trainjob.controller import TrainJobs
+from controller.trainjob.finalizers import Finalizers
 from controller.worker import Worker
 from muster.api.batch import JOBS, Job
 from muster.api.bus import COMMANDS, Command
@@ -30,6 +33,7 @@ from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
+from muster.runtime.framework import Framework
 from muster.volcano.owner import job_of, job_of_pod
 
 
@@ -41,7 +45,8 @@ def _job_of(pod: Pod) -> list[str]:
 class Controller:
     """All of it, for one API server; `workers` share the Jobs among them.
 
-    `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight.
+    `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight; `shipped` are the objects
+    that the installation comes with, `framework` has the plugins that TrainJobs are compiled with.
     """
 
     def __init__(
@@ -52,6 +57,8 @@ class Controller:
         monotonic_s: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] = time.time,
         at_once: int = AT_ONCE,
+        shipped: Sequence[Manifest] = (),
+        framework: Framework | None = None,
     ) -> None:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
         pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
@@ -72,7 +79,19 @@ class Controller:
         )
         self.group_controller = PodGroups(client, self._recorder, pods, self._groups.store, monotonic_s=monotonic_s)
         self.rendezvous = Rendezvous(client, self._recorder, pods, monotonic_s=monotonic_s)
+        self.train_jobs = TrainJobs(
+            client,
+            self._recorder,
+            self._jobs.store,
+            lambda job: pods.by_index(JOB_INDEX, job),
+            framework=framework,
+            threads=workers,
+            monotonic_s=monotonic_s,
+            wall_s=wall_s,
+        )
+        self.finalizers = Finalizers(client, monotonic_s=monotonic_s)
         self.collector = GarbageCollector(client, self._jobs.store, wall_s, monotonic_s=monotonic_s)
+        self.shipped = Shipped(client, [*shipped], monotonic_s=monotonic_s)
         self._leading = threading.Event()
         self._connect()
 
@@ -110,6 +129,7 @@ class Controller:
             for obj in reflector.store.list():
                 handler(None, obj)
         self.queue_controller.replay()
+        self.shipped.replay()
 
     def stop(self) -> None:
         """Ends the workers, then the caches that they read."""
@@ -147,9 +167,20 @@ class Controller:
             "commands": self._commands,
             "queues": self._queues,
             "priorityclasses": self._priorities,
+            **self.train_jobs.reflectors,
+            **self.finalizers.reflectors,
         }
         others = [
-            each.worker for each in (self.queue_controller, self.group_controller, self.rendezvous, self.collector)
+            each.worker
+            for each in (
+                self.queue_controller,
+                self.group_controller,
+                self.rendezvous,
+                self.collector,
+                self.train_jobs,
+                self.finalizers,
+                self.shipped,
+            )
         ]
         self.workers = [self._worker, *others]
         self._handlers: list[tuple[Reflector[Any], Any]] = [
@@ -158,6 +189,8 @@ class Controller:
             (self._pods, self._pod_seen),
             (self._commands, self._command_seen),
             (self._queues, self.queue_controller.queue_seen),
+            *self.train_jobs.handlers,
+            *self.finalizers.handlers,
         ]
         self._jobs.add_handler(self._expectations.job_seen)
         self._pods.add_handler(self._expectations.pod_seen)
@@ -186,6 +219,7 @@ class Controller:
         if job_changed(old, new):
             self._worker.queue.add(job.metadata.key)
         self.collector.job_seen(old, new)
+        self.train_jobs.job_seen(old, new)
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -197,6 +231,7 @@ class Controller:
             self.group_controller.pod_seen(old, new)
         self.queue_controller.pod_seen(old, new)
         self.rendezvous.pod_seen(old, new)
+        self.train_jobs.pod_seen(old, new)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         group = new or old

@@ -10,18 +10,26 @@ import socket
 from collections.abc import Sequence
 from enum import Enum
 from itertools import count
+from pathlib import Path
 from queue import SimpleQueue
 from uuid import uuid4
 
 import structlog
 
 from controller.app import Controller
+from controller.certificates.keeper import Keeper
 from controller.options import Options, parse
+from controller.shipped import Manifest, read
+from controller.trainjob.report import Reports, ReportServer
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector
 from muster.process.health import Health, StatusServer
 from muster.process.logs import configure
+from muster.process.server import TLSContext
+from muster.runtime import registry
+from muster.runtime.framework import Framework
+from muster.runtime.plugins.reports import TrainerReports
 
 log = structlog.get_logger(__name__)
 
@@ -44,19 +52,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     configure("controller", options.log_level)
     try:
         client = Client.load(options.kubeconfig, user_agent="muster-controller", pool_size=_POOL_SIZE)
-    except ConfigurationError as error:
+        shipped = read(options.shipped) if options.shipped else []
+    except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
-    return Process(client, options).run()
+    return Process(client, options, shipped).run()
 
 
 class Process:
     """The controller with its lease and its status port."""
 
-    def __init__(self, client: Client, options: Options) -> None:
+    def __init__(self, client: Client, options: Options, shipped: list[Manifest]) -> None:
         # A SimpleQueue, as only its put may interrupt its own get: the signal handler runs in the thread that waits.
         self._news: SimpleQueue[News] = SimpleQueue()
-        self._controller = Controller(client, options.workers)
+        self._reports = _report_server(client, options)
+        self._controller = Controller(client, options.workers, shipped=shipped, framework=_framework(options))
+        certificates = options.certificates
+        self._keeper = Keeper(client, certificates, options.lease_namespace) if certificates else None
         self._elector = Elector(
             client,
             options.lease_namespace,
@@ -78,12 +90,18 @@ class Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._news.put(News.END))
         self._status.start()
+        if self._keeper:
+            self._keeper.start()
+        if self._reports:
+            self._reports.start()
         self._controller.start()
         if not self._synced():
             return self._end()
         self._elector.start()
         while (news := self._news.get()) is News.LEADING:
             log.info("leading")
+            if self._keeper:
+                self._keeper.lead(lambda: self._elector.leading)
             self._controller.lead(lambda: self._elector.leading)
         if news is News.LOST:
             # Not a moment longer than the lease: what is under way in other threads dies with the process.
@@ -103,7 +121,27 @@ class Process:
 
     def _end(self) -> int:
         log.info("ending")
+        if self._keeper:
+            self._keeper.stop()
         self._controller.stop()
         self._elector.stop()
         self._status.stop()
+        if self._reports:
+            self._reports.stop()
         return 0
+
+
+def _report_server(client: Client, options: Options) -> ReportServer | None:
+    """Where trainers report their progress, if they may."""
+    if not options.report_port:
+        return None
+    tls = TLSContext(Path(options.report_cert_file), Path(options.report_key_file))
+    return ReportServer(Reports(client), options.report_host, options.report_port, tls.get)
+
+
+def _framework(options: Options) -> Framework:
+    """The plugins; OSError if the certificate that pods are given cannot be read."""
+    if not options.report_port:
+        return registry.framework()
+    ca_pem = Path(options.report_ca_file).read_text(encoding="utf-8")
+    return registry.framework(TrainerReports(options.report_url, ca_pem))

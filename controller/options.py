@@ -3,7 +3,9 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from controller.certificates.options import CertificateOptions, add_flags, take_flags
 from muster.api import names
 from muster.process.logs import LEVELS
 
@@ -19,7 +21,16 @@ class Options:
     lease_namespace: str
     lease_name: str
     lease_duration_s: float
+    shipped: Path | None
+    report_port: int
+    report_host: str
+    report_url: str
+    report_cert_file: str
+    report_key_file: str
+    report_ca_file: str
     log_level: str
+    certificates: CertificateOptions | None
+    """None: they are somebody else's affair."""
 
 
 def parse(argv: Sequence[str] | None = None) -> Options:
@@ -40,8 +51,29 @@ def parse(argv: Sequence[str] | None = None) -> Options:
         default=15.0,
         help="until a dead leader is replaced [default: %(default)s]",
     )
+    add(
+        "--shipped",
+        type=Path,
+        metavar="FOLDER",
+        help="queues and runtimes (YAML files) that are applied unless somebody has changed them",
+    )
+    add(
+        "--report-port", type=int, default=0, help="port where trainers report their progress; 0: they cannot [default]"
+    )
+    add("--report-host", default="0.0.0.0", help="address of that port [default: %(default)s]")  # noqa: S104 - for pods
+    add("--report-url", default="", help="how pods reach it, e.g. https://muster-controller.muster-system.svc:10443")
+    add("--report-cert-file", default="", help="its certificate (PEM)")
+    add("--report-key-file", default="", help="its key (PEM)")
+    add("--report-ca-file", default="", help="the authority of its certificate (PEM), which pods are given")
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
-    options = Options(**vars(parser.parse_args(argv)))
+    add_flags(parser)
+    given = vars(parser.parse_args(argv))
+    options = Options(certificates=take_flags(given, parser.error), **given)
     if options.workers < 1:
         parser.error("--workers must be at least 1")
+    if options.report_port:
+        needed = ("report_url", "report_cert_file", "report_key_file", "report_ca_file")
+        missing = [f"--{name.replace('_', '-')}" for name in needed if not getattr(options, name)]
+        if missing:
+            parser.error(f"--report-port needs {', '.join(missing)}")
     return options

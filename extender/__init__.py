@@ -1,6 +1,7 @@
 """The scheduler extender: where pods run.
 
-One process beside a stock kube-scheduler. `state` is the cluster as arrays and gangs, kept by the watches of `cluster`.
+One process beside a stock kube-scheduler. `state` is the cluster as arrays and gangs, kept by the watches of `cluster`;
+`dynamic` counts the devices that pods claim.
 A thread, `planner`, decides whole gangs on a snapshot of it: `cycle` is how, with `framework` (what a cycle is),
 `actions` (its steps) and `plugins` (what they ask). `commit` and `statuses` write the decisions, each gang's as a
 Placement before anything acts on it; `verbs` carry placements out when kube-scheduler asks, with the `barrier` for

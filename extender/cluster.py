@@ -9,6 +9,7 @@ from extender.state.state import State
 from muster.api.core import PODS, Pod, PodSpec, PodStatus
 from muster.api.meta import ObjectMeta
 from muster.kube.client import Client
+from muster.kube.optional import OptionalReflector
 from muster.kube.reflector import Reflector
 
 MAX_DELAY_S = 5.0
@@ -67,9 +68,18 @@ class Cluster:
         for reflector in self._reflectors:
             reflector.stop()
 
-    def _watch(self, client: Client, fed: Fed) -> Reflector[Any]:
+    def _watch(self, client: Client, fed: Fed) -> Reflector[Any] | OptionalReflector:
+        if fed.optional:
+            return OptionalReflector(client, fed.resource, self._teller(fed), longest_delay_s=MAX_DELAY_S)
         keep = name_only if fed.resource is PODS else None
-        reflector: Reflector[Any] = Reflector(client, fed.resource, keep=keep, longest_delay_s=MAX_DELAY_S)
+        reflector: Reflector[Any] = Reflector(
+            client, fed.resource, keep=keep, longest_delay_s=MAX_DELAY_S, may_be_absent=fed.newer
+        )
+        reflector.add_handler(self._teller(fed))
+        return reflector
+
+    def _teller(self, fed: Fed) -> Callable[[Any, Any], None]:
+        """What is called with each change of a kind."""
 
         def changed(old: Any, new: Any) -> None:
             with self._told:
@@ -78,5 +88,4 @@ class Cluster:
             if matters is not False:
                 self._wake()
 
-        reflector.add_handler(changed)
-        return reflector
+        return changed

@@ -17,6 +17,7 @@ from extender.cluster import Cluster
 from extender.evictions import EVICT_AGAIN_S, Evictions
 from extender.framework import decisions
 from extender.framework.session import Decision, Session
+from extender.hypernodestatus import HyperNodeStatusWriter
 from extender.placements import PlacementWriter, moves
 from extender.queuestatus import QueueStatusWriter
 from extender.scaleup.requests import consumption
@@ -49,6 +50,7 @@ class Committer:
         self._pool = ThreadPoolExecutor(16, thread_name_prefix="commit")
         self._statuses = StatusWriter(client, cluster, recorder, self._pool, wall_s=wall_s)
         self._queues = QueueStatusWriter(client, self._pool, wall_s=wall_s)
+        self._hyper_nodes = HyperNodeStatusWriter(client, self._pool, wall_s=wall_s)
         self.scaling = Scaling(client, cluster)
         self._not_before: dict[str, float] = {}
         self._placements = PlacementWriter(client, cluster, barrier, recorder, self._pool, wall_s=wall_s)
@@ -79,6 +81,7 @@ class Committer:
         self._each("provisioning-request", self.scaling.request, session.decided(decisions.RequestNodes))
         self._each("annotation", self.scaling.tell_eviction, session.decided(decisions.TellEviction))
         self._each("condition", self.scaling.say, session.decided(decisions.Say))
+        self._hyper_nodes.write(session)
 
     def _each(self, what: str, fn: Callable[[D], None], items: Iterable[D]) -> None:
         """Runs all in parallel; one that fails does not keep the others."""
@@ -125,16 +128,29 @@ class Committer:
             return
         self._not_before[f"evicted/{pod.uid}"] = self._wall_s() + EVICT_AGAIN_S
         try:
-            if evict.started:
-                self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
-            elif not self._delete_unbound(pod):
-                log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}")
-                return
+            deleted = self._delete_started(pod) if evict.started else self._delete_unbound(pod)
         except NotFound:
+            return
+        if not deleted:
+            log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}")
             return
         log.info("evicted", pod=f"{pod.namespace}/{pod.name}", reason=evict.reason, started=evict.started)
         if evict.started:
             self._recorder.event(evict.gang.group, "Normal", "Evict", f"{pod.name}: {evict.reason}")
+
+    def _delete_started(self, pod: PodRecord) -> bool:
+        """Deletes a pod that holds a node; False if it holds none any more: what has ended counts for its owner."""
+        with self._cluster.lock:
+            latest = self._cluster.state.pods.get(pod.uid)
+        if latest is None or not latest.uses_node:
+            return False
+        try:
+            version = latest.resource_version
+            self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=version)
+        except Conflict:
+            self._not_before.pop(f"evicted/{pod.uid}", None)
+            return False
+        return True
 
     def _delete_unbound(self, pod: PodRecord) -> bool:
         """Deletes a pod that has no node, at once; False if a bind call that was under way has given it one.

@@ -95,12 +95,20 @@ class Evictions:
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
     def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> None:
-        if pod.terminating or self._asked.get(pod.uid, 0.0) > self._wall_s():
+        """Evicts one pod, if it still uses its node: one that has ended holds no room, and its owner counts on it."""
+        with self._cluster.lock:
+            latest = self._cluster.state.pods.get(pod.uid)
+        if latest is None or latest.terminating or not latest.uses_node:
+            return
+        if self._asked.get(pod.uid, 0.0) > self._wall_s():
             return
         try:
-            self._client.evict(pod.namespace, pod.name, pod.uid)
-        except (NotFound, Conflict):
-            return  # it is gone, or another one has its name by now
+            self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=latest.resource_version)
+        except NotFound:
+            return
+        except Conflict:  # it has just changed, maybe ended: if it still has to go, the next cycle decides so again
+            log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}")
+            return
         self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
         log.info("evicted", pod=f"{pod.namespace}/{pod.name}", reason=room.reason, asker=room.gang.key)
         self._recorder.event(victim.group, "Normal", "Evict", f"{pod.name}: {room.reason}")

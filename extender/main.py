@@ -86,7 +86,7 @@ class Extender:
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
-        self._status = StatusServer(options.status_port, health)
+        self._status = StatusServer(options.status_port, health, host=options.status_host)
 
     def start(self) -> None:
         """Starts all threads; called in the worker, since threads do not survive a fork."""

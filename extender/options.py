@@ -18,6 +18,7 @@ class Options:
     kubeconfig: str
     host: str
     port: int
+    status_host: str
     status_port: int
     lease_namespace: str
     lease_name: str
@@ -38,6 +39,7 @@ def parse(argv: Sequence[str] | None = None) -> Options:
     add("--host", type=_loopback, default="127.0.0.1", help="loopback address of the verbs [default: %(default)s]")
     add("--port", type=int, default=9444, help="the verbs, plain HTTP: same pod only [default: %(default)s]")
     add("--status-port", type=int, default=9445, help="/metrics, /healthz, /readyz [default: %(default)s]")
+    add("--status-host", default="127.0.0.1", help="address of that port [default: %(default)s]")
     add("--lease-name", default=names.SCHEDULER_LEASE, help="kube-scheduler's Lease to follow [default: %(default)s]")
     add("--lease-namespace", default=names.SYSTEM_NAMESPACE, help="where that is [default: %(default)s]")
     add("--identity-prefix", default="", help="how its holder begins; empty: <hostname>_")

@@ -4,6 +4,7 @@ What the API server confirms is handed to the state at once. Every change names 
 that a stale one is refused.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
 
@@ -13,15 +14,19 @@ import structlog
 from extender.actions.progress import AVOID_S
 from extender.barrier import Barrier
 from extender.cluster import Cluster
+from extender.fairshare.plain import bounded, queue_full
 from extender.framework import decisions, placementstatus
 from extender.framework.session import Session
 from extender.state.gangs import GangView
+from extender.state.pledges import Pledge
+from extender.state.podclass import PodClass
 from muster.api.meta import OwnerReference, format_time
-from muster.api.placement import PLACEMENTS, Placement, Victim
+from muster.api.placement import PLACEMENTS, Placement, Victim, ranks_of
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from muster.kube.events import Recorder
+from muster.resources.vector import Vector
 
 log = structlog.get_logger()
 
@@ -50,7 +55,27 @@ class PlacementWriter:
         self._wall_s = wall_s
 
     def place(self, session: Session, place: decisions.Place) -> None:
-        """Writes the gang's nodes, with the next epoch and a deadline."""
+        """Writes the gang's nodes, with the next epoch and a deadline; nothing if its queue has become full meanwhile.
+
+        Pods without a gang are bound while the planner thinks. What both are about to use is told in the same place, so
+        that of two who ask for the last room of a queue one is refused.
+        """
+        gang, wanted = place.gang, new_requests(place)
+        with self._cluster.lock:
+            state = self._cluster.state
+            if not place.victims and bounded(state.queues, gang.queue):
+                others = state.pledges.of_others(gang.key)
+                if queue_full(state.queues, state.queue_use.queues, gang.queue, wanted, others):
+                    log.info("not placed, as its queue has become full meanwhile", gang=gang.key, queue=gang.queue)
+                    return
+                state.pledges.put(gang.key, Pledge(gang.queue, wanted))
+        try:
+            self._place(session, place)
+        finally:
+            with self._cluster.lock:
+                state.pledges.drop(gang.key)
+
+    def _place(self, session: Session, place: decisions.Place) -> None:
         gang = place.gang
         deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * (session.snapshot.in_flight + place.new_seats)
         spec = {
@@ -163,6 +188,23 @@ class PlacementWriter:
         with self._cluster.lock:
             self._cluster.state.on_placement(old, new)
         self._cluster.changed()
+
+
+def new_requests(place: decisions.Place) -> Vector:
+    """What the members request together that get a place by it, as far as it is known what they are."""
+    sets = {pod_set.name: pod_set for pod_set in place.gang.pod_sets}
+    classes: Counter[PodClass] = Counter()
+    for placed in place.pod_sets:
+        pod_set = sets.get(placed.name)
+        for ranks, _ in ranks_of(placed.runs) if pod_set else ():
+            for rank in ranks:
+                if pod_set and rank not in pod_set.taken and (cls := pod_set.class_of(rank)):
+                    classes[cls] += 1
+    total: Vector = {}
+    for cls, count in classes.items():
+        for resource, amount in cls.requests.items():
+            total[resource] = total.get(resource, 0) + amount * count
+    return total
 
 
 def moves(place: decisions.Place) -> bool:

@@ -21,6 +21,7 @@ from extender.framework.decisions import Unschedulable
 from extender.framework.hooks import Causes
 from extender.framework.session import GROWTH_DELAY_S, RECOVERY_S, STALENESS_GRACE_S, CycleInputs, Session
 from extender.framework.snapshot import take
+from extender.topology.hypernodes import HyperNodeTree
 from muster.api.gang import Seat
 
 log = structlog.get_logger()
@@ -74,6 +75,7 @@ class Planner:
         self._wall_s = wall_s
         self._monotonic_s = monotonic_s
         self._causes = Causes()
+        self._hyper_nodes = HyperNodeTree()
         self._avoided: dict[tuple[str, str], float] = {}
         """Gang key and node that refused a member → until when the node is left out."""
         self._told_aside: set[tuple[str, str, str]] = set()
@@ -151,6 +153,7 @@ class Planner:
             causes=self._causes,
             arrived=self._arrived(),
             avoided=self._remembered(now),
+            hyper_nodes=self._hyper_nodes,
             recovery_s=self._recovery_s,
             staleness_grace_s=self._staleness_grace_s,
             growth_delay_s=self._growth_delay_s,
@@ -172,6 +175,8 @@ class Planner:
         #    writes have been answered, so that it sees what they made of the cluster.
         if self._active():
             self._committer.carry_out(session)
+            with self._cluster.lock:  # after the writes: what was kept for a gang that starts now, its seats hold
+                self._cluster.state.kept.replace(session.kept_rooms, session.reservations.start_s)
             CYCLE.labels("whole").observe(self._monotonic_s() - started)
 
     def _take_configuration(self) -> None:

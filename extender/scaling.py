@@ -11,7 +11,7 @@ import structlog
 from extender.cluster import Cluster
 from extender.framework.decisions import RequestNodes, Say, TellEviction, WithdrawRequest
 from extender.framework.session import Session
-from extender.scaleup.requests import attempt_of
+from extender.scaleup.requests import newest
 from muster.api import names
 from muster.api.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
 from muster.api.base import Resource
@@ -61,7 +61,7 @@ class Scaling:
         except APIError as error:
             log.info("ProvisioningRequests not listed", error=str(error))
         else:
-            self.requests, self.served = _newest(found), True
+            self.requests, self.served = newest(found), True
 
     def heard(self, session: Session) -> None:
         """Takes note whether gangs of this cycle need the answers."""
@@ -159,15 +159,6 @@ class Scaling:
             self._client.delete(resource, name, namespace, uid=uid)
         except (NotFound, Conflict):
             log.debug("it is gone already", kind=resource.kind, name=name)
-
-
-def _newest(found: list[ProvisioningRequest]) -> dict[str, ProvisioningRequest]:
-    result: dict[str, ProvisioningRequest] = {}
-    for request in sorted(found, key=attempt_of):
-        for owner in request.metadata.owner_references:
-            if owner.kind == POD_GROUPS.kind:
-                result[owner.uid] = request
-    return result
 
 
 def _template(whole: dict[str, Any]) -> dict[str, Any]:

@@ -14,12 +14,15 @@ COMMANDS: Final = {
     "down": "musterctl.commands.plane:down",
     "kubectl": "musterctl.commands.plane:kubectl",
     "config": "musterctl.commands.config:config",
+    "render": "musterctl.commands.render:render",
     "job": "musterctl.commands.job:job",
     "queue": "musterctl.commands.queue:queue",
     "explain": "musterctl.commands.explain:explain",
     "shape": "musterctl.commands.shape:shape",
+    "topo": "musterctl.commands.topo:topo",
     "simulate": "musterctl.commands.simulate:simulate",
     "snapshot": "musterctl.commands.explain:snapshot",
+    "certs": "musterctl.commands.certs:certs",
     "demo": "musterctl.commands.demo:demo",
 }
 """Where each command stands; a command's module is imported when the command is used."""

@@ -2,21 +2,28 @@
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.snapshotfile import load
 from extender.state.feed import FEED
+from muster.api import names
+from muster.api.autoscaling import PROVISIONING_REQUESTS
 from muster.api.base import Resource
+from muster.api.extensions import DEFINITIONS
 from muster.kube.client import Client
-from muster.kube.errors import NotFound
-from musterctl.options import existing
+from muster.kube.errors import Forbidden, NotFound
+from musterctl.options import cluster_options, existing, output_option, snapshot_option
 from musterctl.plane import state
+
+T = TypeVar("T")
 
 
 def read_dump(
@@ -34,13 +41,46 @@ def read_dump(
     return dump
 
 
+def reads_cluster(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of where to look and what to print; the command gets `read`, which takes the picture."""
+
+    @wraps(command)
+    def run(
+        *args: Any,
+        snapshot: Path | None,
+        kubeconfig: Path | None,
+        name: str | None,
+        scheduler_config: Path | None,
+        **more: Any,
+    ) -> None:
+        look = partial(
+            read_dump, kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot
+        )
+        command(*args, read=look, **more)
+
+    return snapshot_option(output_option(cluster_options(run)))
+
+
 def take(client: Client, scheduler_config: str = "") -> ClusterDump:
     """The picture of a running cluster, from one list of each kind; it is not of one single moment."""
     dump = ClusterDump(time.time(), scheduler_config)
     for fed in FEED:
-        with known(client, fed.resource):
-            dump.put(fed.resource, client.list(fed.resource))
+        resource = served(client, fed.resource) if fed.optional else fed.resource
+        if resource is not None:
+            with suppress(NotFound) if fed.newer else known(client, resource):
+                dump.put(fed.resource, client.list(resource))
+    with suppress(NotFound, Forbidden):  # few clusters have the kind, and few people may read it
+        dump.put(PROVISIONING_REQUESTS, client.list(PROVISIONING_REQUESTS, label_selector=f"{names.MANAGED_BY}=muster"))
     return dump
+
+
+def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
+    """Somebody else's kind in a version that the cluster serves; None if it does not have it, or does not say."""
+    try:
+        version = client.get(DEFINITIONS, f"{resource.plural}.{resource.group}").served(resource.version)
+    except (NotFound, Forbidden):
+        return None
+    return replace(resource, version=version) if version else None
 
 
 @contextmanager

@@ -21,11 +21,15 @@ from muster.crds.manifest import manifests
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
 from muster.crds.reference import reference
 from muster.kube.client import Client
+from musterctl.chart import generated, page, values
 
 ROOT = Path(__file__).resolve().parents[1]
-CRDS = Path("charts/muster/crds")
+CHART = Path("charts/muster")
+CRDS = CHART / "files/crds"
 API_PAGE = Path("docs/api.md")
 LIMITS_PAGE = Path("docs/limits.md")
+VALUES_PAGE = Path("docs/chart-values.md")
+RIGHTS_PAGE = Path("docs/rights.md")
 CONFIGURATION_PAGE = Path("docs/scheduler-configuration.md")
 
 
@@ -57,7 +61,19 @@ def main(source: Path | None, *, check: bool) -> None:
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
     """Every generated file but core.json: its path in the repository and its text."""
     pages = {API_PAGE: reference(), LIMITS_PAGE: limits_page(), CONFIGURATION_PAGE: configuration_page(_built_in())}
-    return {CRDS / name: text for name, text in manifests(core).items()} | pages
+    return {CRDS / name: text for name, text in manifests(core).items()} | pages | _chart()
+
+
+def _chart() -> dict[Path, str]:
+    """What of the chart is made from code, and what describes it."""
+    return {
+        CHART / "files/webhooks.yaml": generated.webhooks(),
+        CHART / "files/kube-scheduler.yaml": generated.kube_scheduler(),
+        CHART / "files/kube-scheduler-shared.yaml": generated.shared_kube_scheduler(),
+        CHART / "values.yaml": values.values_file(),
+        VALUES_PAGE: values.page(),
+        RIGHTS_PAGE: page.page(),
+    }
 
 
 def _built_in() -> Registry:

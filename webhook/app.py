@@ -26,6 +26,7 @@ from webhook.mutate import workload as mutate_workload
 from webhook.review import Handler
 from webhook.validate import batch_job as validate_batch_job
 from webhook.validate import command as validate_command
+from webhook.validate import hypernode as validate_hyper_node
 from webhook.validate import pod as validate_pod
 from webhook.validate import podgroup as validate_podgroup
 from webhook.validate import trainingruntime as validate_runtime
@@ -54,7 +55,7 @@ def routes(
         "/mutate/podgroup": mutate_podgroup.reviewer(lookups.namespaces),
         "/mutate/queue": mutate_queue.review,
         "/mutate/pod": mutate_pod.reviewer(lookups, framework, marks=marks, groups=groups),
-        f"/mutate{_TRAINER}-trainjob": mutate_trainjob.reviewer(lookups.namespaces, time),
+        f"/mutate{_TRAINER}-trainjob": mutate_trainjob.reviewer(lookups.namespaces, lookups.runtimes, time),
         f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework),
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime),
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime),
@@ -65,6 +66,7 @@ def routes(
         "/validate/pod": validate_pod.review,
         "/validate/podgroup": validate_podgroup.reviewer(queues, lookups.owners),
         "/validate/queue": validate_queue.reviewer(queues),
+        "/validate/hypernode": validate_hyper_node.review,
     }
 
 

@@ -74,8 +74,13 @@ _LABELLED: Final = _labelled("object.metadata")
 _JOB_LABELLED: Final = (
     f"{_LABELLED} || (has(object.spec.template.metadata) && {_labelled('object.spec.template.metadata')})"
 )
-_GATED: Final = annotated(names.QUEUE_ALLOCATION_GATE, "true")
-_NO_GATE: Final = ("asks-for-no-gate", f"!({_GATED})")
+_SHARES: Final = " || ".join(
+    f"'{key}' in {_ANNOTATIONS}" for key in (names.GPU_FRACTION, names.GPU_MEMORY_ASKED, names.GPU_NUM_DEVICES)
+)
+_SHARES_GPUS: Final = f"(has({_ANNOTATIONS}) && ({_SHARES}))"
+ASKS_ITSELF: Final = f"{annotated(names.QUEUE_ALLOCATION_GATE, 'true')} || {_SHARES_GPUS}"
+"""The pod has the annotation for a gate, or for a part of a GPU."""
+_NO_GATE: Final = ("asks-for-nothing-itself", f"!({ASKS_ITSELF})")
 _TIED: Final = f"owner, owner.kind in {list(TIED_OWNERS)}"
 _SCHEDULERS: Final = ["", names.CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
 # Where the namespace says nothing, no pod is sent at all: that is a selector.
@@ -137,9 +142,15 @@ def validated(kind: WorkloadKind) -> Conditions:
     return (("asks-for-muster", asks), ("changes-what-muster-reads", _CHANGED))
 
 
-REQUESTS_A_GATE: Final = (("asks-for-muster", _GATED),)
-"""A pod with the annotation for a gate."""
+REQUESTS_A_GATE: Final = (("asks-for-muster", ASKS_ITSELF),)
+"""A pod with the annotation for a gate, or for a part of a GPU."""
 _HAS_A_BUDGET: Final = f"(has({_ANNOTATIONS}) && ({_BUDGETS}))"
+
+
+_TOPOLOGY: Final = " || ".join(
+    f"key.startsWith('{prefix}')" for prefix in (names.TOPOLOGY, names.KUEUE_REQUIRED.removesuffix("required-topology"))
+)
+_HAS_TOPOLOGY: Final = f"(has({_ANNOTATIONS}) && {_ANNOTATIONS}.exists(key, {_TOPOLOGY}))"
 
 
 def _many(container: str) -> str:
@@ -155,11 +166,18 @@ _NAMES_MANY: Final = (
     f"size(object.spec.containers) > 4 || object.spec.containers.exists(each, {_many('each')}) || "
     f"(has(object.spec.initContainers) && object.spec.initContainers.exists(each, {_many('each')}))"
 )
+_VOLCANO_GPUS: Final = (
+    "object.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) && "
+    f"'{names.VOLCANO_GPU_MEMORY}' in c.resources.limits)"
+)
 NEEDS_A_CHECK: Final = (
     ("asks-for-muster", f"has(object.spec.schedulerName) && object.spec.schedulerName in {sorted(names.SCHEDULERS)}"),
-    ("has-a-budget-or-many-resources", f"{_HAS_A_BUDGET} || {_NAMES_MANY}"),
+    (
+        "has-a-budget-a-topology-shares-gpus-or-many-resources",
+        f"{_HAS_A_BUDGET} || {_HAS_TOPOLOGY} || {_SHARES_GPUS} || {_VOLCANO_GPUS} || {_NAMES_MANY}",
+    ),
 )
-"""A pod of our schedulers with a disruption budget, or with more resource names than pods usually have."""
+"""A pod of our schedulers with a disruption budget, a topology, a part of a GPU, or more resource names than usual."""
 _QUEUE: Final = "(has({0}.spec) && has({0}.spec.queue) ? {0}.spec.queue : '')"
 ENTERS_A_QUEUE: Final = (
     (

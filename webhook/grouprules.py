@@ -99,10 +99,11 @@ def _pod_affinity_errors(affinity: PodAffinity, path: str) -> Iterator[FieldErro
         yield from _key_errors(term.topology_key, f"{below}.topologyKey")
         for name, selector in (("labelSelector", term.label_selector), ("namespaceSelector", term.namespace_selector)):
             if selector:
-                yield from _selector_errors(selector, f"{below}.{name}")
+                yield from selector_errors(selector, f"{below}.{name}")
 
 
-def _selector_errors(selector: LabelSelector, path: str) -> Iterator[FieldError]:
+def selector_errors(selector: LabelSelector, path: str) -> Iterator[FieldError]:
+    """What the API server would say about a label selector."""
     yield from label_errors(selector.match_labels, f"{path}.matchLabels")
     for index, expression in enumerate(selector.match_expressions):
         yield from _expression_errors(expression, f"{path}.matchExpressions[{index}]", _OF_LABELS)

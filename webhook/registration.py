@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from muster.api import names
 from muster.api.bus import COMMANDS
+from muster.api.topology import HYPER_NODES
 from muster.api.trainer import WEBHOOK_VALIDATION
 from muster.workloads.batch_job import BATCH_JOB
 from webhook import conditions
@@ -20,7 +21,7 @@ from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.mutate.workload import LABELLED
 from webhook.validate.workload import VALIDATED
 
-NAME = "muster"
+NAME = names.WEBHOOKS
 TIMEOUT_S = 10
 # A webhook's name is all that its user reads of us while it does not answer, so it says what to do.
 _HINT = "start-the-muster-webhook"
@@ -29,6 +30,7 @@ _POD_HINT = "start-the-muster-webhook-or-label-the-pod-managed-false"
 _VOLCANO_BATCH = ("batch.volcano.sh", "v1alpha1")
 _VOLCANO_BUS = (COMMANDS.group, COMMANDS.version)
 _VOLCANO_SCHEDULING = ("scheduling.volcano.sh", "v1beta1")
+_VOLCANO_TOPOLOGY = (HYPER_NODES.group, HYPER_NODES.version)
 _TRAINER = ("trainer.kubeflow.org", "v1alpha1")
 _PODS = ("", "v1")
 _BATCH_JOBS = (BATCH_JOB.resource.group, BATCH_JOB.resource.version)
@@ -115,6 +117,7 @@ _VALIDATING = (
     ),
     _Entry("commands", "/validate/command", _VOLCANO_BUS, "commands", _CHANGES),
     _Entry("queues", "/validate/queue", _VOLCANO_SCHEDULING, "queues", ("CREATE", "UPDATE", "DELETE")),
+    _Entry("hypernodes", "/validate/hypernode", _VOLCANO_TOPOLOGY, "hypernodes", _CHANGES),
 )  # fmt: skip
 
 

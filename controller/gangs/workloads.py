@@ -17,9 +17,9 @@ from muster.volcano.owner import job_of
 from muster.workloads.minimum import min_member
 from muster.workloads.worlds import group_name
 
-_GROUP_ANNOTATIONS = (
-    names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.EXPECTED_RUNTIME, *names.SCALE_UP_KEYS,
-)  # fmt: skip
+_GROUP_ANNOTATIONS = (names.EXPECTED_RUNTIME, *names.SCALE_UP_KEYS)
+_OF_THE_WORKLOAD = (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS)
+"""On pods they are about those that say the same: the pods of a gang may be of several kinds."""
 _POD_KEYS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 _DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _OWNER_PREFIX = "volcano.sh/"
@@ -57,6 +57,8 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
     """
     members = min_member(pod, owner)
     annotations = _picked(owner.metadata.annotations, _OWNER_PREFIX) if owner else {}
+    if owner:
+        annotations |= {key: value for key, value in owner.metadata.annotations.items() if key in _OF_THE_WORKLOAD}
     for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
         annotations |= {key: source.annotations[key] for key in _GROUP_ANNOTATIONS if key in source.annotations}
         if names.SCALE_UP in source.labels:

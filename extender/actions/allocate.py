@@ -11,11 +11,11 @@ behind it more. What makes a cycle cheap is not to try at all: while nothing is 
 gangs with the same shape only the first is tried, in this cycle and in those after it.
 """
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import partial
 
+from extender.actions.grow import grow
 from extender.actions.inflight import LIMIT, SeatsOnTheirWay
 from extender.actions.obstacles import obstacle
 from extender.actions.reserve import words
@@ -27,8 +27,9 @@ from extender.framework.demand import minimum_amounts, minimum_wanted
 from extender.framework.refusal import queue_refusal
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
-from extender.framework.statement import Statement
+from extender.framework.statement import Statement, undone
 from extender.state.gangs import GangView
+from extender.topology.requests import request_of
 from muster.api.meta import parse_time
 
 LIMIT_TOLD_AFTER_S = 5.0
@@ -59,10 +60,9 @@ class Allocate:
     name = "allocate"
 
     def __init__(self) -> None:
-        self._order: dict[str, int] = {}
         self._failures: dict[Hashable, tuple[Shortage, str]] = {}
-        """Shape of a gang that did not fit → why, and which reservations were in its way. Within a cycle room only
-        shrinks, so its like need not be tried."""
+        """Shape of a gang that did not fit → why, also in words, with the reservations that were in its way. Within a
+        cycle room only shrinks, so its like need not be tried."""
         self._looked: Looks = {}
         """Searches for reservations that found nothing."""
         self._version = -1
@@ -76,14 +76,14 @@ class Allocate:
         if self._version != session.snapshot.version:
             self._failures.clear()
             self._version = session.snapshot.version
-        ordered = self._ordered(session)
-        self._looked = {gang.uid: self._looked[gang.uid] for gang in ordered if gang.uid in self._looked}
+        gangs = [gang for gang in session.snapshot.gangs if session.attempt(gang, wants_nodes)]
+        self._looked = {gang.uid: self._looked[gang.uid] for gang in gangs if gang.uid in self._looked}
         on_their_way = [gang.uid for gang in session.snapshot.gangs if gang.key in session.snapshot.on_their_way]
         self._on_their_way = {uid: self._on_their_way.get(uid, session.now) for uid in on_their_way}
         seats = SeatsOnTheirWay(session.snapshot, self._on_their_way, session.now)
-        found = _Found(seats, Book(session, ordered, self._looked), self._limited)
+        found = _Found(seats, Book(session, gangs, self._looked), self._limited)
         self._limited = {}
-        for gang in session.turns(ordered):
+        for gang in session.turns(gangs):
             if gang.key not in session.failures:
                 session.attempt(gang, lambda session, gang: self._look(session, gang, found))
         _grow(session, found)
@@ -110,12 +110,11 @@ class Allocate:
             return
         session.call_all("pre_job_allocation", gang)
         statement = Statement(session)
-        with _undone(statement), found.book.room_for(gang) as restrictions:
+        with undone(statement), found.book.room_for(gang) as restrictions:
             failed = self._start(session, statement, gang, restrictions, found.book)
         fits = failed is None
         if failed is not None:
-            lacks, in_the_way = failed
-            session.decide(_waits(gang, lacks, in_the_way, found.book.waits(gang)))
+            session.decide(_waits(gang, *failed, found.book.waits(gang)))
         if not fits or (gang.started and lacking(gang, statement)):
             found.waiting.append(gang)
         if fits:
@@ -123,20 +122,12 @@ class Allocate:
             found.on_their_way.add(gang, statement.seats)
             found.book.placed(gang, statement.operations)
 
-    def _ordered(self, session: Session) -> list[GangView]:
-        """The gangs to try; sorting begins with the last cycle's order, which is nearly right."""
-        gangs = [gang for gang in session.snapshot.gangs if session.attempt(gang, wants_nodes)]
-        gangs.sort(key=lambda gang: self._order.get(gang.key, len(self._order)))
-        ordered = session.ordered_gangs(gangs)
-        self._order = {gang.key: position for position, gang in enumerate(ordered)}
-        return ordered
-
     def _start(
         self, session: Session, statement: Statement, gang: GangView, restrictions: bytes, book: Book
     ) -> tuple[Shortage, str] | None:
         """Gives one gang its minimum: the whole of it, or of one that has started what fits.
 
-        None unless it must wait; then what it lacks, and which reservations are in its way.
+        None unless it must wait; then what it lacks, and that in words.
         """
         if gang.started:
             place_more(session, statement, gang, minimum_wanted(gang))
@@ -147,55 +138,45 @@ class Allocate:
             if failed is None:
                 return None
             statement.discard()
-            self._failures[shape] = failed, book.in_the_way(gang)
+            self._failures[shape] = failed, _and(failed.message, book.in_the_way(gang))
         return self._failures[shape]
 
 
 def _grow(session: Session, found: _Found) -> None:
     """Lets gangs have more than their minimum, of what nobody needs to start; and decides Place."""
-    growing = {
-        gang.key for gang, statement in found.tried if growth_is_due(session, gang) and open_above(gang, statement)
-    }
-    if found.waiting and growing:
+    growing = [
+        (gang, statement)
+        for gang, statement in found.tried
+        if growth_is_due(session, gang) and open_above(gang, statement)
+    ]
+    if growing:
         session.keep_from_growth(cls for gang in found.waiting for cls in gang.classes if cls is not None)
+        grow(session, growing, found.on_their_way, found.book)
+    keys = {gang.key for gang, _ in growing}
     for gang, statement in found.tried:
-        session.attempt(gang, partial(_place, statement=statement, grow=gang.key in growing, found=found))
+        if gang.key not in session.failures:
+            session.attempt(gang, partial(_place, statement=statement, grown=gang.key in keys))
     session.keep_from_growth(())  # who looks at this session afterwards asks about those that wait
 
 
-def _place(session: Session, gang: GangView, *, statement: Statement, grow: bool, found: _Found) -> None:
-    before = statement.seats
-    with _undone(statement):
-        if grow and found.on_their_way.admit(gang):
-            with found.book.room_for(gang, growth=True):
-                place_more(session, statement, gang, None)
-            found.on_their_way.add(gang, statement.seats - before)
+def _place(session: Session, gang: GangView, *, statement: Statement, grown: bool) -> None:
     placed, operations = statement.seats, statement.commit()
     if placed:
         session.decide(decisions.Place(gang, runs_of_operations(session, gang, operations), gang.next_epoch(), placed))
-    elif grow or lacking(gang, statement):
+    elif grown or lacking(gang, statement):
         _say_why_extras_wait(session, gang)
-
-
-@contextmanager
-def _undone(statement: Statement) -> Iterator[None]:
-    """Takes everything back if something fails: the gang is set aside, and its room is for others."""
-    try:
-        yield
-    except Exception:
-        statement.discard()
-        raise
 
 
 def shape_of(session: Session, gang: GangView) -> Hashable:
     """Equal for gangs that fit or do not fit alike."""
     wanted = minimum_wanted(gang)
-    if any(pod_set.mixed for pod_set in gang.pod_sets):
+    if session.asks_by_gang or any(pod_set.mixed for pod_set in gang.pod_sets):
         return gang.key
     sets = tuple(
         (pod_set.name, pod_set.cls.key if pod_set.cls else b"", wanted[pod_set.name]) for pod_set in gang.pod_sets
     )
-    return sets, frozenset(session.avoided.get(gang.key, ()))
+    request = request_of(gang)
+    return sets, frozenset(session.avoided.get(gang.key, ())), request and request.shape
 
 
 def wants_nodes(session: Session, gang: GangView) -> bool:
@@ -213,9 +194,12 @@ def growth_is_due(session: Session, gang: GangView) -> bool:
     return since is None or session.now >= since + delay_s
 
 
-def _waits(gang: GangView, lacks: Shortage, *more: str) -> decisions.Unschedulable:
-    message = "; ".join(part for part in (lacks.message, *more) if part)
-    return decisions.Unschedulable(gang, "NotEnoughResources", message, lacks)
+def _waits(gang: GangView, lacks: Shortage, words: str, more: str = "") -> decisions.Unschedulable:
+    return decisions.Unschedulable(gang, "NotEnoughResources", _and(words, more), lacks)
+
+
+def _and(words: str, more: str) -> str:
+    return f"{words}; {more}" if more else words
 
 
 def _say_why_extras_wait(session: Session, gang: GangView) -> None:
@@ -227,5 +211,6 @@ def _say_why_extras_wait(session: Session, gang: GangView) -> None:
             if full is not None:
                 session.decide(decisions.Unschedulable(gang, full.reason, full.message))
                 return
-            session.decide(_waits(gang, shortage(session, gang, pod_set, len(ranks), 0, kind="extra")))
+            lacks = shortage(session, gang, pod_set, len(ranks), 0, kind="extra")
+            session.decide(_waits(gang, lacks, lacks.message))
             return

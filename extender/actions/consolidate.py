@@ -6,18 +6,21 @@ KAI-Scheduler, whose flag for it has the same number.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from extender.actions.evicting import Asker, Evicting
 from extender.actions.fill import fill
-from extender.actions.search import place_minimum
+from extender.actions.parts import PartSearch
+from extender.actions.search import place_minimum, there
+from extender.framework.nodeset import EVERYWHERE, NodeSet
 from extender.framework.scenario import Scenario
 from extender.framework.session import Session
 from extender.framework.statement import Statement
 from extender.state.gangs import GangView
 from extender.state.podset import PodSetView
+from extender.topology.requests import part_of
 from extender.victims.order import by_size
 from extender.victims.pieces import Piece
 
@@ -76,10 +79,10 @@ class Consolidate(Evicting):
             before = statement.checkpoint()
             if not _moved(session, statement, piece):
                 return False
-            there = Counter(
+            columns = Counter(
                 operation.column for operation in statement.operations_since(before) for _ in operation.ranks
             )
-            if there == Counter(piece.columns.tolist()):
+            if columns == Counter(piece.columns.tolist()):
                 return False  # it would only be restarted where it is
         return True
 
@@ -89,16 +92,21 @@ def _moved(session: Session, statement: Statement, piece: Piece) -> bool:
 
     They are placed as what they are: a template says less than the pod that admission made of it.
     """
-    alike: dict[tuple[str, bytes], PodSetView] = {}
-    ranks: dict[tuple[str, bytes], list[int]] = {}
+    alike: dict[str, PodSetView] = {}
     for pod in piece.pods:
         if pod.seat is not None:
-            key = pod.seat.pod_set, pod.cls.key
-            alike.setdefault(key, PodSetView(pod.seat.pod_set, pod.cls, 0, 0))
-            ranks.setdefault(key, []).append(pod.seat.rank)
-    return all(
-        fill(session, statement, piece.gang, alike[key], sorted(wanted)) == len(wanted) for key, wanted in ranks.items()
-    )
+            name = pod.seat.pod_set
+            alike.setdefault(name, PodSetView(name, pod.cls, 0, 0, mixed=True)).waiting[pod.seat.rank] = pod
+    seats = {name: sorted(pod_set.waiting) for name, pod_set in alike.items()}
+
+    def fill_seats(wanted: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
+        return all(
+            fill(session, statement, piece.gang, alike[name], ranks, nodes) == len(ranks)
+            for name, ranks in wanted.items()
+        )
+
+    part = part_of(piece.gang, seats, there(session, statement, piece.gang))
+    return PartSearch(session, statement, piece.gang, fill_seats).place(part, EVERYWHERE)
 
 
 def _extras_first(pieces: list[Piece]) -> list[Piece]:

@@ -9,14 +9,17 @@ from collections.abc import Hashable
 import numpy as np
 from msgspec import structs
 
+from extender.actions.allocate import shape_of
+from extender.actions.search import chosen_ranks, near
 from extender.framework import decisions
-from extender.framework.demand import minimum_amounts
+from extender.framework.demand import minimum_amounts, minimum_wanted
 from extender.framework.refusal import queue_refusal
 from extender.framework.session import Session
 from extender.framework.shortage import Shortage, shortage
 from extender.framework.vote import EnqueueVote
 from extender.state.gangs import GangView
 from extender.state.podset import PodSetView
+from extender.topology.requests import request_of
 from muster.api.names import ROOT_QUEUE
 
 
@@ -76,7 +79,19 @@ class Enqueue:
                 self._hopeless[shape] = _hopeless(session, needs[0][0], need, names[1:])
             if lacks := self._hopeless[shape]:
                 return lacks
-        return None
+        return self._never_in_a_domain(session, gang)
+
+    def _never_in_a_domain(self, session: Session, gang: GangView) -> Shortage | None:
+        """A gang that must be in one domain, and that no domain would hold even if nothing else ran."""
+        request = request_of(gang)
+        if request is None or not request.hard or session.closest_domain is None:
+            return None
+        shape = shape_of(session, gang)
+        if shape not in self._hopeless:
+            seats = chosen_ranks(session, gang, minimum_wanted(gang))
+            found = session.closest_domain(gang, seats, ever=True)
+            self._hopeless[shape] = near(session, gang, seats, found.said, ever=True) if found else None
+        return self._hopeless[shape]
 
 
 def _hopeless(session: Session, pod_set: PodSetView, need: int, alike: tuple[str, ...]) -> Shortage | None:

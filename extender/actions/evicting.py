@@ -8,9 +8,9 @@ evictions for it. The placement is written first, so that the room is the gang's
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -27,6 +27,7 @@ from extender.framework.statement import Statement
 from extender.state.gangs import GangPhase, GangView
 from extender.victims.budgets import Budgets
 from extender.victims.candidates import Catalogue, helpful, permitted
+from extender.victims.domains import domains_of
 from extender.victims.pieces import Piece
 from extender.victims.room import Need, needs_of
 from extender.victims.solver import Search, solve
@@ -148,34 +149,50 @@ class Evicting:
         needs = needs_of(session, gang, chosen_ranks(session, gang, wanted))
         if not needs:
             return False
-        asker = Asker(gang, needs, queue_full=full)
-        if not self.allowed(session, asker):
-            return False
         with _room_of_leaving(session), _reservations_kept(session, gang):
-            statement = Statement(session)
-            search = Search(
-                session,
-                statement,
-                gang,
-                amounts_of(session.snapshot, gang, wanted),
-                needs,
-                place=lambda pieces: self._placed(session, statement, gang, pieces),
-                agreed=lambda scenario: self.agreed(session, scenario),
-                moved=self.moves(),
-            )
-            try:
-                pieces = permitted(self.pieces(session, asker), budgets_of(session))
-                found = solve(search, pieces)
-            except BaseException:
-                statement.discard()
-                raise
-            if not found or sum(len(piece.pods) for piece in found) > MOST_VICTIMS:
-                statement.discard()
-                return found is not None and not found
-            self._decide(session, statement, gang, found)
-        for piece in found:
-            session.snapshot.leaving.update((pod.uid, pod) for pod in piece.pods)
-        return True
+            asker = Asker(gang, needs, queue_full=full)
+            if not self.allowed(session, asker):
+                return False
+            pieces = permitted(self.pieces(session, asker), budgets_of(session))
+            for inside in domains_of(session, gang, needs, pieces):
+                within = asker
+                if inside is not None:
+                    own = [replace(need, usable=need.usable & inside) for need in needs]
+                    within = Asker(gang, own, queue_full=full)
+                    pieces = permitted(self.pieces(session, within), budgets_of(session))
+                found = self._search(session, within, wanted, pieces)
+                if found is None:
+                    continue
+                for piece in found:
+                    session.snapshot.leaving.update((pod.uid, pod) for pod in piece.pods)
+                return True
+        return False
+
+    def _search(
+        self, session: Session, asker: Asker, wanted: Mapping[str, int], pieces: list[Piece]
+    ) -> list[Piece] | None:
+        """Who goes, with all of that decided; None if nothing helps."""
+        gang, statement = asker.gang, Statement(session)
+        search = Search(
+            session,
+            statement,
+            gang,
+            amounts_of(session.snapshot, gang, wanted),
+            asker.needs,
+            place=lambda pieces: self._placed(session, statement, gang, pieces),
+            agreed=lambda scenario: self.agreed(session, scenario),
+            moved=self.moves(),
+        )
+        try:
+            found = solve(search, pieces)
+        except BaseException:
+            statement.discard()
+            raise
+        if not found or sum(len(piece.pods) for piece in found) > MOST_VICTIMS:
+            statement.discard()
+            return None if found is None or found else []
+        self._decide(session, statement, gang, found)
+        return found
 
     def _placed(self, session: Session, statement: Statement, gang: GangView, _pieces: Sequence[Piece]) -> bool:
         return place_minimum(session, statement, gang) is None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.framework.nodeset import EVERYWHERE, NodeSet
 from extender.framework.session import Session
 from extender.framework.statement import Statement
 from extender.state.amounts import Amounts
@@ -18,9 +19,16 @@ ATTEMPTS = 64
 Mask = NDArray[np.bool_]
 
 
-def fill(session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]) -> int:
+def fill(
+    session: Session,
+    statement: Statement,
+    gang: GangView,
+    pod_set: PodSetView,
+    ranks: Sequence[int],
+    nodes: NodeSet = EVERYWHERE,
+) -> int:
     """Puts these ranks on nodes, best nodes first and neighbouring ranks beside each other; returns how many."""
-    filling = _Filling(session, statement, gang, pod_set)
+    filling = _Filling(session, statement, gang, pod_set, nodes)
     placed = 0
     for cls, part in _alike(pod_set, ranks):
         if session.ask("pre_predicate", gang, cls):
@@ -33,14 +41,18 @@ def fill(session: Session, statement: Statement, gang: GangView, pod_set: PodSet
     return placed
 
 
-def usable_room(session: Session, gang: GangView, cls: PodClass) -> Amounts:
+def usable_room(session: Session, gang: GangView, cls: PodClass, nodes: NodeSet = EVERYWHERE) -> Amounts:
     """Pods of this class that fit on each node, 0 where a predicate says no; int64 of shape (nodes,)."""
-    return np.where(session.codes(cls, gang) == 0, session.room(cls), 0)
+    return nodes.limit(np.where(session.codes(cls, gang) == 0, session.room(cls), 0))
 
 
-def ranked(session: Session, cls: PodClass, room: Amounts) -> Amounts:
-    """Columns with room: by score, then in the order of the nodes' names."""
-    columns = session.snapshot.order[room[session.snapshot.order] > 0]
+def ranked(session: Session, cls: PodClass, room: Amounts, nodes: NodeSet = EVERYWHERE) -> Amounts:
+    """Columns with room: by score, then beside each other; in the order of the node set, if that has one."""
+    order = nodes.order(session.snapshot.order)
+    columns = order[room[order] > 0]
+    if nodes.ranked:
+        return columns
+    session.call_all("node_pre_order", cls, columns)
     scores = session.scores(cls)
     return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
 
@@ -69,24 +81,32 @@ class _Filling:
     statement: Statement
     gang: GangView
     pod_set: PodSetView
+    nodes: NodeSet
 
     def at_once(self, cls: PodClass, ranks: Sequence[int]) -> int:
         """Pods that do not mind each other: as many as fit on the best nodes, in the order of the nodes' names."""
-        room = usable_room(self.session, self.gang, cls)
-        order = self.session.snapshot.order
-        chosen: dict[int, int] = {}
-        left = len(ranks)
-        for column in ranked(self.session, cls, room):
-            chosen[int(column)] = min(int(room[column]), left)
-            left -= chosen[int(column)]
-            if not left:
-                break
-        placed = 0
-        for column in order[np.isin(order, list(chosen))]:
-            count = chosen[int(column)]
-            self._allocate(cls, ranks[placed : placed + count], int(column))
+        room = np.minimum(usable_room(self.session, self.gang, cls, self.nodes), len(ranks))
+        columns = ranked(self.session, cls, room, self.nodes)
+        before = np.cumsum(room[columns]) - room[columns]
+        columns = columns[before < len(ranks)]
+        given = np.zeros_like(room)
+        given[columns] = np.minimum(room[columns], len(ranks) - before[: len(columns)])
+        columns = self._side_by_side(columns)
+        placed, seats = 0, []
+        for count in given[columns].tolist():
+            seats.append(ranks[placed : placed + count])
             placed += count
+        self.statement.allocate_all(self.gang, self.pod_set.name, seats, columns, cls)
         return placed
+
+    def _side_by_side(self, chosen: Amounts) -> Amounts:
+        """The chosen columns in the order in which ranks go along."""
+        if self.nodes.along is not None:
+            return chosen[np.argsort(self.nodes.along[chosen])]
+        order = self.session.snapshot.order
+        inside = np.zeros(len(self.session.snapshot.nodes), dtype=np.bool_)
+        inside[chosen] = True
+        return order[inside[order]]
 
     def one_by_one(self, cls: PodClass, ranks: Sequence[int]) -> int:
         """Pods that mind where the others of their kind are: asked again after each one.
@@ -94,7 +114,7 @@ class _Filling:
         Where the first one goes decides where the others can go (affinity: only into its domain), so that several
         beginnings are tried, each out of reach of those before; the one that places most is kept.
         """
-        columns = ranked(self.session, cls, usable_room(self.session, self.gang, cls))
+        columns = ranked(self.session, cls, usable_room(self.session, self.gang, cls, self.nodes), self.nodes)
         best, beginning = 0, -1
         start = self.statement.checkpoint()
         for _ in range(ATTEMPTS):
@@ -115,8 +135,8 @@ class _Filling:
         `whole` stops as soon as it is certain that not all can follow; the number is then what could at most.
         """
         session = self.session
-        room = session.room(cls)
-        best_first = ranked(session, cls, room)
+        room = self.nodes.limit(session.room(cls))
+        best_first = ranked(session, cls, room, self.nodes)
         self._allocate(cls, ranks[:1], column)
         room[column] -= 1
         codes = session.codes(cls, self.gang)

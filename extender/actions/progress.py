@@ -23,7 +23,7 @@ from extender.framework.session import Session
 from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
 from muster.api.gang import Seat
-from muster.api.meta import parse_time
+from muster.api.meta import parse_time, readable_time
 from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, nodes_of, runs_of, seats_of
 
 ORPHAN_AGE_S = 10.0
@@ -39,7 +39,7 @@ class TrackPlacements:
 
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
-        """UID of an incomplete gang → when that was first seen, in seconds since the epoch."""
+        """UID of an incomplete gang → since when it is, or when it was last told to go (seconds since the epoch)."""
 
     def execute(self, session: Session) -> None:
         """Decides Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
@@ -61,7 +61,7 @@ class TrackPlacements:
 
     def _limit(self, session: Session, gang: GangView) -> None:
         """Takes all members back of a gang that has stayed under its minimum for too long."""
-        since = self._half_since.setdefault(gang.uid, session.now)
+        since = self._half_since.setdefault(gang.uid, _half_since(gang, session.now))
         if session.now < since + session.inputs.recovery_s:
             return
         reason = f"only {gang.taken} of the {gang.min_member} pods that start together got a node"
@@ -71,6 +71,15 @@ class TrackPlacements:
             if pod.node and not pod.terminating and pod.phase in {"", "Pending", "Running"}:
                 session.decide(decisions.Evict(gang, pod, reason, started=True))
         self._half_since[gang.uid] = session.now  # evicted once per period, should an eviction be refused
+
+
+def _half_since(gang: GangView, now: float) -> float:
+    """Since when a gang is incomplete, in seconds since the epoch: since its first member that has a node was bound.
+
+    It is read from the objects, so that a planner which has just begun does not give the gang all of its time again.
+    """
+    bound = min((pod.bound_at for pod in gang.pods if pod.alive and pod.bound_at is not None), default=now)
+    return min(max(bound, readable_time(gang.created) or bound), now)
 
 
 def _follow(session: Session, gang: GangView) -> None:
@@ -126,7 +135,7 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: di
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
     for seat, node in missing.items():
         pod = _waiting(gang, seat)
-        if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch:
+        if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
             if not pod.cls.neighbours:  # else it may only have come before those that it minds
                 session.avoided.setdefault(gang.key, set()).add(node)
             return f"kube-scheduler refused {pod.name} on node {node}"

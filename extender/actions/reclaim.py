@@ -36,6 +36,7 @@ class Reclaim(Evicting):
 
     def pieces(self, session: Session, asker: Asker) -> list[Piece]:
         """Of other queues; the one that is furthest over its share gives first."""
+        session.call_all("on_job_solution_start", asker.gang)
         gang, queues = asker.gang, session.snapshot.queues
 
         def reclaimable(victim: GangView) -> bool:

@@ -133,6 +133,9 @@ def _arguments(registry: Registry) -> Iterator[tuple[str, ...]]:
                 default,
                 _argument_words(what, (known.ours or name) in registry.plugins),
             )
+    for name in sorted(registry.plugins):
+        for argument, own in registry.own_arguments(name).items():
+            yield f"`{name}`", f"`{argument}`", f"`{own.default}`" if own.default else "", f"Muster's own: {own.means}"
 
 
 def _argument_words(argument: Argument, there: bool) -> str:  # noqa: FBT001 - private

@@ -6,12 +6,15 @@ from typing import Any, TypeVar
 
 from extender.state.feed import FEED
 from extender.state.state import State
+from muster.api.autoscaling import PROVISIONING_REQUESTS
 from muster.api.base import Resource
 from muster.api.core import PODS, Pod
 from muster.api.meta import Object
 from muster.api.scheduling import POD_GROUPS
 
 T = TypeVar("T")
+READ: tuple[Resource[Any], ...] = (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
+"""Every kind that is read; the last one is there only where an autoscaler brings it, and is not watched."""
 
 
 def kind_name(resource: Resource[Any]) -> str:
@@ -36,6 +39,10 @@ class ClusterDump:
     def put(self, resource: Resource[T], items: Iterable[T]) -> None:
         """Adds objects of one kind, after those that are there."""
         self.of(resource).extend(items)
+
+    def has(self, resource: Resource[Any]) -> bool:
+        """Whether the kind was read; a cluster may not have it, and an older file neither."""
+        return kind_name(resource) in self.objects
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """The pod of this name, as the API server had it; the state keeps less of it."""

@@ -7,6 +7,7 @@ from extender.explain.gang import GangExplainer
 from extender.explain.pod import explain_pod
 from extender.explain.report import GangReport, PodReport, QueueReport, UnknownNameError
 from extender.explain.whatif import WhatIf
+from extender.state.gangs import GangView
 from muster.api.batch import FINISHED, JOBS, Job
 from muster.api.core import PODS
 from muster.api.meta import Object, ObjectMeta
@@ -38,6 +39,16 @@ def explain(what_if: WhatIf, kind: str, name: str, namespace: str) -> GangReport
     if job is None:
         raise _unknown("job with a gang", name, namespace, [*jobs, *_workloads(what_if)])
     return _without_group(job)
+
+
+def gang_named(what_if: WhatIf, name: str, namespace: str) -> GangView:
+    """The gang of this name, or of the workload of this name. Raises UnknownNameError."""
+    group = _by_name(what_if, name, namespace)
+    view = what_if.state.gang(group.metadata.key) if group else None
+    if view is None:
+        groups = what_if.dump.of(POD_GROUPS)
+        raise _unknown("gang (PodGroup)", name, namespace, groups)
+    return view
 
 
 def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:

@@ -9,6 +9,7 @@ from extender.explain.members import Members, frees, members
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
 from extender.explain.seats import gang_words, listed, pod_set_report, progress, where
+from extender.explain.topology import hyper_node_problems
 from extender.explain.whatif import WhatIf
 from extender.framework import decisions
 from extender.framework.decisions import STRICT_ORDER
@@ -72,7 +73,12 @@ class GangExplainer:
             shortage=verdict.shortage,
             avoided=self._avoided(gang),
             nodes=where(gang),
-            details=[*verdict.details, *found.details],
+            details=[
+                *verdict.details,
+                *found.details,
+                *self._unclear(gang, verdict.cause),
+                *_left_to_others(gang),
+            ],
         )
         report.relief.extend(frees(self._what_if, found.lost))
         if relief:
@@ -95,6 +101,10 @@ class GangExplainer:
             ahead=tuple(ahead[-AHEAD:]),
         )
 
+    def _unclear(self, gang: GangView, cause: GangCause) -> list[str]:
+        """What is wrong with HyperNodes, for a gang that waits for some of them."""
+        return [] if cause in {*RUNNING, "finished"} else hyper_node_problems(self._session, gang)
+
     def _placement(self, gang: GangView) -> PlacementReport | None:
         placement = gang.placement
         if placement is None:
@@ -116,6 +126,15 @@ class GangExplainer:
         told = {each.node: each for each in (gang.placement.status.avoided if gang.placement else [])}
         nodes = sorted(self._session.avoided.get(gang.key, ()))
         return [told.get(node) or AvoidedNode(node=node) for node in nodes]
+
+
+def _left_to_others(gang: GangView) -> list[str]:
+    """What of the members' claims to devices is not counted, so that kube-scheduler may refuse what is planned."""
+    return [
+        f"{pod_set.name}: not counted, kube-scheduler decides: {words}"
+        for pod_set in gang.pod_sets
+        for words in (pod_set.cls.needs.unseen if pod_set.cls else ())
+    ]
 
 
 def _place(gangs: list[GangView], gang: GangView) -> int:
@@ -215,6 +234,8 @@ def _waits(waits: decisions.Unschedulable) -> _Verdict:
     cause = CAUSES.get(waits.reason, "no-room")
     if waits.shortage and waits.shortage.kind == "ever":
         cause = "never-fits"
+    elif waits.shortage and waits.shortage.closest:
+        cause = "no-domain"
     return _Verdict(cause, f"it waits: {waits.message}", waits.reason, waits.shortage)
 
 

@@ -47,8 +47,10 @@ class Holder:
         self.size += 1
 
 
-def holders(what_if: WhatIf, session: Session, cls: PodClass, gang: GangView) -> list[Holder]:
-    """Holders whose end would make room for a pod of this class on nodes that take it."""
+def holders(
+    what_if: WhatIf, session: Session, cls: PodClass, gang: GangView, inside: NDArray[np.bool_] | None = None
+) -> list[Holder]:
+    """Holders whose end would make room for a pod of this class on nodes that take it, of those `inside` if given."""
     found: dict[str, Holder] = {}
     for pod in what_if.dump.of(PODS):
         record = what_if.state.pods.get(pod.metadata.uid)
@@ -68,6 +70,8 @@ def holders(what_if: WhatIf, session: Session, cls: PodClass, gang: GangView) ->
         if other.key in found:
             found[other.key].title = gang_words(other)
     fits = session.codes(cls, gang) == 0
+    if inside is not None:
+        fits &= inside
     for holder in found.values():
         holder.room = _gain(session, cls, holder, fits)
     return [holder for holder in found.values() if holder.room > 0]

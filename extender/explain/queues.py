@@ -117,8 +117,10 @@ def _report(
     )
 
 
-def _vector(session: Session, amounts: NDArray[np.number[Any]]) -> Vector:
-    """The amounts that are not 0, by resource."""
+def _vector(session: Session, amounts: NDArray[np.number[Any]] | None) -> Vector:
+    """The amounts that are not 0, by resource; none where no plugin says any."""
+    if amounts is None:
+        return {}
     return {name: int(amounts[row]) for name, row in session.snapshot.axis.items() if amounts[row]}
 
 

@@ -6,6 +6,7 @@ from math import ceil
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from extender.explain.changes import KUBERNETES_TAINTS, copies, recovered, uncordoned
 from extender.explain.holders import Holder, holders
@@ -46,6 +47,8 @@ class Reliever:
                 yield Relief("wait", f"{ahead} start first, or are withdrawn", report.queue.ahead, tried=False)
             case "in-flight-limit":
                 yield Relief("wait", "nothing has to be done: it is tried as soon as they have started", tried=False)
+            case "no-domain":
+                yield from self._domain(report.shortage)
             case "no-room" | "never-fits" | "half-placed":
                 found = list(self._room(report.shortage))
                 yield from found
@@ -54,6 +57,17 @@ class Reliever:
                         f"the gangs before it start first, or are withdrawn: {', '.join(reversed(report.queue.ahead))}"
                     )
                     yield Relief("wait", ahead, report.queue.ahead, tried=False)
+
+    def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
+        """What would have to go from the domain that came closest, and what wish would be met at once."""
+        seats = {name: ranks for name, ranks in self._gang.open_seats().items() if ranks}
+        closest = self._session.closest_domain(self._gang, seats) if self._session.closest_domain else None
+        cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
+        if closest is None or closest.said.why or cls is None:
+            return
+        yield from self._ends(cls, max(1, closest.said.wanted - closest.said.held), closest.inside)
+        level = closest.said.level
+        yield Relief("wider", f"it asks for a wider level than {level}, or only prefers {level}", (level,), tried=False)
 
     def _existing(self) -> int:
         return sum(len(seats) for seats in self._gang.open_seats().values())
@@ -131,8 +145,8 @@ class Reliever:
 
     # -- what is in the way -----------------------------------------------------------------------------------------
 
-    def _ends(self, cls: PodClass, missing: int) -> Iterator[Relief]:
-        found = holders(self._what_if, self._session, cls, self._gang)
+    def _ends(self, cls: PodClass, missing: int, inside: NDArray[np.bool_] | None = None) -> Iterator[Relief]:
+        found = holders(self._what_if, self._session, cls, self._gang, inside)
         singles = 0
         for holder in sorted((each for each in found if each.room >= missing), key=lambda each: each.size)[:MAX_TRIES]:
             if singles < MAX_SINGLES and self._fits_without([holder]):

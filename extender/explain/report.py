@@ -24,6 +24,7 @@ GangCause = Literal[
     "pods-not-created",
     "other-gates",
     "no-room",
+    "no-domain",
     "strict-order",
     "in-flight-limit",
     "no-pod-group",
@@ -104,7 +105,7 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
 class Relief(Struct, frozen=True, rename="camel"):
     """Something that would let the gang start. Tried on the planner's own cycle unless `tried` is false."""
 
-    kind: Literal["ends", "uncordon", "tolerate", "add-nodes", "recovers", "queue", "pods", "wait", "frees"]
+    kind: Literal["ends", "uncordon", "tolerate", "add-nodes", "recovers", "queue", "pods", "wait", "frees", "wider"]
     sentence: str
     names: tuple[str, ...] = ()
     """The gangs, nodes or taints it is about."""

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator
 from extender.explain.report import PodSetReport
 from extender.explain.whatif import WhatIf
 from extender.state.gangs import GangView
+from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
 from extender.state.podset import PodSetView
 from muster.api.placement import NodeRun, Placement, PodSetPlacement, runs_of, seats_of
-from muster.resources.vector import PODS, to_quantities
+from muster.resources.vector import PODS, Vector, add, to_quantities
 from muster.resources.words import vector_words
 
 SHOWN = 12
@@ -16,7 +17,7 @@ SHOWN = 12
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
     """Seats of one pod set, counted."""
-    requests = {name: amount for name, amount in pod_set.cls.requests.items() if name != PODS} if pod_set.cls else {}
+    requests = {name: amount for name, amount in told_requests(pod_set.cls).items() if name != PODS}
     done = sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
     pods = pod_set.waiting.values()
     held = [rank for rank, _ in _held(gang, pod_set)]
@@ -37,6 +38,14 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
         leaving=leaving,
         missing=max(0, _wanted(gang, pod_set) - seats),
     )
+
+
+def told_requests(cls: PodClass | None) -> Vector:
+    """What a pod asks for, devices that it claims included; nothing if that is not known yet."""
+    if cls is None:
+        return {}
+    replaced = cls.needs.replaced
+    return add({name: amount for name, amount in cls.asked.items() if name not in replaced}, dict(cls.needs.told))
 
 
 def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:

@@ -11,7 +11,7 @@ from extender.explain.seats import gang_words, where
 from extender.explain.whatif import WhatIf, waits
 from extender.framework import decisions
 from extender.state.gangs import GangView
-from muster.api.placement import PodSetPlacement, ranks_of
+from muster.api.placement import PodSetPlacement, devices_of_text, ranks_of
 
 
 class SimulatedGang(Struct, frozen=True, rename="camel"):
@@ -77,9 +77,11 @@ def _take(what_if: WhatIf, place: decisions.Place) -> None:
         cls = classes.get(pod_set.name)
         if cls is None:
             continue
+        nodes = what_if.state.nodes
         for rank, node in ((rank, node) for ranks, node in ranks_of(pod_set.runs) for rank in ranks):
             holder = ("simulated", place.gang.key, pod_set.name, rank)
-            what_if.state.nodes.charge(holder, node, cls)
-            what_if.state.queue_use.charge(holder, place.gang.key, place.gang.queue, cls)
+            devices = devices_of_text(pod_set.gpus[rank]) if rank < len(pod_set.gpus) else ()
+            nodes.charge(holder, node, cls, devices=devices)
+            what_if.state.queue_use.charge(holder, place.gang.key, place.gang.queue, nodes.counted(cls, node))
     group = place.gang.group
     what_if.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.explain.clusterdump import READ, ClusterDump, kind_name
 from extender.explain.scrub import scrubbed
-from extender.state.feed import FEED
+from muster.api.autoscaling import PROVISIONING_REQUESTS
 from muster.api.meta import format_time, parse_time
 
 FORMAT = "muster-snapshot/v1"
@@ -27,7 +27,9 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
 def save(dump: ClusterDump) -> bytes:
     """The picture as a file, with nothing in it that the planner does not read; equal pictures give equal files."""
     objects = {
-        kind_name(fed.resource): msgspec.json.encode([scrubbed(item) for item in dump.of(fed.resource)]) for fed in FEED
+        kind_name(resource): msgspec.json.encode([scrubbed(item) for item in dump.of(resource)])
+        for resource in READ
+        if dump.has(resource) or resource is not PROVISIONING_REQUESTS
     }
     file = _File(
         format=FORMAT,
@@ -48,7 +50,7 @@ def load(content: bytes) -> ClusterDump:
     if file.format != FORMAT:
         raise ValueError(f"the file has format {file.format!r}; this version reads {FORMAT!r}: take it again")
     dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config)
-    known: dict[str, Any] = {kind_name(fed.resource): fed.resource for fed in FEED}
+    known: dict[str, Any] = {kind_name(resource): resource for resource in READ}
     for kind, raw in file.objects.items():
         if kind in known:  # another kind comes from a later version, whose planner reads more than ours
             items = msgspec.json.decode(raw, type=list[known[kind].type])  # type: ignore[misc]  # chosen at run time

@@ -13,7 +13,10 @@ from extender.framework.hooks import Causes
 from extender.framework.registry import Action
 from extender.framework.session import RECOVERY_S, CycleInputs, Session
 from extender.framework.snapshot import take
+from extender.scaleup.requests import newest
 from extender.state.gangs import GangView
+from extender.topology.hypernodes import HyperNodeTree
+from muster.api.autoscaling import PROVISIONING_REQUESTS
 from muster.api.core import PODS, Node, Pod
 from muster.api.gang import gang_of
 
@@ -27,12 +30,14 @@ class WhatIf:
     def __init__(self, dump: ClusterDump, *, recovery_s: float = RECOVERY_S) -> None:
         self.dump = dump
         self.now = dump.taken_at
+        self._provisioning_served = True if dump.has(PROVISIONING_REQUESTS) else None
         self.state = state_of(dump)
         self.state.refresh()
         self.recovery_s = recovery_s
         self._config = config.parse(dump.scheduler_config)
         _, self._plugins = parts_of(self._config)
         self._causes = Causes()  # one for all cycles, as plugins keep codes from one to the next
+        self._hyper_nodes = HyperNodeTree()
         self._pods_of: dict[str, list[Pod]] = {}
         for pod in dump.of(PODS):
             if gang := gang_of(pod.metadata):
@@ -48,7 +53,15 @@ class WhatIf:
         return self._run(())
 
     def _run(self, actions: Sequence[Action]) -> Session:
-        inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self._causes, recovery_s=self.recovery_s)
+        inputs = CycleInputs(
+            snapshot=take(self.state),
+            now=self.now,
+            causes=self._causes,
+            hyper_nodes=self._hyper_nodes,
+            provisioning=newest(self.dump.of(PROVISIONING_REQUESTS)) if self._provisioning_served else {},
+            provisioning_served=self._provisioning_served,
+            recovery_s=self.recovery_s,
+        )
         return run_cycle(inputs, actions, self._plugins)
 
     def waiting(self, session: Session) -> list[GangView]:

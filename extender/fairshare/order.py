@@ -2,7 +2,7 @@
 
 1 a queue within its fair share, 2 one that stays within what it deserves, 3 the higher priority, 4 one that does not
 use what it has no share of, 5 the smaller dominant share with the gang, 6 without it, 7 the weaker queue, 8 the older.
-The first six are a key that can be kept while nothing of the queue changes.
+They are a key that can be kept while nothing of the queue changes.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,28 @@ from dataclasses import dataclass, field
 from math import inf
 
 Row = Sequence[float]
-Key = tuple[bool, bool, int, bool, float, float]
+Key = tuple[bool, bool, int, bool, float, float, "Weight"]
 NO_SHARE = 1000.0
 """What each unit counts that a queue uses without any share of it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weight:
+    """The last two rules: what a queue may have, if one has no more of anything than the other; else its age.
+
+    Of two queues no weights are equal: their names are part of their age.
+    """
+
+    share: Row
+    born: tuple[str, str]
+
+    def __lt__(self, other: "Weight") -> bool:
+        if self.share != other.share:
+            if all(mine <= its for mine, its in zip(self.share, other.share, strict=True)):
+                return True
+            if all(mine >= its for mine, its in zip(self.share, other.share, strict=True)):
+                return False
+        return self.born < other.born
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +50,7 @@ class Standing:
 
     share: Row = field(init=False)
     """What it may have before others come first."""
+    weight: Weight = field(init=False)
 
     def __post_init__(self) -> None:
         share = [
@@ -38,6 +58,7 @@ class Standing:
             for limit, quota, fair in zip(self.limit, self.quota, self.fair, strict=True)
         ]
         object.__setattr__(self, "share", share)
+        object.__setattr__(self, "weight", Weight(share, self.born))
 
 
 def key_of(queue: Standing, wanted: Row) -> Key:
@@ -57,6 +78,7 @@ def key_of(queue: Standing, wanted: Row) -> Key:
         shareless,
         dominant(then, share, queue.total),
         dominant(queue.allocated, share, queue.total),
+        queue.weight,
     )
 
 
@@ -70,16 +92,8 @@ def dominant(allocated: Row, share: Row, total: Row) -> float:
     return most
 
 
-def compare(left: Standing, right: Standing, left_key: Key, right_key: Key) -> int:
+def compare(left: Key, right: Key) -> int:
     """Negative if `left` comes first."""
-    if left_key != right_key:
-        return -1 if left_key < right_key else 1
-    lefts, rights = left.share, right.share
-    if lefts != rights:
-        if all(one <= other for one, other in zip(lefts, rights, strict=True)):
-            return -1
-        if all(one >= other for one, other in zip(lefts, rights, strict=True)):
-            return 1
-    if left.born == right.born:
+    if left == right:
         return 0
-    return -1 if left.born < right.born else 1
+    return -1 if left < right else 1

@@ -1,33 +1,31 @@
-"""Pods without a gang: whether their queue has room for one more, asked while kube-scheduler waits.
+"""Whether a queue has room for more at this moment: asked for pods without a gang while kube-scheduler waits.
 
 They are not planned, so that nobody has added up what queues use: that is done for the queue and those below it, for
-the resources that a capability on the way to the root names, and for nothing else. Pods that are just being bound are
-told apart, as they use nothing yet.
+the resources that a capability on the way to the root names, and for nothing else. What is just being written is told
+apart, as nobody uses it yet.
 """
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from extender.framework.turns import DEPTH
+from extender.state.pledges import Pledge
 from extender.state.queueuse import Use
 from muster.api.names import ROOT_QUEUE
 from muster.api.scheduling import Queue
 from muster.resources.vector import Vector, vector
 
-Bound = tuple[str, Vector]
-"""A queue, and what a pod of it requests that is being bound."""
-
 
 def queue_full(
-    queues: Mapping[str, Queue], uses: Mapping[str, Use], queue: str, requests: Vector, binding: Iterable[Bound] = ()
+    queues: Mapping[str, Queue], uses: Mapping[str, Use], queue: str, requests: Vector, pledges: Iterable[Pledge] = ()
 ) -> bool:
-    """Whether a pod with these requests would take the queue, or one above it, over its capability."""
+    """Whether so much more would take the queue, or one above it, over its capability."""
     limits = {name: limit for name in _way(queues, queue) if (limit := _limit(queues, name, requests))}
     if not limits:
         return False
     used: dict[str, Vector] = {name: dict.fromkeys(limit, 0) for name, limit in limits.items()}
     parts = ((name, part) for name, use in uses.items() for part in (use.staying, use.leaving))
-    for name, part in chain(parts, binding):
+    for name, part in chain(parts, ((pledge.queue, pledge.requests) for pledge in pledges)):
         for above in _way(queues, name):
             sums = used.get(above)
             if sums is not None:
@@ -38,6 +36,11 @@ def queue_full(
         for name, limit in limits.items()
         for resource in limit
     )
+
+
+def bounded(queues: Mapping[str, Queue], queue: str) -> bool:
+    """Whether the queue, or one above it, has a capability at all."""
+    return any(known.spec.capability for name in _way(queues, queue) if (known := queues.get(name)))
 
 
 def _way(queues: Mapping[str, Queue], queue: str) -> Iterable[str]:

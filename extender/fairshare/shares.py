@@ -44,20 +44,22 @@ def fair_shares(
         else:
             scarce = np.arange(len(allocations.total))
         for column in scarce:
+            unit = tree.units[column]
             claims = [
                 Claim(
-                    deserved=float(tree.deserved[child, column]),
+                    deserved=float(tree.deserved[child, column]) / unit,
                     weight=tree.weight[child],
-                    request=float(asked[position, column]),
-                    limit=float(tree.limit[child, column]),
+                    request=float(asked[position, column]) / unit,
+                    limit=float(tree.limit[child, column]) / unit,
                     priority=tree.priority[child],
                     usage=float(recent[position, column]),
-                    guarantee=float(tree.guarantee[child, column]),
+                    guarantee=float(tree.guarantee[child, column]) / unit,
                     born=tree.born[child],
                 )
                 for position, child in enumerate(rows)
             ]
-            fair[rows, column] = divide(float(fair[row, column]), claims, rounding, usage_weight)
+            divided = divide(float(fair[row, column]) / unit, claims, rounding, usage_weight)
+            fair[rows, column] = [share * unit for share in divided]
     return fair
 
 

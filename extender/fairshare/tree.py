@@ -16,7 +16,7 @@ from extender.framework.turns import parents_of
 from extender.state.amounts import MAX_SUM, Amounts, sum_along
 from muster.api.names import ROOT_QUEUE
 from muster.api.scheduling import Queue
-from muster.resources.vector import Vector, vector
+from muster.resources.vector import GPU, WHOLE, Vector, vector
 
 Shares = NDArray[np.float64]
 
@@ -37,6 +37,8 @@ class QueueTree:
     deserved: Shares
     """0 where nothing is deserved, which is how it is divided."""
     guarantee: Amounts
+    units: tuple[float, ...]
+    """Of each resource what is handed out at once: shares are made of whole GPUs, though pods may use parts of one."""
     quoted: NDArray[np.bool_]
     """Resources of which some queue deserves something: only these are held against quotas. Shape (resources,)."""
     weight: tuple[float, ...]
@@ -104,6 +106,7 @@ def tree_of(queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int
         limit=limit,
         deserved=np.maximum(deserved, guarantee),
         guarantee=guarantee,
+        units=_units(axis, resources),
         quoted=quoted,
         weight=tuple(float(spec.weight) for spec in specs),
         priority=tuple(spec.priority for spec in specs),
@@ -112,6 +115,11 @@ def tree_of(queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int
         guaranteed=bool(guarantee.any()),
         bounded=tuple(bool(np.isfinite(limit[list(chain)]).any()) for chain in chains),
     )
+
+
+def _units(axis: Mapping[str, int], resources: int) -> tuple[float, ...]:
+    whole = axis.get(GPU, -1)
+    return tuple(float(WHOLE) if column == whole else 1.0 for column in range(resources))
 
 
 def _created(queues: Mapping[str, Queue], name: str) -> str:

@@ -30,7 +30,14 @@ class SchedulerConfig(msgspec.Struct):
     tiers: list[Tier] = msgspec.field(
         default_factory=lambda: [
             Tier([PluginOption(name) for name in ("gang", "priority", "elastic", "proportion")]),
-            Tier([PluginOption(name) for name in ("predicates", "minruntime", "subgrouporder", "taskorder")]),
+            Tier(
+                [
+                    PluginOption(name)
+                    for name in ("predicates", "dynamicresources", "minruntime", "subgrouporder", "taskorder")
+                ]
+            ),
+            Tier([PluginOption("topology")]),
+            Tier([PluginOption("fragmentation")]),
         ]
     )
     sections: dict[str, Any] = {}

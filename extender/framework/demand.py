@@ -11,8 +11,14 @@ from extender.state.gangs import GangView
 from muster.resources.vector import vector
 
 
-def minimum_wanted(gang: GangView) -> dict[str, int]:
+def minimum_wanted(gang: GangView) -> Mapping[str, int]:
     """How many open seats of each pod set must be filled for the gang to start, or to have again what it needs."""
+    if gang.wanted is None:
+        gang.wanted = _minimum_wanted(gang)
+    return gang.wanted
+
+
+def _minimum_wanted(gang: GangView) -> dict[str, int]:
     wanted = {pod_set.name: 0 for pod_set in gang.pod_sets}
     seats, floor = gang.open_seats(), gang.floor
     left = floor.min_member - gang.taken

@@ -6,12 +6,14 @@ Predicates and scores are functions of a pod class that answer for all nodes at 
 of the session lift ordinary functions.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from muster.api.devices import DEVICE_CLASS_RESOURCE
 
 Hook = Callable[..., Any]
 
@@ -35,20 +37,30 @@ HOOKS: dict[str, Rule] = {
     "queue_order": Rule.FIRST_NON_ZERO,  # gangs of different queues
     "job_order": Rule.FIRST_NON_ZERO,  # gangs
     "pod_set_order": Rule.FIRST_NON_ZERO,  # pod sets of one gang
+    "sub_group_set_order": Rule.FIRST_NON_ZERO,  # sub-groups of one pod set
     "task_order": Rule.FIRST_NON_ZERO,  # pods of one pod set
     # nodes: pre_predicate(gang, class) -> reason or ""; predicate(class) -> causes, by the node alone;
     # neighbour_predicate(class) -> causes, by the pods that are there now (None: they cannot matter);
-    # node_order(class) -> scores
+    # is_task_allocation_on_node_over_capacity(gang, class) -> causes, or None where the gang may be anywhere;
+    # node_pre_order(class, columns), told before these nodes are scored; node_order(class) -> scores
     "pre_predicate": Rule.FIRST_ERROR,
     "predicate": Rule.FIRST_ERROR,
     "neighbour_predicate": Rule.FIRST_ERROR,
+    "is_task_allocation_on_node_over_capacity": Rule.FIRST_REGISTERED,
+    "node_pre_order": Rule.CALL_ALL,
     "node_order": Rule.SUM,
+    # subset_nodes(node set, gang, part of it) -> node sets within it, the best one first
+    "subset_nodes": Rule.REFINE,
+    # gpu_order(class, column of a node, thousandths of each GPU that shares use) -> scores by GPU, for pods that share
+    "gpu_order": Rule.SUM,
     # queues: (gang, amounts that it would get) -> QueueRefusal or None
     "is_job_over_queue_capacity": Rule.FIRST_REGISTERED,
     "is_non_preemptible_job_over_queue_quota": Rule.FIRST_REGISTERED,
     # can_reclaim_resources(gang, amounts) -> bool; ..._victim_filter(gang, victim) -> bool, both of them gangs;
-    # ..._scenario_validator(scenario) -> bool; get_queue_...(name of a queue) -> amounts
+    # ..._scenario_validator(scenario) -> bool; get_queue_...(name of a queue) -> amounts;
+    # on_job_solution_start(gang), told before a search for what it may reclaim
     "can_reclaim_resources": Rule.FIRST_REGISTERED,
+    "on_job_solution_start": Rule.CALL_ALL,
     "reclaim_victim_filter": Rule.ALL_AGREE,
     "reclaim_scenario_validator": Rule.ALL_AGREE,
     "preempt_victim_filter": Rule.ALL_AGREE,
@@ -72,20 +84,6 @@ HOOKS: dict[str, Rule] = {
     "http_handler": Rule.MERGE,
 }
 """The hooks that something asks."""
-
-NOT_ASKED_YET: dict[str, Rule] = {
-    # nodes
-    "sub_group_set_order": Rule.FIRST_NON_ZERO,
-    "node_pre_order": Rule.CALL_ALL,
-    "gpu_order": Rule.SUM,
-    "subset_nodes": Rule.REFINE,
-    # queues and fairness
-    "is_task_allocation_on_node_over_capacity": Rule.FIRST_REGISTERED,
-    # life of a gang in a cycle
-    "on_job_solution_start": Rule.CALL_ALL,
-}
-"""KAI-Scheduler's other hooks. No action asks them so far, so that registering one is refused: a function that is never
-called would be a plugin that silently does nothing. Whoever asks one first moves it into the table above."""
 
 
 def first_non_zero(fns: Iterable[Hook], *args: object) -> int:
@@ -131,11 +129,16 @@ def first_registered(fns: Sequence[Hook], *args: object) -> Any:
     return fns[0](*args) if fns else None
 
 
-def refine(fns: Iterable[Hook], node_sets: list[Any], *args: object) -> list[Any]:
-    """Every plugin splits every set that the one before it left."""
+def refine(fns: Iterable[Hook], node_sets: Iterable[Any], *args: object) -> Iterable[Any]:
+    """Every plugin splits every set that the one before it left; only as far as somebody looks at them."""
     for fn in fns:
-        node_sets = [part for node_set in node_sets for part in fn(node_set, *args)]
+        node_sets = _refined(fn, node_sets, *args)
     return node_sets
+
+
+def _refined(fn: Hook, node_sets: Iterable[Any], *args: object) -> Iterator[Any]:
+    for node_set in node_sets:
+        yield from fn(node_set, *args)
 
 
 def merge(fns: Iterable[Hook], *args: object) -> dict[str, Any]:
@@ -193,6 +196,12 @@ class Causes:
 Codes = NDArray[np.int16]
 
 
+GPU_PARTS = "no GPU with enough room"
+"""The words for a node whose GPUs have enough room together, and none of them for the pod."""
+
+
 def scarcity(resource: str) -> str:
     """The words for a node that has too little of this resource."""
+    if resource.startswith(DEVICE_CLASS_RESOURCE):
+        return f"too few devices of class {resource.removeprefix(DEVICE_CLASS_RESOURCE)}"
     return "too many pods" if resource == "pods" else f"too little {resource}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import entry_points
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from extender.framework.session import Session
 
@@ -36,6 +36,14 @@ class Action(Protocol):
         """Decides over the session's snapshot, upon what the actions before it have left there."""
 
 
+class OwnArgument(NamedTuple):
+    """What the documentation says of an argument that no other project has; a plugin's class lists them."""
+
+    default: str
+    """Empty: none."""
+    means: str
+
+
 PluginBuilder = Callable[[Mapping[str, Any]], Plugin]
 """Builds a plugin from its arguments; raises ValueError that lists the valid ones for an unknown argument."""
 ActionBuilder = Callable[[], Action]
@@ -57,6 +65,11 @@ class Registry:
     def action(self, name: str) -> Action:
         """Builds an action. Raises ValueError for a name that does not exist."""
         return _named(self._actions, "action", name)()  # type: ignore[no-any-return]
+
+    def own_arguments(self, name: str) -> Mapping[str, OwnArgument]:
+        """The arguments that a plugin's class lists in `OWN_ARGUMENTS`; none of one that does not exist."""
+        found: Mapping[str, OwnArgument] = getattr(self._plugins.get(name), "OWN_ARGUMENTS", {})
+        return found
 
     @property
     def plugins(self) -> Collection[str]:

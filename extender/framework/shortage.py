@@ -9,13 +9,14 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
-from extender.framework.hooks import Codes, scarcity
+from extender.framework.closest import Closest
+from extender.framework.hooks import GPU_PARTS, Codes, scarcity
 from extender.framework.session import Session
 from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
 from extender.state.podset import PodSetView
-from muster.resources.vector import PODS, Vector
+from muster.resources.vector import GPU, PODS, Vector
 from muster.resources.words import amount_words
 
 Wanted = Literal["together", "extra", "ever"]
@@ -75,12 +76,19 @@ class Shortage(Struct, frozen=True, rename="camel"):
     causes: tuple[Cause, ...]
     """Most nodes first."""
     miss: NearestMiss | None
+    unseen: tuple[str, ...] = ()
+    """What of its claims to devices is not counted, in words: kube-scheduler decides it."""
     alike: tuple[str, ...] = ()
     """Other pod sets whose pods are of the same shape and are counted along."""
+    closest: Closest | None = None
+    """There are nodes enough, but no domain holds all who must be in one; this one came closest."""
 
     @property
     def message(self) -> str:
         """One sentence: what is needed, what there is, which causes cost how many nodes, and what is missing."""
+        if self.closest is not None:
+            ever = "; even were all nodes empty" if self.kind == "ever" and not self.closest.why else ""
+            return f"{self.closest.message}{ever}"
         if self.miss is None:
             return f"{self.pod_set}: there is neither a pod nor a template that says what its pods need"
         listed = ", ".join(f"{cause.nodes} {cause.words}" for cause in self.causes)
@@ -88,7 +96,8 @@ class Shortage(Struct, frozen=True, rename="camel"):
         parts = [f"{who}: {self.need}", f"of {self.nodes} nodes: {listed}" if listed else ""]
         if not self.nodes:
             parts.append("the cluster has no nodes")
-        return "; ".join(part for part in [*parts, self.nearest] if part)
+        left = f"kube-scheduler decides, not counted: {', '.join(self.unseen)}" if self.unseen else ""
+        return "; ".join(part for part in [*parts, self.nearest, left] if part)
 
     @property
     def need(self) -> str:
@@ -115,6 +124,10 @@ class Shortage(Struct, frozen=True, rename="camel"):
         return amount_words(self.miss.resource, level.free) if self.miss else ""
 
 
+UNTOLD = Shortage("", "together", 0, 0, {}, 0, 0, (), None)
+"""Of a trial that failed and of which nobody is told."""
+
+
 def shortage(
     session: Session,
     gang: GangView | None,
@@ -129,7 +142,7 @@ def shortage(
     if cls is None:
         return Shortage(pod_set.name, kind, wanted, placed, {}, len(order), 0, (), None)
     free = session.snapshot.allocatable if kind == "ever" else session.snapshot.free
-    refused = np.zeros(len(order), dtype=np.int16) if kind == "ever" else session.codes(cls, gang)[order]
+    refused = np.zeros(len(order), dtype=np.int16) if kind == "ever" else _refused(session, gang, cls)[order]
     given = free if kind == "ever" else None
     scarce = session.scarce(cls, given)[order]
     room = session.room(cls, given, ports=kind != "ever")[order]
@@ -139,7 +152,15 @@ def shortage(
     largest = session.room(cls, session.snapshot.allocatable)[order].max(initial=0)
     miss = NearestMiss(wanted - placed, resource, cls.requests.get(resource, 0), bool(largest <= 1), levels)
     roomy = int(np.count_nonzero((refused == 0) & (room > 0)))
-    return Shortage(pod_set.name, kind, wanted, placed, cls.requests, len(order), roomy, causes, miss)
+    unseen = cls.needs.unseen
+    return Shortage(pod_set.name, kind, wanted, placed, cls.requests, len(order), roomy, causes, miss, unseen)
+
+
+def _refused(session: Session, gang: GangView | None, cls: PodClass) -> Codes:
+    """Per node, why it does not take the pod; where a plugin refuses the pod as such, no node does."""
+    reason = session.ask("pre_predicate", gang, cls) if gang else ""
+    codes = session.codes(cls, gang)
+    return np.full_like(codes, session.causes.code(str(reason))) if reason else codes
 
 
 def _causes(session: Session, codes: Codes, room: Amounts) -> tuple[Cause, ...]:
@@ -158,7 +179,7 @@ def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
     codes, counts = np.unique(scarce[scarce != 0], return_counts=True)
     if len(codes):
         words = session.causes.words[codes[counts.argmax()]]
-        return next((name for name in cls.requests if scarcity(name) == words), "")
+        return GPU if words == GPU_PARTS else next((name for name in cls.requests if scarcity(name) == words), "")
     totals = session.snapshot.allocatable.sum(axis=1)
     axis = session.snapshot.axis
 

@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from extender.state.amounts import Amounts, row_along
+from extender.state.devices import Devices
 from extender.state.gangs import GangView
+from extender.state.nodes import taken_on
 from extender.state.podclass import PodClass
 from extender.state.podcounts import Counts
 from extender.state.pods import PodRecord
@@ -15,6 +19,7 @@ from muster.api.core import Node
 from muster.api.policy import PodDisruptionBudget
 from muster.api.quota import ResourceQuota
 from muster.api.scheduling import Queue
+from muster.api.topology import HyperNode
 
 
 @dataclass(slots=True)
@@ -56,10 +61,19 @@ class Snapshot:
     volumes: Volumes
     exclusive_claims: dict[str, int]
     """Claims that one pod at a time may use → pods that use them."""
+    hyper_nodes: dict[str, HyperNode]
+    hyper_nodes_version: int
+    """Equal versions mean equal specs of HyperNodes."""
+    topologies: dict[str, tuple[str, ...]]
+    """Name of a Topology of Kueue's → its label keys, outermost first."""
+    shared_claims: dict[str, dict[str, int]]
+    """Claims to devices that have none yet and that several pods may use → node → pods there that do."""
     queue_use: dict[str, Use]
     """Queue → what its own pods and held seats use, without those of queues below it; queues without any left out."""
     gang_use: dict[str, Use]
     """The same by key of a gang."""
+    devices: Devices
+    """GPUs one by one, as far as pods share them; changed by a trial as `free` is."""
     ending: tuple[PodRecord, ...]
     """Pods of no gang that are on a node and say how long they run."""
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
@@ -71,7 +85,7 @@ class Snapshot:
 
     def one_by_one(self, cls: PodClass) -> bool:
         """Whether a pod that is placed changes where the next of this class can be, beyond its own node."""
-        return cls.dynamic or any(claim.key in self.exclusive_claims for claim in cls.claims)
+        return cls.dynamic or bool(cls.needs.shared) or any(claim.key in self.exclusive_claims for claim in cls.claims)
 
     def name(self, column: int) -> str:
         """The node in a column."""
@@ -81,13 +95,32 @@ class Snapshot:
     def row_of(self, cls: PodClass) -> Amounts:
         """What one pod of this class takes, along the resource axis of this snapshot; int64 of shape (resources,).
 
-        It may not be changed.
+        It may not be changed. Of a pod that asks for memory of GPUs it has the largest part that this can be, as
+        nobody has said on which node.
         """
         row = self._rows.get(cls.key)
         if row is None:
-            row = self._rows[cls.key] = row_along(self.axis, self.free.shape[0], cls.requests)
-            row.flags.writeable = False
+            row = self._rows[cls.key] = self._row(cls, self._smallest)
         return row
+
+    def row_on(self, cls: PodClass, column: int) -> Amounts:
+        """The same on the node in a column."""
+        if cls.gpu is None or not cls.gpu.memory:
+            return self.row_of(cls)
+        return self._row(cls, column)
+
+    def _row(self, cls: PodClass, column: int) -> Amounts:
+        asked = cls.requests if column < 0 else taken_on(cls, self.devices, column)
+        row = row_along(self.axis, self.free.shape[0], asked)
+        row.flags.writeable = False
+        return row
+
+    @property
+    def _smallest(self) -> int:
+        """The column of the node whose GPUs have the least memory; -1 if nobody says how much."""
+        memory = self.devices.memory
+        known = np.flatnonzero((memory > 0) & ~self.devices.volcano)
+        return int(known[memory[known].argmin()]) if len(known) else -1
 
     def unknown_resource(self, cls: PodClass) -> str:
         """The first requested resource that no node of this snapshot offers; empty if there is none."""
@@ -120,7 +153,12 @@ def take(state: State) -> Snapshot:
         pod_counts=table.pod_counts.share(),
         volumes=state.volumes.share(),
         exclusive_claims={claim: table.claim_users[claim] for claim in state.volumes.exclusive},
+        hyper_nodes=dict(state.hyper_nodes),
+        hyper_nodes_version=state.hyper_nodes_version,
+        topologies={name: topology.levels for name, topology in state.topologies.items()},
+        shared_claims={key: dict(users) for key, users in table.shared_users.items()},
         queue_use={name: use.copy() for name, use in state.queue_use.queues.items()},
         gang_use={key: use.copy() for key, use in state.queue_use.gangs.items()},
+        devices=table.devices.copy(),
         ending=tuple(state.pod_table.ending.values()),
     )

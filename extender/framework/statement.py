@@ -15,8 +15,11 @@ cannot fail half-way. After KAI-Scheduler's Statement (framework/statement.go), 
 not atomic.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import numpy as np
 
 from extender.framework.session import Session
 from extender.state.amounts import Amounts
@@ -24,6 +27,7 @@ from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
 from extender.state.queries import Mark
+from muster.resources.gpus import GpuShare
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +40,8 @@ class Operation:
     column: int
     row: Amounts
     cls: PodClass
+    devices: tuple[tuple[int, ...], ...] = ()
+    """The GPUs that each member shares with others, by rank; empty if they share none."""
 
     @property
     def amount(self) -> Amounts:
@@ -71,13 +77,49 @@ class Statement:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._log: list[Operation | Eviction] = []
+        self._seats = 0
 
     def allocate(self, gang: GangView, pod_set: str, ranks: Sequence[int], column: int, cls: PodClass) -> None:
         """Gives the members with these ranks a place on the node in `column`, which must have room."""
-        operation = Operation(gang, pod_set, ranks, column, self._session.snapshot.row_of(cls), cls)
-        self._session.snapshot.free[:, column] -= operation.amount
+        snapshot = self._session.snapshot
+        row, devices = snapshot.row_of(cls), tuple[tuple[int, ...], ...]()
+        if cls.gpu is not None:
+            row, devices = snapshot.row_on(cls, column), self._share(cls, cls.gpu, column, len(ranks))
+        operation = Operation(gang, pod_set, ranks, column, row, cls, devices)
+        snapshot.free[:, column] -= operation.amount
+        self._seats += len(ranks)
         self._log.append(operation)
         self._session.call_all("allocated", operation)
+
+    def allocate_all(
+        self, gang: GangView, pod_set: str, seats: Sequence[Sequence[int]], columns: Amounts, cls: PodClass
+    ) -> None:
+        """The same for many nodes, each of which stands in `columns` once; `seats` are the ranks that each gets."""
+        if cls.gpu is not None:  # each pod chooses among the GPUs of its node
+            for ranks, column in zip(seats, columns.tolist(), strict=True):
+                self.allocate(gang, pod_set, ranks, column, cls)
+            return
+        row = self._session.snapshot.row_of(cls)
+        counts = np.array([len(ranks) for ranks in seats], dtype=np.int64)
+        self._seats += int(counts.sum())
+        self._session.snapshot.free[:, columns] -= row[:, None] * counts
+        for ranks, column in zip(seats, columns.tolist(), strict=True):
+            operation = Operation(gang, pod_set, ranks, column, row, cls)
+            self._log.append(operation)
+            self._session.call_all("allocated", operation)
+
+    def _share(self, cls: PodClass, share: GpuShare, column: int, pods: int) -> tuple[tuple[int, ...], ...]:
+        """Gives so many pods their parts of GPUs, one after the other."""
+        snapshot, chosen = self._session.snapshot, list[tuple[int, ...]]()
+        row = snapshot.row_on(cls, column)
+        for number in range(pods):
+            snapshot.free[:, column] -= number * row
+            try:
+                chosen.append(self._session.choose_devices(cls, column))
+            finally:
+                snapshot.free[:, column] += number * row
+            snapshot.devices.take(share, column, chosen[-1])
+        return tuple(chosen)
 
     def evict(self, gang: GangView, pods: Iterable[PodRecord]) -> list[Eviction]:
         """Lets pods of a gang leave their nodes, as far as this session is asked; returns the entries of the log.
@@ -93,8 +135,9 @@ class Statement:
             if column is None:
                 continue
             cls = same[0].cls
-            eviction = Eviction(gang, tuple(same), column, snapshot.row_of(cls), cls)
+            eviction = Eviction(gang, tuple(same), column, snapshot.row_on(cls, column), cls)
             snapshot.free[:, column] += eviction.amount
+            self._give_back(eviction)
             self._log.append(eviction)
             self._session.call_all("evicted", eviction)
             evictions.append(eviction)
@@ -111,7 +154,7 @@ class Statement:
     @property
     def seats(self) -> int:
         """How many seats have been given a place."""
-        return sum(len(operation.ranks) for operation in self.operations)
+        return self._seats
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -139,10 +182,20 @@ class Statement:
     def _undo(self, entry: Operation | Eviction) -> None:
         if isinstance(entry, Eviction):
             self._session.snapshot.free[:, entry.column] -= entry.amount
+            self._give_back(entry, -1)
             self._session.call_all("unevicted", entry)
         else:
             self._session.snapshot.free[:, entry.column] += entry.amount
+            self._seats -= len(entry.ranks)
+            for devices in entry.devices if entry.cls.gpu is not None else ():
+                self._session.snapshot.devices.take(entry.cls.gpu, entry.column, devices, -1)  # type: ignore[arg-type]
             self._session.call_all("deallocated", entry)
+
+    def _give_back(self, eviction: Eviction, sign: int = 1) -> None:
+        """Lets the parts of GPUs go that these pods have (with sign -1: takes them again)."""
+        share = eviction.cls.gpu
+        for pod in eviction.pods if share is not None else ():
+            self._session.snapshot.devices.take(share, eviction.column, pod.devices, -sign)  # type: ignore[arg-type]
 
     def discard(self) -> None:
         """Undoes everything: the gang does not fit, and the session is as if it had never been tried."""
@@ -150,5 +203,15 @@ class Statement:
 
     def commit(self) -> list[Operation]:
         """Keeps everything for the rest of the cycle, and returns who got a place; nothing of it can be undone."""
-        operations, self._log = list(self.operations), []
+        operations, self._log, self._seats = list(self.operations), [], 0
         return operations
+
+
+@contextmanager
+def undone(statement: Statement) -> Iterator[None]:
+    """Takes everything back if something fails: the gang is set aside, and its room is for others."""
+    try:
+        yield
+    except Exception:
+        statement.discard()
+        raise

@@ -8,13 +8,14 @@ KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from extender.framework.ordering import Key, Ordering
 from extender.state.gangs import GangView
 from muster.api.names import ROOT_QUEUE
 from muster.api.scheduling import Queue
 
-Compare = Callable[[GangView, GangView], int]
 DEPTH = 64
 """Levels that are looked at; admission allows fewer."""
+Again = Callable[[GangView], bool]
 
 
 def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
@@ -41,67 +42,89 @@ def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
     return parents
 
 
-class _Turn:
-    """A queue with its own gangs, or one with what is below it."""
+class _Leaf:
+    """The gangs of one queue itself, in their order."""
 
-    __slots__ = ("below", "compare", "gangs", "head")
+    __slots__ = ("_again", "_gangs", "head", "queue")
 
-    def __init__(self, compare: Compare, gangs: Iterator[GangView] | None = None) -> None:
-        self.compare = compare
-        self.gangs = gangs
-        self.below: list[_Turn] = []
-        self.head: GangView | None = next(gangs, None) if gangs is not None else None
-
-    def __lt__(self, other: "_Turn") -> bool:
-        return self.head is not None and other.head is not None and self.compare(self.head, other.head) < 0
+    def __init__(self, queue: str, gangs: Iterator[GangView], again: Again) -> None:
+        self.queue = queue
+        self._gangs = gangs
+        self._again = again
+        self.head: GangView | None = next(gangs, None)
 
     def advance(self) -> None:
         """Its best gang has had its turn."""
-        if self.gangs is not None:
-            self.head = next(self.gangs, None)
-            return
-        first = self.below[0]
+        if self.head is None or not self._again(self.head):
+            self.head = next(self._gangs, None)
+
+
+class _Branch:
+    """A queue with what is below it, and gangs of its own if it has some."""
+
+    __slots__ = ("_heap", "_mixed", "_ordering", "below", "head", "queue")
+
+    def __init__(self, queue: str, ordering: Ordering) -> None:
+        self.queue = queue
+        self.below: list[_Leaf | _Branch] = []
+        self.head: GangView | None = None
+        self._ordering = ordering
+        self._mixed = False
+        self._heap: list[tuple[Key, int, _Leaf | _Branch]] = []
+
+    def settle(self) -> None:
+        """Puts everything below in order; as deep as queues are."""
+        self._mixed = any(turn.queue == self.queue for turn in self.below)
+        for position, turn in enumerate(self.below):
+            if isinstance(turn, _Branch):
+                turn.settle()
+            if turn.head is not None:
+                self._heap.append((self._key(turn, turn.head), position, turn))
+        heapq.heapify(self._heap)
+        self._take_head()
+
+    def advance(self) -> None:
+        """Its best gang has had its turn: only the one below that had it is put in order again."""
+        _, position, first = self._heap[0]
         first.advance()
         if first.head is None:
-            heapq.heappop(self.below)
-        elif any(other < first for other in self.below[1:3]):
-            heapq.heapreplace(self.below, first)
-        self.head = self.below[0].head if self.below else None
+            heapq.heappop(self._heap)
+        else:
+            heapq.heapreplace(self._heap, (self._key(first, first.head), position, first))
+        self._take_head()
+
+    def _take_head(self) -> None:
+        self.head = self._heap[0][2].head if self._heap else None
+
+    def _key(self, turn: "_Leaf | _Branch", head: GangView) -> Key:
+        return self._ordering.compared(head) if self._mixed else self._ordering.queue(turn.queue, head)
 
 
-def turns(gangs: Iterable[GangView], parents: Mapping[str, str], compare: Compare) -> Iterator[GangView]:
-    """Gangs one by one, the best of the queue whose turn it is; of one queue they must come in their order.
+def turns(
+    gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
+) -> Iterator[GangView]:
+    """Gangs one by one, the best of the queue whose turn it is.
 
-    `compare` is asked about gangs of different queues, while the gang before is being looked at or later.
+    The ordering is asked about queues while the gang before is being looked at or later; so is `again`, whether that
+    gang stays the first of its queue.
     """
     by_queue: dict[str, list[GangView]] = {}
     for gang in gangs:
         by_queue.setdefault(gang.queue, []).append(gang)
-    if not by_queue:
-        return
-    inner: dict[str, _Turn] = {}
+    branches = {ROOT_QUEUE: _Branch(ROOT_QUEUE, ordering)}
+    for queue in by_queue:
+        above = parents.get(queue) or ROOT_QUEUE
+        while above not in branches:
+            branches[above] = _Branch(above, ordering)
+            above = parents.get(above) or ROOT_QUEUE
+    for queue, branch in branches.items():
+        if queue != ROOT_QUEUE:
+            branches[parents.get(queue) or ROOT_QUEUE].below.append(branch)
     for queue, members in by_queue.items():
-        leaf = _Turn(compare, iter(members))
-        above = queue
-        while True:
-            known = above in inner
-            if not known:
-                inner[above] = _Turn(compare)
-            inner[above].below.append(leaf)
-            if known or above == ROOT_QUEUE:
-                break
-            leaf, above = inner[above], parents.get(above) or ROOT_QUEUE
-    root = inner[ROOT_QUEUE]
-    _settle(root)
+        leaf = _Leaf(queue, iter(sorted(members, key=ordering.job)), again)
+        branches[queue if queue in branches else parents.get(queue) or ROOT_QUEUE].below.append(leaf)
+    root = branches[ROOT_QUEUE]
+    root.settle()
     while root.head is not None:
         yield root.head
         root.advance()
-
-
-def _settle(turn: _Turn) -> None:
-    """Puts everything below in order; as deep as queues are."""
-    for below in turn.below:
-        if below.gangs is None:
-            _settle(below)
-    heapq.heapify(turn.below)
-    turn.head = turn.below[0].head if turn.below else None

@@ -3,14 +3,17 @@
 They promise no I/O and no clock: a plugin looks at the session's snapshot, and what it keeps from cycle to cycle it can
 make anew. They import the framework and the state, and must not import actions or what serves and writes. Start at
 `order`, which has the simplest ones; then `predicates`, with `interpodaffinity`, `volumes` and `nodeselector`, is which
-nodes a pod can be on, `scores` and `nodeorder` which of them are better, `proportion` what queues decide, `admission`
-and `resourcequota` who is let in and in what order, `conformance` and `minruntime` who is nobody's victim,
-`reservations` what is kept for gangs that wait, `pages` what is shown over HTTP.
+nodes a pod can be on, `dynamicresources` which of them have the devices that it has claimed, `scores` and `nodeorder`
+which of them are better, `proportion` what queues decide, `admission` and `resourcequota` who is let in and in what
+order, `conformance` and `minruntime` who is nobody's victim, `reservations` what is kept for gangs that wait,
+`topology` (with `domains`) who sits together, `pages` what is shown over HTTP.
 """
 
 from extender.framework.registry import PluginBuilder
 from extender.plugins.admission import Drf, Overcommit, Sla
 from extender.plugins.conformance import Conformance
+from extender.plugins.dynamicresources import DynamicResources
+from extender.plugins.fragmentation import Fragmentation
 from extender.plugins.minruntime import MinRuntime
 from extender.plugins.nodeorder import Binpack, NodeOrder
 from extender.plugins.order import Elastic, Gang, Priority, SubGroupOrder, TaskOrder
@@ -19,13 +22,23 @@ from extender.plugins.predicates import Predicates
 from extender.plugins.proportion import Proportion
 from extender.plugins.reservations import Reservations
 from extender.plugins.resourcequota import QuotaRoom
-from extender.plugins.scores import GpuPack, GpuSpread, NodeAvailability, NodePlacement, PodAffinity, ResourceType
+from extender.plugins.scores import (
+    GpuPack,
+    GpuSharingOrder,
+    GpuSpread,
+    NodeAvailability,
+    NodePlacement,
+    PodAffinity,
+    ResourceType,
+)
+from extender.plugins.topology import Topology
 
 PLUGINS: dict[str, PluginBuilder] = {
     plugin.name: plugin
     for plugin in (
         Gang,
         Predicates,
+        DynamicResources,
         Priority,
         Elastic,
         Proportion,
@@ -34,6 +47,8 @@ PLUGINS: dict[str, PluginBuilder] = {
         ResourceType,
         GpuPack,
         GpuSpread,
+        GpuSharingOrder,
+        Fragmentation,
         SubGroupOrder,
         TaskOrder,
         PodAffinity,
@@ -48,6 +63,7 @@ PLUGINS: dict[str, PluginBuilder] = {
         Binpack,
         QuotaRoom,
         Reservations,
+        Topology,
     )
 }
 """By the name that configurations call them by."""

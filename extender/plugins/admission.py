@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from extender.framework.ordering import by_key
 from extender.framework.registry import PlainPlugin, number, refuse_arguments
 from extender.framework.session import Session
 from extender.framework.vote import ADMITTED, EnqueueVote
@@ -98,10 +99,7 @@ class Sla(PlainPlugin):
                 deadlines[gang.key] = self._deadline(gang)
             return deadlines[gang.key]
 
-        def compare(left: GangView, right: GangView) -> int:
-            return (deadline(left) > deadline(right)) - (deadline(left) < deadline(right))
-
-        session.add("job_order", compare)
+        session.add("job_order", by_key(deadline))
         session.add("job_enqueueable", lambda gang: ADMITTED if session.now >= deadline(gang) else None)
 
     def _deadline(self, gang: GangView) -> float:
@@ -137,10 +135,7 @@ class Drf(PlainPlugin):
                 shares[gang.key] = dominant_share(session, gang, totals)
             return shares[gang.key]
 
-        def compare(left: GangView, right: GangView) -> int:
-            return (share(left) > share(right)) - (share(left) < share(right))
-
-        session.add("job_order", compare)
+        session.add("job_order", by_key(share))
 
 
 def dominant_share(session: Session, gang: GangView, totals: Amounts) -> float:

@@ -15,10 +15,11 @@ from extender.framework.session import Session
 from extender.plugins.nodeselector import matches
 from extender.plugins.pernode import PerNode
 from extender.plugins.predicates import tolerated
-from extender.plugins.scores import GPU, PodAffinity, Scores
+from extender.plugins.scores import PodAffinity, Scores
 from extender.state.podclass import PodClass
 from muster.api.constraints import NodeSelector
 from muster.api.core import Node
+from muster.resources.vector import GPU
 
 FULL = 100.0
 """Most that one part gives, before its weight."""

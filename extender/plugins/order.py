@@ -4,6 +4,7 @@ Comparisons are negative if `left` comes first and 0 if a plugin has no opinion;
 the end the older gang, the pod set that is written first, the lower rank.
 """
 
+from extender.framework.ordering import by_key
 from extender.framework.registry import PlainPlugin
 from extender.framework.session import Session
 from extender.state.gangs import GangView
@@ -20,7 +21,7 @@ class Gang(PlainPlugin):
     def on_session_open(self, session: Session) -> None:
         """Registers which gangs are ready, and that incomplete ones come first: they hold room and do nothing."""
         session.add("job_ready", lambda gang: not missing_members(gang))
-        session.add("job_order", _incomplete_first)
+        session.add("job_order", by_key(_complete))
 
 
 class Priority(PlainPlugin):
@@ -30,7 +31,7 @@ class Priority(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the order; how much room a gang needs does not matter to it."""
-        session.add("job_order", lambda left, right: right.priority - left.priority)
+        session.add("job_order", by_key(lambda gang: -gang.priority))
 
 
 class Elastic(PlainPlugin):
@@ -40,7 +41,7 @@ class Elastic(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the order, so that nobody's surplus keeps another gang from starting."""
-        session.add("job_order", lambda left, right: _stage(left) - _stage(right))
+        session.add("job_order", by_key(_stage))
 
 
 class SubGroupOrder(PlainPlugin):
@@ -94,9 +95,9 @@ def compare_pods(left: PodRecord, right: PodRecord) -> int:
     return priorities[1] - priorities[0]
 
 
-def _incomplete_first(left: GangView, right: GangView) -> int:
+def _complete(gang: GangView) -> bool:
     """A gang that has some members but not enough of them is completed before anything else is started."""
-    return int(right.incomplete) - int(left.incomplete)
+    return not gang.incomplete
 
 
 def _stage(gang: GangView) -> int:

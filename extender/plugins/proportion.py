@@ -5,19 +5,21 @@ that changed, the tree is made anew only when queues change, and fair shares are
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from extender.fairshare.accounts import Accounts
 from extender.fairshare.usage import UsageBook
-from extender.framework.registry import refuse_arguments
+from extender.framework.ordering import Keyed
+from extender.framework.registry import OwnArgument, refuse_arguments
 from extender.framework.session import Session
 from extender.plugins.queueshares import QueueShares
 from muster.resources.duration import parse_duration_s
 
 MULTIPLIER = "relcaimerSaturationMultiplier"
 """KAI's spelling, which is the live one."""
+ROUNDING = "rounding"
 HALF_LIFE = "halfLife"
-ARGUMENTS = ("rounding", "kValue", MULTIPLIER, HALF_LIFE)
+ARGUMENTS = (ROUNDING, "kValue", MULTIPLIER, HALF_LIFE)
 
 
 class Proportion:
@@ -28,10 +30,14 @@ class Proportion:
     """
 
     name = "proportion"
+    OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
+        ROUNDING: OwnArgument("exact", "`exact`, or `kai` for KAI-Scheduler's shares to the unit (docs/queues.md)"),
+        HALF_LIFE: OwnArgument("", "past usage counts, half as much after each such time (`168h`); else it does not"),
+    }
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         refuse_arguments(self.name, arguments, ARGUMENTS)
-        self._rounding = str(arguments.get("rounding", "exact"))
+        self._rounding = str(arguments.get(ROUNDING, "exact"))
         if self._rounding not in {"exact", "kai"}:
             raise ValueError(f"plugin 'proportion': rounding is {self._rounding!r}; it may be 'exact' or 'kai'")
         self._usage_weight = self._number(arguments, "kValue")
@@ -68,7 +74,7 @@ class Proportion:
         if self._usage is not None:
             shares.keep_usage(self._usage)
         session.standings = shares.standings
-        session.add("queue_order", shares.order)
+        session.add("queue_order", Keyed(shares.order, shares.key))
         session.add("is_job_over_queue_capacity", shares.over_capacity)
         session.add("is_non_preemptible_job_over_queue_quota", shares.over_quota)
         session.add("allocated", shares.placed)

@@ -107,7 +107,11 @@ class QueueShares:
         one, other = tree.fork(tree.row(left.queue), tree.row(right.queue))
         if one == other:
             return 0
-        return compare(self._standing(one), self._standing(other), self._key(one, left), self._key(other, right))
+        return compare(self._key(one, left), self._key(other, right))
+
+    def key(self, queue: str, gang: GangView) -> Key:
+        """The same as a key, for queues right below one that they have in common."""
+        return self._key(self.allocations.tree.row(queue), gang)
 
     def _standing(self, row: int) -> Standing:
         known, version = self._standings[row], self.allocations.versions[row]

@@ -1,9 +1,9 @@
 """What is kept for gangs that wait for room at the head of their queue: the arguments of the configuration."""
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
-from extender.framework.registry import refuse_arguments
+from extender.framework.registry import OwnArgument, refuse_arguments
 from extender.framework.reserved import ReservationMode, ReservationRules
 from extender.framework.session import Session
 from muster.resources.duration import parse_duration_s
@@ -20,9 +20,14 @@ class Reservations:
     """
 
     name = "reservations"
+    OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
+        "mode": OwnArgument("reserve", "what gangs may do behind a head that waits: `strict`, `reserve`, `besteffort`"),
+        "patience": OwnArgument("10m", "after so long a head has nodes kept for it although nobody knows an end"),
+        "heads": OwnArgument("16", f"gangs that have a reservation at once, 0 to {_MOST_HEADS}"),
+    }
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        refuse_arguments(self.name, arguments, ("mode", "patience", "heads"))
+        refuse_arguments(self.name, arguments, tuple(self.OWN_ARGUMENTS))
         rules = ReservationRules()
         self._rules = ReservationRules(
             mode=_mode(arguments.get("mode", rules.mode)),

@@ -12,7 +12,7 @@ from extender.framework.vote import EnqueueVote
 from extender.state.gangs import GangView
 from muster.api.quota import ResourceQuota
 from muster.resources.quantity import parse
-from muster.resources.vector import PODS, Vector, vector
+from muster.resources.vector import MILLI, PODS, Vector, vector
 
 _COUNT_PODS = "count/pods"
 _REQUESTS = "requests."
@@ -72,7 +72,7 @@ def _lacking(quota: ResourceQuota, wanted: Vector, promised: Counter[str]) -> st
         if not wanted.get(resource):
             continue
         with suppress(ValueError):
-            milli = resource.removeprefix("limits.") == "cpu"
+            milli = resource.removeprefix("limits.") in MILLI
             left = parse(limit, milli=milli) - parse(quota.status.used.get(key, 0), milli=milli)
             if promised[resource] + wanted[resource] > left:
                 return key

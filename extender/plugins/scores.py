@@ -14,6 +14,7 @@ from extender.framework.registry import PlainPlugin, refuse_arguments
 from extender.framework.session import Session
 from extender.plugins.pernode import Domains
 from extender.state.podclass import PodClass
+from muster.resources.vector import GPU, WHOLE
 
 DENSITY = 9.0
 """Most that a placement strategy (binpack, spread) gives."""
@@ -23,7 +24,6 @@ GPU_DENSITY = 1_000.0
 TOPOLOGY = 10_000.0
 KUBERNETES = 100_000.0
 """Preferences that users wrote in Kubernetes' own terms (preferred affinity)."""
-GPU = "nvidia.com/gpu"
 STRATEGIES = ("binpack", "spread")
 Scores = NDArray[np.float64]
 
@@ -74,17 +74,16 @@ class NodePlacement(PlainPlugin):
 
 
 class GpuPack(PlainPlugin):
-    """For whole GPUs: nodes with the fewest free GPUs first, above all other densities.
-
-    Sharing one GPU among pods is not in here: it needs a device plugin, not a scheduler (docs/predicates.md).
-    """
+    """Nodes with the fewest free GPUs first, above all other densities; of their GPUs that one which is used most."""
 
     name = "gpupack"
     _score = staticmethod(binpack)
+    _fullest = 1.0
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the score; pods without GPUs have none."""
+        """Registers the scores; pods without GPUs have none."""
         session.add("node_order", lambda cls: self._scores(session, cls))
+        session.add("gpu_order", lambda _cls, _column, used: used * (self._fullest * DENSITY / WHOLE))
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         row = session.snapshot.axis.get(GPU)
@@ -94,10 +93,30 @@ class GpuPack(PlainPlugin):
 
 
 class GpuSpread(GpuPack):
-    """For whole GPUs: nodes with the most free GPUs first."""
+    """Nodes with the most free GPUs first; of their GPUs that one which is used least."""
 
     name = "gpuspread"
     _score = staticmethod(spread)
+    _fullest = -1.0
+
+
+class GpuSharingOrder(PlainPlugin):
+    """Pods that share GPUs prefer nodes of which a GPU that is used in part has room for them."""
+
+    name = "gpusharingorder"
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers the score; pods that share nothing have none."""
+        session.add("node_order", lambda cls: self._scores(session, cls))
+
+    @staticmethod
+    def _scores(session: Session, cls: PodClass) -> Scores:
+        nodes, devices = len(session.snapshot.nodes), session.snapshot.devices
+        if cls.gpu is None:
+            return np.zeros(nodes)
+        room = devices.room(cls.gpu, np.zeros(nodes, dtype=np.int64))
+        scores: Scores = np.where(room > 0, GPU_DENSITY, 0.0)
+        return scores
 
 
 class ResourceType(PlainPlugin):

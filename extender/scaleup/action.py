@@ -37,7 +37,7 @@ class _Turn:
     wishes: Wishes
     capabilities: Capabilities
     existing: ExistingNodes
-    asks: dict[str, dict[str, int]] = field(default_factory=dict)
+    asks: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """UID of a gang → pod set → how many of its pods ask."""
     needed: set[str] = field(default_factory=set)
     """UIDs of gangs whose request stays."""

@@ -5,7 +5,7 @@ another process goes on where this one ended.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +17,7 @@ from muster.api import names
 from muster.api.autoscaling import ProvisioningCondition, ProvisioningRequest
 from muster.api.limits import whole_number
 from muster.api.meta import readable_time
+from muster.api.scheduling import POD_GROUPS
 
 Stage = Literal["asked", "provisioned", "refused", "over"]
 BACK_OFF_S = 60.0
@@ -123,3 +124,13 @@ def _last(said: Mapping[str, ProvisioningCondition]) -> str:
         if kind in said:
             return f" ({kind} is {said[kind].status}{_why(said[kind])})"
     return " (no autoscaler has taken it up)"
+
+
+def newest(found: Iterable[ProvisioningRequest]) -> dict[str, ProvisioningRequest]:
+    """Of these requests the last attempt for each gang, by the gang's UID."""
+    result: dict[str, ProvisioningRequest] = {}
+    for request in sorted(found, key=attempt_of):
+        for owner in request.metadata.owner_references:
+            if owner.kind == POD_GROUPS.kind:
+                result[owner.uid] = request
+    return result

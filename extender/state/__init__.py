@@ -2,9 +2,10 @@
 
 It promises that an event costs what it changes, that nothing here blocks, reads a clock or talks to an API server, and
 that a state kept by events is the one that the objects alone would give (`comparison` can tell). It has no lock: who
-holds a state guards it. It must not import anything else of the extender.
+holds a state guards it. Of the extender it may import `extender.dynamic` and nothing else.
 
 Start at `state`, which is told of every object (`feed` lists the kinds), then `gangs`: what the planner sees of a gang.
 `nodes` has the arrays, with what is charged to them by `pods` and by the seats of `holds`; `podclass`, `neighbours` and
-`queries` are what makes pods of one kind, and what they demand of each other.
+`queries` are what makes pods of one kind, and what they demand of each other; `devices` and `claimants` are the devices
+that they claim.
 """

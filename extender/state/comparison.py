@@ -8,7 +8,7 @@ compared by what their queries ask.
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class StateDigest:
     allocatable: Amounts
     used: Amounts
     charges: Mapping[Hashable, Charge]
+    devices: Mapping[str, tuple[list[int], int, int]]
+    """Node → what shares use of each GPU of it, of unknown ones, and of all; nodes without shares are left out."""
     pod_counts: Mapping[Mark, Counts]
     claim_users: Mapping[str, int]
     queries: Mapping[Mark, bytes]
@@ -61,6 +63,8 @@ class Objects:
     jobs: list[Job]
     groups: list[PodGroup]
     placements: list[Placement]
+    devices: dict[str, list[Any]]
+    """Slices, device classes, claim templates and claims."""
 
 
 def objects_of(state: State) -> Objects:
@@ -71,6 +75,7 @@ def objects_of(state: State) -> Objects:
         list(state.jobs.values()),
         list(state.groups.values()),
         list(state.placements.values()),
+        {kind: list(items.values()) for kind, items in state.devices.objects.items()},
     )
 
 
@@ -84,6 +89,7 @@ def digest(state: State) -> StateDigest:
         table.allocatable.copy(),
         table.used.copy(),
         table.charges(),
+        {name: table.devices.use(column) for name, column in table.index.items() if table.devices.pods[column]},
         table.pod_counts.share(),
         dict(table.claim_users),
         {query.mark: query.key for query in state.classes.queries.alive()},
@@ -101,6 +107,12 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
     for node in objects.nodes:
         fresh.on_node(None, node)
     fresh.classes.queries.namespaces.update(objects.namespaces)
+    for kind, tell in (
+        ("classes", fresh.on_device_class), ("slices", fresh.on_resource_slice),
+        ("templates", fresh.on_claim_template), ("claims", fresh.on_resource_claim),
+    ):  # fmt: skip
+        for item in objects.devices[kind]:
+            tell(None, item)
     for job in objects.jobs:
         fresh.on_job(None, job)
     for group in objects.groups:
@@ -123,6 +135,7 @@ def differences(kept: StateDigest, fresh: StateDigest) -> list[str]:
     found = [
         *_unlike("node", dict.fromkeys(kept.columns, ""), dict.fromkeys(fresh.columns, "")),
         *_unlike("charge", _charges(kept), _charges(fresh)),
+        *_unlike("GPUs of", kept.devices, fresh.devices),
         *_unlike("claim in use", dict(kept.claim_users), dict(fresh.claim_users)),
         *_unlike("pods that are taken of gang", kept.taken, fresh.taken),
         *_unlike("pods alive of gang", kept.alive, fresh.alive),

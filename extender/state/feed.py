@@ -11,11 +11,13 @@ from extender.state.state import State
 from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.core import NAMESPACES, NODES, PODS, PRIORITY_CLASSES
+from muster.api.devices import CLAIM_TEMPLATES, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from muster.api.placement import PLACEMENTS
 from muster.api.policy import BUDGETS
 from muster.api.quota import RESOURCE_QUOTAS
 from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.api.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
+from muster.api.topology import HYPER_NODES, TOPOLOGIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,10 @@ class Fed:
 
     resource: Resource[Any]
     tell: Callable[[State, Any, Any], bool | None]
+    optional: bool = False
+    """Somebody else's kind, which many clusters do not have: nothing is asked for where its CRD is not installed."""
+    newer: bool = False
+    """A kind of Kubernetes' own that older API servers do not serve: where that is so there are none of it."""
 
 
 FEED = (
@@ -32,10 +38,16 @@ FEED = (
     Fed(STORAGE_CLASSES, State.on_storage_class),
     Fed(VOLUMES, State.on_volume),
     Fed(CLAIMS, State.on_claim),
+    Fed(DEVICE_CLASSES, State.on_device_class, newer=True),
+    Fed(RESOURCE_SLICES, State.on_resource_slice, newer=True),
+    Fed(CLAIM_TEMPLATES, State.on_claim_template, newer=True),
+    Fed(RESOURCE_CLAIMS, State.on_resource_claim, newer=True),
     Fed(PRIORITY_CLASSES, State.on_priority_class),
     Fed(BUDGETS, State.on_budget),
     Fed(QUEUES, State.on_queue),
     Fed(RESOURCE_QUOTAS, State.on_resource_quota),
+    Fed(HYPER_NODES, State.on_hyper_node),
+    Fed(TOPOLOGIES, State.on_topology, optional=True),
     Fed(JOBS, State.on_job),
     Fed(POD_GROUPS, State.on_pod_group),
     Fed(PLACEMENTS, State.on_placement),

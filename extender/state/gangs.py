@@ -81,6 +81,10 @@ class GangView:
     _preemptable: bool | None = field(default=None, init=False)
     least: tuple[object, object] | None = field(default=None, init=False)
     """An axis of resources, and along it what the gang needs to start: kept by `extender.framework.demand`."""
+    topology: object = field(default=None, init=False)
+    """What it asks of the topology: kept by `extender.topology.requests`."""
+    wanted: dict[str, int] | None = field(default=None, init=False)
+    """Per pod set how many open seats must be filled for it to start: kept by `extender.framework.demand`."""
     _ends: bool | None = field(default=None, init=False)
     _runtime_s: float | None = field(default=None, init=False)
 

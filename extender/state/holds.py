@@ -13,7 +13,7 @@ from extender.state.pods import PodRecord
 from extender.state.queueuse import QueueUse
 from muster.api.gang import Seat
 from muster.api.names import DEFAULT_QUEUE
-from muster.api.placement import Placement, node_of, seats_of
+from muster.api.placement import Placement, devices_of, node_of, seats_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Holds:
                 cls = pod_set.class_of(rank) if pod_set else None
                 wanted = pod_set and (rank < pod_set.replicas or rank in pod_set.waiting)
                 if pod_set and wanted and cls and rank not in pod_set.taken:
-                    self._charge(key, holder, node, cls)
+                    self._charge(key, holder, node, cls, devices_of(placement, holder.seat) if cls.gpu else ())
                     before.discard(holder)
         for holder in before:
             self._discharge(holder)
@@ -65,11 +65,12 @@ class Holds:
         if record.taken or node is None:
             self._discharge(holder)
         else:
-            self._charge(key, holder, node, record.cls)
+            devices = devices_of(placement, record.seat) if record.cls.gpu else ()
+            self._charge(key, holder, node, record.cls, devices)
 
-    def _charge(self, key: str, holder: HeldSeat, node: str, cls: PodClass) -> None:
-        self._nodes.charge(holder, node, cls)
-        self._queue_use.charge(holder, key, DEFAULT_QUEUE, cls)
+    def _charge(self, key: str, holder: HeldSeat, node: str, cls: PodClass, devices: tuple[int, ...]) -> None:
+        self._nodes.charge(holder, node, cls, devices=devices)
+        self._queue_use.charge(holder, key, DEFAULT_QUEUE, self._nodes.counted(cls, node))
 
     def _discharge(self, holder: HeldSeat) -> None:
         self._nodes.discharge(holder)

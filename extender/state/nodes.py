@@ -10,18 +10,22 @@ Rows and columns grow by doubling; those that are not used are all 0, and are th
 
 import re
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
+from extender.dynamic.needs import SharedClaim
 from extender.state.amounts import CLIP, Amounts, clipped, row_along
-from extender.state.podclass import PodClass
+from extender.state.devices import Devices
+from extender.state.podclass import ClassTable, PodClass
 from extender.state.podcounts import PodCounts
 from extender.state.queries import Mark
 from muster.api.core import Node
+from muster.api.names import VOLCANO_GPU_NUMBER
+from muster.resources.gpus import device_memory
 from muster.resources.pods import node_allocatable
-from muster.resources.vector import Vector
+from muster.resources.vector import GPU, WHOLE, Vector
 
 GROWTH = 64
 ROWS = 4
@@ -35,6 +39,8 @@ class Charge:
     cls: PodClass
     leaving: bool = False
     """It is a pod that is being deleted."""
+    devices: tuple[int, ...] = ()
+    """The GPUs that it shares, by number."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:
@@ -46,7 +52,8 @@ class Charge:
 class NodeTable:
     """Every node's column and every charge; a node that is not known yet may be charged already."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: ClassTable | None = None) -> None:
+        self._classes = classes or ClassTable()
         self.axis: dict[str, int] = {}
         """Resource → row; like `index`, replaced by a copy once a snapshot has it (see `share`)."""
         self.index: dict[str, int] = {}
@@ -61,6 +68,11 @@ class NodeTable:
         self.pod_counts = PodCounts()
         self.claim_users: Counter[str] = Counter()
         """Key of a claim → pods that use it."""
+        self.devices = Devices()
+        self.shared_users: dict[str, Counter[str]] = {}
+        """Key of a claim to devices that has none yet, and that several pods may use → node → pods there that do."""
+        self._devices: dict[str, Vector] = {}
+        """Node → what it offers of devices that are claimed; nodes without any are left out."""
         self._offered: Counter[str] = Counter()
         """Resource → nodes that offer it; each has a row."""
         self._offers: dict[str, tuple[str, ...]] = {}
@@ -79,9 +91,10 @@ class NodeTable:
         old = self.nodes[column] if column is not None else None
         if old is not None and _same(old, node):
             return False
-        amounts = node_allocatable(node)  # may raise, so it comes before anything is changed
+        amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise: before anything is changed
         self._own()
         self._offer(name, tuple(amounts))
+        fresh = column is None
         if column is None:
             column = self._new_column(name)
         self.nodes[column] = node
@@ -89,7 +102,34 @@ class NodeTable:
         self.generation += 1
         self.changed[column] = self.generation
         self.allocatable[:, column] = np.minimum(self.row_of(amounts), CLIP - 1)
+        self._put_devices(node, column, amounts, fresh=fresh)
         return True
+
+    def equip(self, name: str, devices: Vector) -> None:
+        """Notes what a node, which may not be known yet, offers of devices.
+
+        What was found out by looking at the node alone stays right: `changed` is as it was.
+        """
+        if self._devices.get(name, {}) == devices:
+            return
+        if devices:
+            self._devices[name] = devices
+        else:
+            del self._devices[name]
+        column = self.index.get(name)
+        node = self.nodes[column] if column is not None else None
+        if column is None or node is None:
+            return
+        amounts = node_allocatable(node) | devices
+        self._own()
+        self._offer(name, tuple(amounts))
+        self.version += 1
+        self.allocatable[:, column] = np.minimum(self.row_of(amounts), CLIP - 1)
+
+    @property
+    def equipped(self) -> Collection[str]:
+        """Nodes that offer devices."""
+        return self._devices.keys()
 
     def remove(self, name: str) -> None:
         """Forgets a node; its charges stay until their holders go."""
@@ -102,6 +142,7 @@ class NodeTable:
         self.nodes[column] = None
         self.allocatable[:, column] = 0
         self.used[:, column] = 0
+        self.devices.clear(column)
         self._offer(name, ())
         self.version += 1
         self.generation += 1
@@ -109,14 +150,17 @@ class NodeTable:
         self._free_columns.append(column)
         self._order = None
 
-    def charge(self, holder: Hashable, node: str, cls: PodClass, *, leaving: bool = False) -> None:
+    def charge(
+        self, holder: Hashable, node: str, cls: PodClass, *, leaving: bool = False, devices: tuple[int, ...] = ()
+    ) -> None:
         """Lets `holder` use what `cls` requests on `node`, in place of what it used before."""
         known = self._charges.get(holder)
-        if known is not None and known.node == node and known.cls is cls and known.leaving == leaving:
+        charge = Charge(node, cls, leaving, devices)
+        if known is not None and known.cls is cls and known == charge:
             return
         self.discharge(holder)
         self.version += 1
-        charge = self._charges[holder] = Charge(node, cls, leaving)
+        self._charges[holder] = charge
         self._by_node.setdefault(node, set()).add(holder)
         self._count(charge, 1)
 
@@ -140,9 +184,37 @@ class NodeTable:
                 del self.claim_users[claim.key]
         column = self.index.get(charge.node)
         if column is not None:
-            self.used[:, column] += pods * self.row_of(charge.cls.requests)
+            self.used[:, column] += pods * self.row_of(self.taken(charge.cls, column))
+            if charge.cls.gpu is not None:
+                self.devices.take(charge.cls.gpu, column, charge.devices, pods)
             if charge.cls.charged:
                 self.pod_counts.add(charge.marks, column, pods)
+        for shared in charge.cls.needs.shared:
+            self._count_shared(shared, charge.node, pods)
+
+    def _count_shared(self, shared: SharedClaim, node: str, pods: int) -> None:
+        """Counts one more user (or one less) of a claim without devices; the first has its node charged for it."""
+        users = self.shared_users.setdefault(shared.key, Counter())
+        users[node] += pods
+        if not users[node]:
+            del users[node]
+        holder = ("claim", shared.key)
+        if not users:
+            del self.shared_users[shared.key]
+            self.discharge(holder)
+        elif pods > 0:
+            known = self._charges.get(holder)
+            at = known.node if known is not None and known.node in users else node
+            self.charge(holder, at, self._classes.of_claim(shared.key, dict(shared.rows)))
+
+    def taken(self, cls: PodClass, column: int) -> Vector:
+        """What one pod of this class takes on the node: how much of a GPU an amount of memory is, depends on it."""
+        return taken_on(cls, self.devices, column)
+
+    def counted(self, cls: PodClass, node: str) -> Vector:
+        """The same by name of a node, one that is not known yet included; it may not be changed."""
+        column = self.index.get(node)
+        return cls.requests if column is None else self.taken(cls, column)
 
     def charged(self, holder: Hashable) -> str | None:
         """The node that `holder` uses."""
@@ -169,7 +241,7 @@ class NodeTable:
     def order(self) -> Amounts:
         """Columns of the known nodes in natural order of their names (node-2 before node-10)."""
         if self._order is None:
-            names = sorted(self.index, key=_natural)
+            names = sorted(self.index, key=natural)
             self._order = np.fromiter((self.index[name] for name in names), dtype=np.int64, count=len(names))
         return self._order
 
@@ -178,8 +250,25 @@ class NodeTable:
         used = np.zeros_like(self.used)
         for charge in self._charges.values():
             if charge.node in self.index:
-                used[:, self.index[charge.node]] += self.row_of(charge.cls.requests)
+                column = self.index[charge.node]
+                used[:, column] += self.row_of(self.taken(charge.cls, column))
         return used
+
+    def _put_devices(self, node: Node, column: int, amounts: Vector, *, fresh: bool) -> None:
+        """Notes what GPUs the node has. Where they are others than before, what its pods use counts anew."""
+        devices, memory = self.devices, device_memory(node, amounts)
+        volcano = amounts.get(VOLCANO_GPU_NUMBER, 0) > 0
+        devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
+        if not fresh and devices.memory[column] == memory and devices.volcano[column] == volcano:
+            return
+        devices.memory[column], devices.volcano[column] = memory, volcano
+        devices.clear(column)
+        self.used[:, column] = 0
+        for holder in self._by_node.get(node.metadata.name, ()):
+            charge = self._charges[holder]
+            self.used[:, column] += self.row_of(self.taken(charge.cls, column))
+            if charge.cls.gpu is not None:
+                devices.take(charge.cls.gpu, column, charge.devices)
 
     def _own(self) -> None:
         """Leaves the maps that were shared as they are, and goes on with copies."""
@@ -215,9 +304,10 @@ class NodeTable:
             return
         for charge in self._charges.values():
             column = self.index.get(charge.node)
-            late = [resource for resource in resources if resource in charge.cls.requests] if column is not None else ()
-            for resource in late:
-                self.used[self.axis[resource], column] += clipped(charge.cls.requests[resource])
+            taken = self.taken(charge.cls, column) if column is not None else {}
+            for resource in resources:
+                if column is not None and resource in taken:
+                    self.used[self.axis[resource], column] += clipped(taken[resource])
 
     def _new_column(self, name: str) -> int:
         if not self._free_columns:
@@ -226,6 +316,7 @@ class NodeTable:
             self.allocatable = np.pad(self.allocatable, ((0, 0), (0, grown)))
             self.used = np.pad(self.used, ((0, 0), (0, grown)))
             self.changed = np.pad(self.changed, (0, grown))
+            self.devices.grow(size + grown)
             self.pod_counts.grow(size + grown)
             self.nodes += [None] * grown
             self._free_columns = list(range(size + grown - 1, size - 1, -1))
@@ -234,10 +325,15 @@ class NodeTable:
         self._order = None
         for holder in self._by_node.get(name, ()):
             charge = self._charges[holder]
-            row = self.row_of(charge.cls.requests)
-            self.used[:, column] += row
             self.pod_counts.add(charge.marks, column, 1)
         return column
+
+
+def taken_on(cls: PodClass, devices: Devices, column: int) -> Vector:
+    """What one pod of this class takes on the node in a column, by what its GPUs are."""
+    if cls.gpu is None or not cls.gpu.memory or cls.gpu.by_resource:
+        return cls.requests
+    return cls.requests | {GPU: min(devices.portion(cls.gpu, column), WHOLE) * cls.gpu.devices}
 
 
 def _same(old: Node, new: Node) -> bool:
@@ -249,5 +345,6 @@ def _same(old: Node, new: Node) -> bool:
     )
 
 
-def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
+def natural(name: str) -> tuple[tuple[int, int | str], ...]:
+    """What names are sorted by so that node-2 comes before node-10."""
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)

@@ -6,11 +6,12 @@ itself added (the pin) is taken off, so that a gated pod and its pinned twin are
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
 import msgspec
 
+from extender.dynamic.needs import NO_NEEDS, Needs
 from extender.state.neighbours import NONE, Neighbours, neighbours_of
 from extender.state.queries import Mark, QueryTable
 from muster.api import names
@@ -24,8 +25,9 @@ from muster.api.constraints import (
 )
 from muster.api.core import Pod, PodSpec
 from muster.api.meta import LabelSelectorRequirement
-from muster.resources.pods import pod_requests
-from muster.resources.vector import Vector
+from muster.resources.gpus import GpuShare, share_of
+from muster.resources.pods import pod_requests, requests_on_node
+from muster.resources.vector import GPU, Vector, add
 
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - Kubernetes' word for every address of a node
 Port = tuple[str, str, int]
@@ -53,12 +55,20 @@ class PodClass:
     spread: tuple[TopologySpreadConstraint, ...]
     neighbours: Neighbours = NONE
     claims: tuple[ClaimUse, ...] = ()
+    gpu: GpuShare | None = None
+    """The part of GPUs that it shares with others."""
     matched: frozenset[Mark] = frozenset()
     """Marks of the queries of all pods that mean pods of this class."""
     charged: tuple[Mark, ...] = ()
     """What a pod of this class is counted under on its node."""
     shape: bytes = b""
     """The part of the key that other pods' demands do not change."""
+    needs: Needs = NO_NEEDS
+    """What its claims to devices come to now; `requests` has the amounts of it."""
+    asked: Vector = field(default_factory=dict)
+    """The requests without its needs."""
+    plain: bytes = b""
+    """The shape without its needs."""
 
     @property
     def required_node_affinity(self) -> NodeSelector | None:
@@ -88,6 +98,8 @@ class ClassTable:
             labels=meta.labels,
             pod_name=meta.name,
             pin=meta.annotations.get(names.NODE),
+            annotations=meta.annotations if ours(pod.spec) else None,
+            taken=requests_on_node(pod) if pod.spec.node_name else None,
         )
 
     def of_spec(
@@ -98,9 +110,14 @@ class ClassTable:
         labels: Mapping[str, str] | None = None,
         pod_name: str = "",
         pin: str | None = None,
+        annotations: Mapping[str, str] | None = None,
+        taken: Vector | None = None,
     ) -> PodClass:
-        """The class of a pod or template with this spec; `pin` is the node that Muster pinned it to."""
-        requests = requests_of(spec)
+        """The class of a pod or template with this spec; `pin` is the node that Muster pinned it to.
+
+        `taken` is what a pod on a node takes of it, where that is not what its spec says.
+        """
+        requests, gpu = asked_of(spec, annotations, taken)
         affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
         ports = host_ports(spec)
         claims = claims_of(spec, namespace, pod_name)
@@ -115,6 +132,7 @@ class ClassTable:
                 spec.topology_spread_constraints,
                 neighbours.shape() if neighbours or neighbours.wishes else None,
                 [(claim.key, claim.ephemeral) for claim in claims],
+                (gpu.portion, gpu.memory, gpu.devices, gpu.by_resource) if gpu else None,
             )
         )
         matched = self.queries.matching(namespace, labels or {})
@@ -131,9 +149,32 @@ class ClassTable:
             tuple(spec.topology_spread_constraints),
             neighbours,
             claims,
+            gpu,
             shape=shape,
+            asked=requests,
+            plain=shape,
         )
         return self.marked(bare, matched)
+
+    def equipped(self, cls: PodClass, needs: Needs) -> PodClass:
+        """The class of the same pods whose claims to devices come to these needs."""
+        if cls.needs.key == needs.key:
+            return cls
+        shape = cls.plain + b"\0" + needs.key if needs else cls.plain
+        known = self._classes.get(_key(shape, cls.matched))
+        if known is not None:
+            return known
+        requests = {name: amount for name, amount in cls.asked.items() if name not in needs.replaced}
+        bare = replace(cls, shape=shape, needs=needs, requests=add(requests, dict(needs.rows)))
+        return self.marked(bare, cls.matched)
+
+    def of_claim(self, claim: str, rows: Mapping[str, int]) -> PodClass:
+        """What a claim takes that counts by itself, in the form in which nodes are charged."""
+        key = b"\0claim " + msgspec.msgpack.encode((claim, sorted(rows.items())))
+        known = self._classes.get(key)
+        if known is None:
+            known = self._classes[key] = PodClass(key, dict(rows), {}, None, (), (), (), shape=key)
+        return known
 
     def matched_again(self, cls: PodClass, namespace: str, labels: Mapping[str, str]) -> PodClass:
         """The class of the same pods with the demands of others that they meet now."""
@@ -157,7 +198,31 @@ def _key(shape: bytes, matched: frozenset[Mark]) -> bytes:
 
 def requests_of(spec: PodSpec) -> Vector:
     """What a pod takes from a node. Markers are not among it: no node has any, and kube-scheduler ignores them too."""
-    return {name: amount for name, amount in pod_requests(spec).items() if name not in names.MARKERS}
+    return _without_markers(pod_requests(spec))
+
+
+def _without_markers(requests: Vector) -> Vector:
+    return {name: amount for name, amount in requests.items() if name not in names.MARKERS}
+
+
+def asked_of(
+    spec: PodSpec, annotations: Mapping[str, str] | None, taken: Vector | None = None
+) -> tuple[Vector, GpuShare | None]:
+    """What a pod takes from a node, with its part of GPUs; without annotations it has none by annotation.
+
+    A part of a device counts among the GPUs, so that queues, quotas and victims count it; how much that is where it
+    asks for memory, depends on the node, so that it is not in these requests (see `NodeTable.taken`).
+    """
+    requests = _without_markers(pod_requests(spec) if taken is None else taken)
+    gpu = share_of(annotations or {}, requests)
+    if gpu is not None and not gpu.by_resource:
+        requests = requests | {GPU: gpu.portion * gpu.devices}
+    return requests, gpu
+
+
+def ours(spec: PodSpec) -> bool:
+    """Whether Muster's extender is asked about the pod: by its scheduler's name, or by the markers that it carries."""
+    return spec.scheduler_name in names.SCHEDULERS or marked(spec)
 
 
 def marked(spec: PodSpec) -> bool:

@@ -8,7 +8,9 @@ which is its own (see `extender.state.views.free_seats`).
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from extender.state.podclass import PodClass, marked
+from extender.state import podclass
+from extender.state.devicetable import ClaimRef, claim_refs, extended_claim
+from extender.state.podclass import PodClass
 from muster.api.core import Pod
 from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
 from muster.api.meta import ObjectMeta, readable_time
@@ -20,10 +22,12 @@ from muster.api.names import (
     QUEUE_NAME,
     SAFE_TO_EVICT,
     SAYS,
-    SCHEDULERS,
     VOLCANO_QUEUE,
 )
+from muster.resources import topology
+from muster.resources.gpus import chosen_devices
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
+from muster.resources.topology import PodTopology
 
 SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 """Priority classes of pods without which a cluster or a node does not work."""
@@ -77,13 +81,32 @@ class PodRecord:
     """When a pod that is being deleted should be gone, its grace period over (RFC 3339)."""
     runtime: Runtime = UNKNOWN
     """How long it is expected to run, as far as it says so itself."""
+    claims: tuple[ClaimRef, ...] = ()
+    """Its claims to devices."""
+    extended_claim: str = ""
+    """The claim that kube-scheduler made for its extended resources; empty if there is none."""
     since: float | None = None
     """When its kubelet accepted it, in seconds since the epoch; None if it has not yet."""
+    topology: PodTopology | None = None
+    """How near it is to be to others of its gang, as far as it says so itself."""
+    devices: tuple[int, ...] = ()
+    """The GPUs of its node that it shares, by number; empty if it shares none, or nobody says which."""
+    bound_at: float | None = None
+    """When it was bound, in seconds since the epoch; None if it is not, as far as its condition says."""
 
     @property
     def waiting(self) -> bool:
         """It exists, wants to run, and has no node."""
         return not self.node and not self.terminating and self.phase in {"", "Pending"}
+
+    @property
+    def shares_claims(self) -> bool:
+        """Whether it uses a claim to devices that others may use too.
+
+        kube-scheduler refuses it for as long as another pod's binding is giving the claim its devices, and tries it
+        again when they are there: such a refusal means nothing.
+        """
+        return any(not ref.template for ref in self.claims)
 
     @property
     def taken(self) -> bool:
@@ -129,7 +152,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         evictable=meta.annotations.get(PODS_SAFE_TO_EVICT, ""),
         evictable_by_us=SAFE_TO_EVICT in meta.annotations,
         scheduler_name=pod.spec.scheduler_name,
-        ours=pod.spec.scheduler_name in SCHEDULERS or marked(pod.spec),
+        ours=podclass.ours(pod.spec),
         created=meta.creation_timestamp or "",
         resource_version=meta.resource_version,
         queue=_queue_of(meta),
@@ -138,6 +161,11 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         gone_by=meta.deletion_timestamp or "",
         runtime=runtime_of(meta.annotations, pod.spec.active_deadline_seconds),
         since=readable_time(status.start_time),
+        topology=topology.of_pods(meta.annotations, meta.labels),
+        devices=chosen_devices(meta.annotations) if cls.gpu else (),
+        bound_at=readable_time(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None,
+        claims=claim_refs(pod.spec, meta.namespace, pod),
+        extended_claim=extended_claim(pod),
     )
 
 
@@ -207,13 +235,13 @@ class PodTable:
             self._leave(record.gang, uid)
         return record
 
-    def bound(self, uid: str, node: str) -> PodRecord | None:
+    def bound(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> PodRecord | None:
         """The record of a pod as it is once it is bound to this node; None if it is gone, or bound already."""
         record = self.records.get(uid)
         if record is None or record.node:
             return None
         self.assumed[uid] = node
-        return replace(record, node=node, gated=False)
+        return replace(record, node=node, gated=False, devices=devices or record.devices)
 
     def _leave(self, gang: str, uid: str) -> None:
         members = self._members.get(gang, {})

@@ -7,6 +7,15 @@ from itertools import groupby
 from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
 from muster.resources.runtime import UNKNOWN, Runtime
+from muster.resources.topology import PodTopology
+
+
+@dataclass(frozen=True, slots=True)
+class SubGroup:
+    """Ranks of one pod set that are placed together or not at all."""
+
+    pod_set: "PodSetView"
+    ranks: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -33,6 +42,8 @@ class PodSetView:
     """Size of its sub-groups: consecutive ranks that are placed together or not at all."""
     runtime: Runtime = UNKNOWN
     """How long its pods are expected to run, as far as they or their template say so."""
+    topology: PodTopology | None = None
+    """How near to each other its pods are to be, as far as their template says so; see `extender.topology.requests`."""
     mixed: bool = False
     """Some waiting pods are of another class than the set, e.g. because each has a claim of its own."""
 

@@ -9,7 +9,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from extender.state.amounts import clipped
-from extender.state.podclass import PodClass
 from muster.resources.vector import Vector
 
 
@@ -41,7 +40,7 @@ class _Entry:
     gang: str | None
     queue: str
     """What the pod itself names, which counts while its gang's queue is not known."""
-    cls: PodClass
+    requests: Mapping[str, int]
     leaving: bool
 
 
@@ -59,9 +58,14 @@ class QueueUse:
         self._holders: dict[str, set[Hashable]] = {}
         """By key of a gang."""
 
-    def charge(self, holder: Hashable, gang: str | None, queue: str, cls: PodClass, *, leaving: bool = False) -> None:
-        """Lets a holder use what `cls` requests. `queue` counts for pods without a gang, or until that is known."""
-        entry = _Entry(gang, queue, cls, leaving)
+    def charge(
+        self, holder: Hashable, gang: str | None, queue: str, requests: Mapping[str, int], *, leaving: bool = False
+    ) -> None:
+        """Lets a holder use what it requests, a mapping that may not be changed.
+
+        `queue` counts for pods without a gang, or until that is known.
+        """
+        entry = _Entry(gang, queue, requests, leaving)
         if self._entries.get(holder) == entry:
             return
         self.discharge(holder)
@@ -104,6 +108,6 @@ class QueueUse:
 
 def _add(uses: dict[str, Use], name: str, entry: _Entry, sign: int) -> None:
     use = uses.setdefault(name, Use())
-    use.add(entry.cls.requests, sign, leaving=entry.leaving)
+    use.add(entry.requests, sign, leaving=entry.leaving)
     if not use.staying and not use.leaving:
         del uses[name]

@@ -16,10 +16,14 @@ from functools import partial
 
 from extender.state.answers import Answers
 from extender.state.aside import Aside, sentence
+from extender.state.claimants import Claimants
+from extender.state.devicetable import DeviceTable
 from extender.state.gangs import ACTIVE, GangView
 from extender.state.gangtable import GangTable, version
 from extender.state.holds import Holds
+from extender.state.kept import KeptRooms
 from extender.state.nodes import NodeTable
+from extender.state.pledges import Pledges
 from extender.state.podclass import ClassTable
 from extender.state.pods import PodRecord, PodTable, record_of
 from extender.state.queueuse import QueueUse
@@ -27,12 +31,14 @@ from extender.state.templates import Templates
 from extender.state.volumes import Volumes
 from muster.api.batch import Job
 from muster.api.core import Namespace, Node, Pod, PriorityClass
+from muster.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from muster.api.names import DEFAULT_QUEUE
 from muster.api.placement import Placement
 from muster.api.policy import PodDisruptionBudget
 from muster.api.quota import ResourceQuota
 from muster.api.scheduling import PodGroup, Queue
 from muster.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from muster.api.topology import HyperNode, Topology
 
 MAX_LOOKS = 4
 """How often one refresh looks at one gang; what changes even then is looked at again by the next one.
@@ -45,24 +51,39 @@ class State:
     """Nodes, pods, gangs, placements, queues, and which gangs changed."""
 
     def __init__(self) -> None:
-        self.nodes = NodeTable()
         self.classes = ClassTable()
+        self.nodes = NodeTable(self.classes)
+        self.devices = DeviceTable()
         self.volumes = Volumes()
         self.queues: dict[str, Queue] = {}
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         """Namespace → name → quota; namespaces without any are left out."""
         self.budgets: dict[str, PodDisruptionBudget] = {}
         """By key (`namespace/name`)."""
+        self.hyper_nodes: dict[str, HyperNode] = {}
+        """By name; what they come to is in `extender.topology`."""
+        self.hyper_nodes_version = 0
+        """Grows with every change of a HyperNode's spec, or of which there are."""
+        self.topologies: dict[str, Topology] = {}
+        """Kueue's, by name; none where it is not installed."""
         self.leaving: dict[str, PodRecord] = {}
         """By UID, the pods that are being deleted and still use a node."""
         self.pod_table = PodTable()
-        self._templates = Templates(self.classes)
+        self._templates = Templates(self.classes, self.devices)
         self._gangs = GangTable(self._templates)
         self.queue_use = QueueUse()
         self.holds = Holds(self.nodes, self.queue_use)
         """The seats of active placements whose pods are not bound yet."""
         self.answers = Answers()
         """What filter answered about pods without a gang that are not bound yet."""
+        self.kept = KeptRooms()
+        """Room that is kept for gangs that wait, as the last cycle has it."""
+        self.pledges = Pledges()
+        """What is just being written and used by nobody yet."""
+        self._claimants = Claimants(
+            self.devices, self.nodes, self.classes, self._templates, self.pod_table.records,
+            keep=self._keep_pod, job_changed=self._job_changed,
+        )  # fmt: skip
         self.aside = Aside()
         """Nodes and pods that cannot be evaluated; gangs that cannot say so themselves."""
 
@@ -103,12 +124,17 @@ class State:
         self.aside.nodes.pop(name, "")
         if new is not None:
             try:
-                return self.nodes.put(new)
+                changed = self.nodes.put(new)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one node must not end the others
                 self.aside.nodes[name] = sentence(error)
+            else:
+                if changed:
+                    self._claimants.equip_nodes({name})
+                return changed
         column = self.nodes.index.get(name)
         if column is not None:
             self.answers.forget_node(column)
+            self.kept.forget_node(column)
             self.nodes.remove(name)
         return True
 
@@ -125,6 +151,7 @@ class State:
         self._gang_changed(self.aside.forget_pod(uid))
         try:
             record = record_of(new, self.classes.of_pod(new), self.pod_table.assumed.get(uid, ""))
+            record = self._claimants.equipped(record)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one pod must not end the others
             self._forget_pod(uid)
             self._gang_changed(self.aside.add_pod(new, sentence(error)))
@@ -137,11 +164,11 @@ class State:
         if new.metadata.uid in self.pods:
             self.on_pod(None, new)
 
-    def assume(self, uid: str, node: str) -> None:
+    def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> None:
         """Notes that we have just bound a pod, before the watch tells: nobody may be given its room meanwhile."""
-        record = self.pod_table.bound(uid, node)
+        record = self.pod_table.bound(uid, node, devices)
         if record is not None:
-            self._keep_pod(record)
+            self._keep_pod(self._claimants.equipped(record))
 
     def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Takes in a PodGroup: a gang is there, has changed, or is gone."""
@@ -183,6 +210,25 @@ class State:
         elif old is not None:
             self.budgets.pop(old.metadata.key, None)
 
+    def on_hyper_node(self, old: HyperNode | None, new: HyperNode | None) -> bool:
+        """Takes in a HyperNode; True if the change matters to scheduling, which its status does not."""
+        name = (new or old or HyperNode()).metadata.name
+        known = self.hyper_nodes.pop(name, None)
+        if new is not None:
+            self.hyper_nodes[name] = new
+        matters = (known.spec if known else None) != (new.spec if new else None)
+        self.hyper_nodes_version += matters
+        self.nodes.version += matters  # who did not fit may fit now
+        return matters
+
+    def on_topology(self, old: Topology | None, new: Topology | None) -> None:
+        """Takes in a Topology of Kueue's."""
+        self.nodes.version += 1
+        if new is not None:
+            self.topologies[new.metadata.name] = new
+        elif old is not None:
+            self.topologies.pop(old.metadata.name, None)
+
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
         """Takes in a priority class; gangs have its value from their next change on."""
         if new is not None:
@@ -217,6 +263,24 @@ class State:
     def _volumes_changed(self, matters: bool) -> bool:  # noqa: FBT001 - private, and the one thing it is told
         self.nodes.version += matters
         return matters
+
+    # -- devices ----------------------------------------------------------------------------------------------------
+
+    def on_resource_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> bool:
+        """Takes in a slice of devices; True if the change matters to scheduling."""
+        return self._claimants.on_slice(old, new)
+
+    def on_device_class(self, old: DeviceClass | None, new: DeviceClass | None) -> bool:
+        """Takes in a class of devices; True if the change matters to scheduling."""
+        return self._claimants.on_class(old, new)
+
+    def on_resource_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
+        """Takes in a claim to devices; True if the change matters to scheduling."""
+        return self._claimants.on_claim(old, new)
+
+    def on_claim_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> bool:
+        """Takes in a template of claims; True: gangs may wait for it."""
+        return self._claimants.on_template(old, new)
 
     # -- gangs ------------------------------------------------------------------------------------------------------
 
@@ -262,6 +326,10 @@ class State:
             self._gangs.touch(key)
             self._hold(key)
 
+    def _job_changed(self, uid: str) -> None:
+        """What a Job's pods will be is something else by now."""
+        self._gang_changed(self._gangs.of_job(self.jobs[uid]))
+
     def _hold(self, key: str) -> None:
         """Charges the seats of the gang's active placement, and only those."""
         placement = self.placements.get(key)
@@ -290,7 +358,7 @@ class State:
                 if cls is not record.cls:
                     self._keep_pod(replace(record, cls=cls))
         for uid in self._templates.match_again(meant):
-            self._gang_changed(self._gangs.of_job(self.jobs[uid]))
+            self._job_changed(uid)
 
     # -- pods and what they use -------------------------------------------------------------------------------------
 
@@ -300,15 +368,8 @@ class State:
             self._gangs.touch(known.gang)
         if record.node:
             self.answers.forget(record.uid)
-        if record.uses_node:
-            self.nodes.charge(record.uid, record.node, record.cls, leaving=record.terminating)
-        else:
-            self.nodes.discharge(record.uid)
-        if record.uses_node and (record.gang or record.ours):
-            queue = record.queue or DEFAULT_QUEUE
-            self.queue_use.charge(record.uid, record.gang, queue, record.cls, leaving=record.terminating)
-        else:
-            self.queue_use.discharge(record.uid)
+        self._count_pod(record)
+        self._claimants.named(known, record)
         if record.terminating and record.uses_node:
             self.leaving[record.uid] = record
         else:
@@ -320,6 +381,19 @@ class State:
             elif record.gang in self.holds:
                 self._hold(record.gang)
 
+    def _count_pod(self, record: PodRecord) -> None:
+        """Charges its node and its queue for it."""
+        if record.uses_node:
+            self.nodes.charge(record.uid, record.node, record.cls, leaving=record.terminating, devices=record.devices)
+        else:
+            self.nodes.discharge(record.uid)
+        if record.uses_node and (record.gang or record.ours):
+            queue = record.queue or DEFAULT_QUEUE
+            counted = self.nodes.counted(record.cls, record.node)
+            self.queue_use.charge(record.uid, record.gang, queue, counted, leaving=record.terminating)
+        else:
+            self.queue_use.discharge(record.uid)
+
     def _forget_pod(self, uid: str) -> None:
         self._gang_changed(self.aside.forget_pod(uid))
         self.nodes.discharge(uid)
@@ -327,6 +401,7 @@ class State:
         self.leaving.pop(uid, None)
         self.answers.forget(uid)
         record = self.pod_table.remove(uid)
+        self._claimants.named(record, None)
         if record is None or not record.gang:
             return
         self._gangs.touch(record.gang)

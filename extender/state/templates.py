@@ -1,15 +1,18 @@
 """What the pods of Volcano Jobs will be, before they exist: one class per task, kept until the job changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import msgspec
 
+from extender.state.devicetable import ClaimRef, DeviceTable, PodClaims, claim_refs
 from extender.state.podclass import ClassTable, PodClass
 from muster.api.batch import Job, TaskSpec
 from muster.api.core import Container, ContainerPort, PodSpec
 from muster.api.gang import other_gates
+from muster.resources import topology
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
+from muster.resources.topology import PodTopology
 from muster.volcano.claims import claim_names
 from muster.volcano.plugins import registry
 from muster.volcano.pods import task_labels
@@ -26,15 +29,20 @@ class Template:
     cls: PodClass
     other_gates: tuple[str, ...] = ()
     """Scheduling gates that are not Muster's."""
+    claims: tuple[ClaimRef, ...] = ()
+    """Their claims to devices; what is made for each pod has no name yet."""
     runtime: Runtime = UNKNOWN
     """How long its pods are expected to run, as far as it says so."""
+    topology: PodTopology | None = None
+    """How near to each other its pods are to be, as far as it says so."""
 
 
 class Templates:
     """The tasks of every job that was asked for."""
 
-    def __init__(self, classes: ClassTable) -> None:
+    def __init__(self, classes: ClassTable, devices: DeviceTable) -> None:
         self._classes = classes
+        self._devices = devices
         self._known: dict[str, list[Template]] = {}
 
     def of(self, job: Job) -> list[Template]:
@@ -60,14 +68,35 @@ class Templates:
                         changed.append(uid)
         return changed
 
+    def equip_again(self, keys: Collection[str] | None = None) -> list[str]:
+        """Looks again at what claims come to, of these claims and claim templates or of all; UIDs of changed jobs."""
+        changed = []
+        for uid, templates in self._known.items():
+            for template in templates:
+                if keys is None or any(ref.key in keys or ref.template in keys for ref in template.claims):
+                    cls = self._equipped(template.cls, template.claims)
+                    if cls is not template.cls:
+                        template.cls = cls
+                        changed.append(uid)
+        return changed
+
+    def _equipped(self, cls: PodClass, claims: tuple[ClaimRef, ...]) -> PodClass:
+        if not (cls.needs or self._devices.concerns(claims, cls.asked)):
+            return cls
+        return self._classes.equipped(cls, self._devices.needs(PodClaims(refs=claims), cls.asked))
+
     def _template(self, job: Job, task: TaskSpec) -> Template:
         spec = _as_made(msgspec.convert(task.template.get("spec") or {}, PodSpec), job, task)
         namespace = job.metadata.namespace
         meta = task.template.get("metadata") or {}
         labels = {**(meta.get("labels") or {}), **task_labels(job, task)}
-        cls = self._classes.of_spec(spec, namespace=namespace, labels=labels)
-        runtime = runtime_of(meta.get("annotations") or {}, spec.active_deadline_seconds)
-        return Template(task, namespace, labels, cls, other_gates(spec), runtime)
+        annotations = meta.get("annotations") or {}
+        claims = claim_refs(spec, namespace)
+        cls = self._classes.of_spec(spec, namespace=namespace, labels=labels, annotations=annotations)
+        cls = self._equipped(cls, claims)
+        runtime = runtime_of(annotations, spec.active_deadline_seconds)
+        near = topology.of_pods(annotations, labels)
+        return Template(task, namespace, labels, cls, other_gates(spec), claims, runtime, near)
 
 
 def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:

@@ -74,8 +74,8 @@ def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: P
 
 
 def _check_class(name: str, cls: PodClass | None) -> None:
-    if cls and len(cls.requests) > RESOURCES.value:
-        asked = f"pods of {name} ask for {len(cls.requests)} {RESOURCES.unit}"
+    if cls and len(cls.asked) > RESOURCES.value:
+        asked = f"pods of {name} ask for {len(cls.asked)} {RESOURCES.unit}"
         raise LimitError(f"{asked}, and at most {RESOURCES.value} are allowed")
 
 
@@ -86,7 +86,7 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
         seats = 0 if task.name in later else task.replicas
         minimum = min(group.spec.min_task_member.get(task.name, 0), seats)
         sets[task.name] = PodSetView(task.name, template.cls, seats, minimum, template=True)
-        sets[task.name].runtime = template.runtime
+        sets[task.name].runtime, sets[task.name].topology = template.runtime, template.topology
         sets[task.name].born_gated = bool(template.other_gates)
     for policy in group.spec.sub_group_policy:
         if policy.name in sets:

@@ -1,26 +1,37 @@
 """The bind verb: a member of a gang waits for the others, then all are bound."""
 
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 
 import msgspec
+import numpy as np
 import structlog
 from prometheus_client import Counter, Histogram
 
 from extender.barrier import Barrier, Outcome
 from extender.cluster import Cluster
-from extender.fairshare.plain import Bound, queue_full
+from extender.fairshare.plain import queue_full
 from extender.framework.session import Session
 from extender.scaleup.requests import consumption
 from extender.scaleup.wishes import safe_to_evict
 from extender.state.gangs import ACTIVE
+from extender.state.pledges import Pledge
 from extender.state.pods import PodRecord
 from extender.verbs.reasons import Reason, labels, unavailable
+from extender.verbs.room import nodes_with_room
+from extender.verbs.sharedgpus import SharedGpus
 from muster.api.core import PODS
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.gang import Seat
-from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
-from muster.api.placement import Placement, node_of
+from muster.api.names import (
+    DEFAULT_QUEUE,
+    EPOCH,
+    GROUP_NAME,
+    PODS_SAFE_TO_EVICT,
+    SAFE_TO_EVICT,
+)
+from muster.api.placement import Placement, devices_of, node_of
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Unreachable
 
@@ -86,6 +97,7 @@ class Bind:
         session: Callable[[], Session | None] = lambda: None,
         most_held: int = MAX_HELD,
         most_calls: int = MAX_CALLS,
+        wall_s: Callable[[], float] = time.time,
     ) -> None:
         self._cluster = cluster
         self._barrier = barrier
@@ -96,8 +108,8 @@ class Bind:
         self._calls = threading.BoundedSemaphore(most_calls)
         self._session = session
         """The last planning cycle, whose plugins may add to bindings."""
-        self._binding: dict[str, Bound] = {}
-        """UID of a pod without a gang → what it takes of its queue while its binding is posted."""
+        self._gpus = SharedGpus(cluster, session)
+        self._wall_s = wall_s
 
     def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
         """Binds a pod, a member of a gang after waiting for the others; the answer is an error or nothing."""
@@ -127,19 +139,27 @@ class Bind:
         return "plain", reason or self._bind_plain(args, record)
 
     def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> Reason | None:
-        """Binds a pod without a gang, unless its queue is full by now: others may be on their way beside it."""
-        queue = record.queue or DEFAULT_QUEUE
+        """Binds a pod without a gang, unless others have taken its room or filled its queue since filter was asked."""
+        queue, requests = record.queue or DEFAULT_QUEUE, record.cls.requests
         with self._cluster.lock:
             state = self._cluster.state
-            others = [bound for uid, bound in self._binding.items() if uid != record.uid]
-            if not record.node and queue_full(state.queues, state.queue_use.queues, queue, record.cls.requests, others):
-                return Reason.QUEUE_FULL_NOW
-            self._binding[record.uid] = queue, record.cls.requests
+            if not record.node:
+                others = state.pledges.of_others(record.uid)
+                if queue_full(state.queues, state.queue_use.queues, queue, requests, others):
+                    return Reason.QUEUE_FULL_NOW
+                column = np.array([state.nodes.index.get(args.node, -1)])
+                if not nodes_with_room(state, record, record.cls.asked, column, self._wall_s())[0].all():
+                    return Reason.ROOM_TAKEN
+            devices = self._gpus.choose(record, args.node)
+            if devices is None:
+                return Reason.ROOM_TAKEN
+            state.pledges.put(record.uid, Pledge(queue, requests, args.node))
         try:
-            return self._post(args, {})
+            return self._post(args, self._gpus.told(record, args.node, devices), devices)
         finally:
             with self._cluster.lock:
-                self._binding.pop(record.uid, None)
+                state.pledges.drop(record.uid)
+                self._gpus.done(record.uid)
 
     def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
         """Holds the call until enough members of this epoch have come, looks again, and binds.
@@ -165,7 +185,12 @@ class Bind:
                 return reason
         session = self._session()
         extra = session.ask("bind_request_mutate", record, args.node) if session is not None else {}
-        return self._post(args, {**extra, **self._for_autoscalers(record, key, session), **_marks(placement)})
+        devices = devices_of(placement, record.seat) if record.cls.gpu else ()
+        if record.cls.gpu is not None and not devices:
+            return Reason.PLACEMENT_OVER  # it was planned as a pod that shares nothing
+        given = self._gpus.told(record, args.node, devices)
+        told = {**extra, **self._for_autoscalers(record, key, session), **_marks(placement), **given}
+        return self._post(args, told, devices)
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
         """What autoscalers read of a pod on a node: its eviction, as its queue has it, and the request that it uses."""
@@ -225,7 +250,7 @@ class Bind:
             over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
             return Reason.PLACEMENT_OVER if over else self._objection(args)
 
-    def _post(self, args: ExtenderBindingArgs, annotations: dict[str, str]) -> Reason | None:
+    def _post(self, args: ExtenderBindingArgs, annotations: dict[str, str], devices: tuple[int, ...]) -> Reason | None:
         try:
             with BIND_TIME.time():
                 self._binder.bind(args.pod_namespace, args.pod_name, args.pod_uid, args.node, annotations)
@@ -233,7 +258,7 @@ class Bind:
             log.warning("binding failed", pod=f"{args.pod_namespace}/{args.pod_name}", error=str(error))
             return Reason.BIND_FAILED
         with self._cluster.lock:
-            self._cluster.state.assume(args.pod_uid, args.node)
+            self._cluster.state.assume(args.pod_uid, args.node, devices)
         self._cluster.changed()
         return None
 

@@ -4,21 +4,27 @@ kube-scheduler does nothing else while it waits for the answer, so nothing is co
 already hold.
 """
 
+import time
 from collections.abc import Callable
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from prometheus_client import Counter
 
 from extender.cluster import Cluster
 from extender.fairshare.plain import queue_full
 from extender.state.gangs import ACTIVE
-from extender.state.podclass import requests_of
+from extender.state.nodes import NodeTable
+from extender.state.podclass import asked_of, ours
 from extender.verbs.reasons import Reason, Verdict, labels, unavailable
+from extender.verbs.room import nodes_with_room
 from muster.api.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.gang import epoch_of, gang_of, seat_of
-from muster.api.names import DEFAULT_QUEUE, NODE
+from muster.api.names import DEFAULT_QUEUE, NODE, VOLCANO_GPU_NUMBER
 from muster.api.placement import node_of
+from muster.resources.gpus import GpuShare
+from muster.resources.vector import GPU, WHOLE, Vector
 
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
 FILTERS = Counter("muster_filter_total", "Filter calls", ["pod", "verdict", "reason"])
@@ -28,11 +34,17 @@ Answer = list[str] | Reason
 
 
 class Filter:
-    """Answers which of the named nodes a pod may go to. `active` says whether this replica leads."""
+    """Answers which of the named nodes a pod may go to.
 
-    def __init__(self, cluster: Cluster, *, active: Callable[[], bool]) -> None:
+    `active` says whether this replica leads; `wall_s` is seconds since the epoch.
+    """
+
+    def __init__(
+        self, cluster: Cluster, *, active: Callable[[], bool], wall_s: Callable[[], float] = time.time
+    ) -> None:
         self._cluster = cluster
         self._active = active
+        self._wall_s = wall_s
 
     def __call__(self, args: ExtenderArgs) -> ExtenderFilterResult:
         """Returns the nodes that pass, never one that was not named: kube-scheduler takes that for a failed call."""
@@ -70,22 +82,34 @@ class Filter:
         return [node] if node in nodes else Reason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Leaves out the nodes whose remaining room is held by gangs that are starting. Bind may use the others."""
+        """Leaves out the nodes whose remaining room is held by gangs, or kept for them. Bind may use the others."""
         with self._cluster.lock:
             state = self._cluster.state
             table = state.nodes
-            record, requests = state.pods.get(args.pod.metadata.uid), requests_of(args.pod.spec)
+            record, meta = state.pods.get(args.pod.metadata.uid), args.pod.metadata
+            requests, share = asked_of(args.pod.spec, meta.annotations if ours(args.pod.spec) else None)
             queue = (record.queue if record else "") or DEFAULT_QUEUE
             if queue_full(state.queues, state.queue_use.queues, queue, requests):
                 return Reason.QUEUE_FULL
-            row = table.row_of(requests)
-            index = table.index
+            index = state.nodes.index
             columns = np.fromiter((index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
-            wanted = np.flatnonzero(row)
-            free = table.allocatable[wanted][:, columns] - table.used[wanted][:, columns]
-            fits = (free >= row[wanted, None]).all(axis=0) & (columns >= 0)
+            fits, none = nodes_with_room(state, record, requests, columns, self._wall_s())
+            if share is not None or table.devices.pods.any():
+                fits &= _gpus_fit(table, share, requests, columns)
             state.answers.keep(args.pod.metadata.uid, columns[fits])
-        return [name for name, fit in zip(nodes, fits, strict=True) if fit] or Reason.HELD_BY_GANG
+        return [name for name, fit in zip(nodes, fits, strict=True) if fit] or none
+
+
+def _gpus_fit(
+    table: NodeTable, share: GpuShare | None, requests: Vector, columns: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether the GPUs of these nodes have room one by one: for a part of some, or for whole ones beside those."""
+    free = table.allocatable - table.used
+    unused = table.devices.unused(free, table.axis)
+    if share is not None:
+        return np.asarray(table.devices.room(share, unused)[columns] > 0)
+    whole = max(requests.get(GPU, 0) // WHOLE, requests.get(VOLCANO_GPU_NUMBER, 0))
+    return np.asarray(unused[columns] >= whole)
 
 
 def _result(answer: Answer, nodes: list[str]) -> ExtenderFilterResult:

@@ -31,7 +31,11 @@ class Prioritize:
             cls = self._cluster.state.classes.of_pod(args.pod)
             columns = np.fromiter((table.index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
             full = fullness(table, columns)
-        scores = session.scores(cls) if session is not None else None
+        scores = None
+        if session is not None:
+            known = (columns >= 0) & (columns < len(session.snapshot.nodes))
+            session.call_all("node_pre_order", cls, columns[known])
+            scores = session.scores(cls)
         if isinstance(scores, np.ndarray) and len(nodes) and columns.max() < len(scores):
             ranks = collapse(np.where(columns >= 0, scores[columns], 0.0))
         else:

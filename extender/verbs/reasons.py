@@ -33,6 +33,7 @@ class Reason(StrEnum):
     NOT_ASKED = "Muster's filter has not let this pod pass on this node; trying again"
     SEAT_TAKEN = "another pod has this seat of the gang; trying again"
     QUEUE_FULL_NOW = "the pod's queue has become full meanwhile; trying again"
+    ROOM_TAKEN = "the room on this node has been given to others meanwhile; trying again"
     BIND_FAILED = "the API server did not confirm the binding; trying again"
     MALFORMED = "Muster could not read the request; see the extender's log"
     INTERNAL = "Muster's extender failed; see its log; trying again"
@@ -40,6 +41,7 @@ class Reason(StrEnum):
     WAITS_FOR_GANG = "the gang has no placement yet (kubectl describe podgroup says why)"
     NOT_PLANNED_HERE = "the gang's placement names another node"
     HELD_BY_GANG = "the room is held by gangs that are starting"
+    KEPT_FOR_GANG = "the room is kept for gangs that wait at the head of their queue"
     QUEUE_FULL = "the pod's queue, or one above it, uses all of its capability (muster queue explain says more)"
 
     @property
@@ -53,7 +55,13 @@ class Reason(StrEnum):
         return Verdict.REJECTED if self in _REJECTIONS else Verdict.ERROR
 
 
-_REJECTIONS = (Reason.WAITS_FOR_GANG, Reason.NOT_PLANNED_HERE, Reason.HELD_BY_GANG, Reason.QUEUE_FULL)
+_REJECTIONS = (
+    Reason.WAITS_FOR_GANG,
+    Reason.NOT_PLANNED_HERE,
+    Reason.HELD_BY_GANG,
+    Reason.KEPT_FOR_GANG,
+    Reason.QUEUE_FULL,
+)
 
 
 def labels(reason: Reason | None) -> tuple[str, str]:

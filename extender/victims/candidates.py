@@ -1,6 +1,6 @@
 """Pieces that a search may choose from: those whose going would help, as far as disruption budgets let them go."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from extender.framework.session import Session
@@ -48,15 +48,16 @@ def helpful(pieces: list[Piece], needs: list[Need]) -> list[Piece]:
     return [piece for piece, helps in zip(pieces, useful, strict=True) if helps and not piece.rest]
 
 
-def permitted(pieces: list[Piece], budgets: Budgets, *, movable: Callable[[Piece], bool] | None = None) -> list[Piece]:
-    """The pieces, in order, that budgets let go one after the other; nothing is left of a gang's rest otherwise."""
-    if not budgets and movable is None:
+def permitted(pieces: list[Piece], budgets: Budgets) -> list[Piece]:
+    """The pieces, in order, that budgets let go one after the other.
+
+    Of a gang's pods above its minimum others go where one may not. The rest goes only with all of them.
+    """
+    if not budgets:
         return pieces
     kept, held = [], set()
     for piece in pieces:
-        if piece.gang.key in held:
-            continue
-        if (movable is None or movable(piece)) and budgets.take(piece.pods):
+        if not (piece.rest and piece.gang.key in held) and budgets.take(piece.pods):
             kept.append(piece)
         else:
             held.add(piece.gang.key)

@@ -110,7 +110,7 @@ def _number(text: str, gang: GangView, *, up: bool) -> int:
 
 def _piece(snapshot: Snapshot, gang: GangView, pods: list[PodRecord], *, rest: bool) -> Piece:
     index = snapshot.index
-    known = [(column, snapshot.row_of(pod.cls)) for pod in pods if (column := index.get(pod.node)) is not None]
+    known = [(column, snapshot.row_on(pod.cls, column)) for pod in pods if (column := index.get(pod.node)) is not None]
     columns = np.fromiter((column for column, _ in known), dtype=np.int64, count=len(known))
     rows = np.array([row for _, row in known], dtype=np.int64).reshape(len(known), snapshot.free.shape[0])
     return Piece(gang, tuple(pods), rest, columns, rows)

@@ -3,6 +3,7 @@
 from msgspec import field
 
 from muster.api.base import Wire
+from muster.api.requirements import Quantities, ResourceRequirements
 
 
 class ContainerStateWaiting(Wire):
@@ -17,6 +18,7 @@ class ContainerStateTerminated(Wire):
 
     exit_code: int
     reason: str = ""
+    finished_at: str | None = None
 
 
 class ContainerState(Wire):
@@ -32,4 +34,8 @@ class ContainerStatus(Wire):
     name: str = ""
     ready: bool = False
     restart_count: int = 0
+    resources: ResourceRequirements | None = None
+    """What it has now; a resize that was asked for may not have happened yet."""
+    allocated_resources: Quantities = field(default_factory=dict)
+    """What kubelet has set aside for it."""
     state: ContainerState = field(default_factory=ContainerState)

@@ -12,16 +12,7 @@ from muster.api.base import Resource, Wire
 from muster.api.constraints import Affinity, SchedulingGate, Toleration, TopologySpreadConstraint
 from muster.api.container_status import ContainerStatus
 from muster.api.meta import Object
-
-Quantities = dict[str, str | int | float]
-"""Resource name → quantity as written, e.g. {"cpu": "500m", "nvidia.com/gpu": 8}."""
-
-
-class ResourceRequirements(Wire):
-    """requests and limits of a container or pod."""
-
-    requests: Quantities = field(default_factory=dict)
-    limits: Quantities = field(default_factory=dict)
+from muster.api.requirements import Quantities, ResourceRequirements
 
 
 class EnvVar(Wire):
@@ -55,6 +46,14 @@ class Container(Wire):
     restart_policy: str = ""
 
 
+class PodResourceClaim(Wire):
+    """Devices that a pod uses, by its own name for them: a claim, or one that is made for it from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodSpec(Wire):
     """spec of a pod or pod template."""
 
@@ -78,6 +77,7 @@ class PodSpec(Wire):
     host_network: bool = False
     overhead: Quantities = field(default_factory=dict)
     resources: ResourceRequirements | None = None
+    resource_claims: list[PodResourceClaim] = field(default_factory=list)
 
 
 class PodCondition(Wire):
@@ -90,6 +90,19 @@ class PodCondition(Wire):
     last_transition_time: str | None = None
 
 
+class PodResourceClaimStatus(Wire):
+    """The claim that was made for a pod; none if it needs none."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodExtendedResourceClaimStatus(Wire):
+    """The claim that kube-scheduler made for a pod's extended resources."""
+
+    resource_claim_name: str = ""
+
+
 class PodStatus(Wire):
     """How far a pod is, as kubelet and kube-scheduler say."""
 
@@ -100,6 +113,12 @@ class PodStatus(Wire):
     container_statuses: list[ContainerStatus] = field(default_factory=list)
     init_container_statuses: list[ContainerStatus] = field(default_factory=list)
     start_time: str | None = None
+    resources: ResourceRequirements | None = None
+    """What it has as a whole now, where resources are given for the pod and not for each container."""
+    allocated_resources: Quantities = field(default_factory=dict)
+    """What kubelet has set aside for it as a whole."""
+    resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(Object):

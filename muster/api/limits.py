@@ -61,6 +61,24 @@ RANK: Final = Limit(
     "the index is ignored: the planner gives the pod the first free rank",
     "ranks count from 0 and there are no more of them than pods",
 )
+GPU_DEVICES: Final = Limit(
+    "GPUs per node that pods share",
+    64,
+    "devices",
+    f"the annotation `{names.GPU_NUM_DEVICES}`, and the devices of a node that are counted one by one",
+    "webhook, planner",
+    "the pod is set aside alone; of a node with more GPUs the others are used whole",
+    "four times as many as servers have",
+)
+GPU_MEMORY: Final = Limit(
+    "GPU memory",
+    2**30,
+    "MiB",
+    f"the annotation `{names.GPU_MEMORY_ASKED}` and the resource `{names.VOLCANO_GPU_MEMORY}`",
+    "webhook, planner",
+    "the pod is set aside alone",
+    "a pebibyte, thousands of times what a GPU has, and thousandths of it still fit into 64 bits",
+)
 EPOCH: Final = Limit(
     "epoch",
     2**31 - 1,
@@ -96,6 +114,24 @@ RESOURCES: Final = Limit(
     "webhook, planner",
     _ALONE,
     "nodes offer about ten; each name costs a look at every node",
+)
+TOPOLOGY_WISHES: Final = Limit(
+    "topology wishes per pod set",
+    64,
+    "different wishes",
+    "what the pods of one pod set say about their topology, pod by pod, in annotations",
+    "planner",
+    _ALONE,
+    "each different wish is tried by itself; the ReplicatedJobs of a JobSet are pods of one pod set",
+)
+SUB_GROUPS: Final = Limit(
+    "sub-groups by labels",
+    1_024,
+    "sub-groups",
+    "a PodGroup's `subGroupPolicy` entries, and the sub-groups that their `matchLabelKeys` tell apart",
+    "planner",
+    _ALONE,
+    "a domain is looked for each of them; partitions of a Job's task are not counted, as they are equally large",
 )
 POLICIES: Final = Limit(
     "policies",
@@ -143,18 +179,115 @@ SECONDS: Final = Limit(
     "a timer that never fires within the life of the process; the pod is expected to run for ever",
     "ten years; sums with a date stay within the calendar",
 )
+_APART: Final = "the HyperNode is left out of the tree; its condition `Valid` says why"
+MEMBERS: Final = Limit(
+    "members per HyperNode",
+    10_000,
+    "members",
+    "`members` of a HyperNode",
+    "webhook, planner",
+    _APART,
+    "an object of so many names just fits into etcd; a pattern or labels say as much in one member",
+)
+PATTERNS: Final = Limit(
+    "patterns per HyperNode",
+    64,
+    "patterns",
+    "members of a HyperNode with a `regexMatch`",
+    "webhook, planner",
+    _APART,
+    "every pattern is compared with the name of every node; several are one with `|` between them",
+)
+ALL_PATTERNS: Final = Limit(
+    "patterns of all HyperNodes",
+    4_096,
+    "different patterns",
+    "`regexMatch` of all HyperNodes together, equal ones once",
+    "planner",
+    "HyperNodes whose patterns come after these, by age and name, are left out of the tree; their condition `Valid` "
+    "says why",
+    "100,000 names are compared with so many in a few seconds, once",
+)
+PATTERN_CHARS: Final = Limit(
+    "characters of a pattern",
+    512,
+    "characters",
+    "a `regexMatch` pattern of a HyperNode",
+    "webhook, planner",
+    _APART,
+    "names of nodes have 253 at most",
+)
+PATTERN_STEPS: Final = Limit(
+    "steps of a pattern",
+    1_000,
+    "steps of its program in RE2",
+    "a `regexMatch` pattern of a HyperNode; `{1,100}` counts as often as it says",
+    "webhook, planner",
+    _APART,
+    "the time for one name is at most its length times these; usual patterns have 10 to 100",
+)
+SELECTOR_TERMS: Final = Limit(
+    "conditions of a label selector",
+    64,
+    "conditions",
+    "`matchLabels` and `matchExpressions` of a member of a HyperNode together",
+    "webhook, planner",
+    _APART,
+    "each is compared with the labels of every node that may match",
+)
+TIERS: Final = Limit(
+    "tiers",
+    16,
+    "tiers",
+    "different values of `tier` in all HyperNodes",
+    "planner",
+    "HyperNodes of the tiers above the lowest so many are left out of the tree; their condition `Valid` says why",
+    "no network has more levels, and Kueue's topologies have as many; each costs a number per node",
+)
+PLACES: Final = Limit(
+    "HyperNodes of a node",
+    64,
+    "HyperNodes",
+    "HyperNodes that have one node as a direct member",
+    "planner",
+    "the node is in no domain; the condition `Valid` of these HyperNodes says so",
+    "one per tier makes sense; a pattern that takes too much must not fill the memory",
+)
+DEVICE_KINDS: Final = Limit(
+    "kinds of devices",
+    256,
+    "kinds",
+    "different requests for devices (class, selectors, tolerations) of all ResourceClaims, ResourceClaimTemplates and "
+    "DeviceClasses of the cluster",
+    "planner",
+    "further ones are not counted when gangs are planned: kube-scheduler decides, and `muster explain` says so",
+    "each is a row of the planner's arrays over all nodes; clusters have some tens",
+)
 LIMITS: Final = (
     PODS,
     RANK,
     EPOCH,
+    GPU_DEVICES,
+    GPU_MEMORY,
     DIGITS,
     TASKS,
     RESOURCES,
+    TOPOLOGY_WISHES,
+    SUB_GROUPS,
     POLICIES,
     VOLUMES,
     PROCESSES,
     RETRIES,
     SECONDS,
+    MEMBERS,
+    PATTERNS,
+    ALL_PATTERNS,
+    PATTERN_CHARS,
+    PATTERN_STEPS,
+    SELECTOR_TERMS,
+    TIERS,
+    PLACES,
+    DEVICE_KINDS,
 )
 """The table."""
 

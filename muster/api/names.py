@@ -16,8 +16,17 @@ COMPAT = f"{DOMAIN}/compat"
 MIN_MEMBER = f"{DOMAIN}/min-member"
 TOPOLOGY_REQUIRED = f"{DOMAIN}/topology-required"
 TOPOLOGY_PREFERRED = f"{DOMAIN}/topology-preferred"
+# Which topology is meant; and of a pod template: each so many consecutive ranks within one domain of that level, and
+# pod sets (a leader and its workers) that are near to each other as a whole. docs/topology.md describes them.
+TOPOLOGY = f"{DOMAIN}/topology"
+TOPOLOGY_NEAR_KEYS = (TOPOLOGY_REQUIRED, TOPOLOGY_PREFERRED)
+TOPOLOGY_SLICE_KEYS = (f"{DOMAIN}/topology-slice-required", f"{DOMAIN}/topology-slice-size")  # level and size
+TOPOLOGY_LEVEL_KEYS = (*TOPOLOGY_NEAR_KEYS, TOPOLOGY_SLICE_KEYS[0])
+_TOPOLOGY_GROUP = f"{DOMAIN}/topology-group"
+TOPOLOGY_KEYS = (TOPOLOGY, *TOPOLOGY_NEAR_KEYS, *TOPOLOGY_SLICE_KEYS, _TOPOLOGY_GROUP)
 NPROC_PER_NODE = f"{DOMAIN}/nproc-per-node"
 ELASTIC = f"{DOMAIN}/elastic"
+NUM_NODES = f"{DOMAIN}/num-nodes"  # of an elastic TrainJob: how many nodes it has from now on
 
 # Annotations of a Queue, which hold for the queues below it too, or of a PodGroup or its workload, which win. The mode
 # may be a label as well. docs/autoscaling.md describes them.
@@ -49,6 +58,12 @@ LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it
 GROUPED_TEMPLATES = f"{DOMAIN}/grouped-templates"  # annotation of a Volcano Job: task, and its template as it was sent
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
 SCALE_UP_ATTEMPT = f"{DOMAIN}/scale-up-attempt"  # annotation of a ProvisioningRequest: the how many-th of its gang
+# Written by Muster on TrainJobs and on what it makes for them.
+RUNTIME_VERSION = f"{DOMAIN}/runtime-version"  # annotation of a TrainJob: "<UID>/<resourceVersion>" admission has seen
+TRAIN_JOB = f"{DOMAIN}/train-job"  # label of an object that was made for the TrainJob of this name
+TRAIN_JOB_SPEC = f"{DOMAIN}/train-job-spec"  # annotation: hash of what its TrainJob said of the pods when it was made
+RESUMED_AT = f"{DOMAIN}/resumed-at"  # annotation of a TrainJob's Job: since when it is not suspended any more
+DELETE_AFTER = f"{DOMAIN}/delete-after"  # annotation: seconds after the TrainJob's end until its Job is deleted
 SAYS = "Muster: "  # how the message of a pod's condition begins that Muster wrote
 
 # Marker resources: where a cluster's own scheduler asks Muster too, only pods that request these are asked about. One
@@ -66,6 +81,13 @@ SCHEDULER_LEASE = "muster-scheduler"
 CONTROLLER_LEASE = "muster-controller"
 SYSTEM_NAMESPACE = "muster-system"
 FIELD_MANAGER = "muster"
+WEBHOOKS = "muster"  # both webhook configurations
+
+# The certificates of Muster's servers: their Secret, what marks it as ours, and annotations of it.
+CERTIFICATES = "muster-webhook-tls"
+MANAGER = "muster"  # the value of MANAGED_BY on what Muster keeps
+ROTATE = f"{DOMAIN}/rotate"  # what a user asks for: serving, authority or revoke
+REVOKED_AUTHORITIES = f"{DOMAIN}/revoked-authorities"  # fingerprints: they go as soon as nobody shows what they signed
 
 # Queues that always exist.
 ROOT_QUEUE = "root"
@@ -74,6 +96,17 @@ DEFAULT_QUEUE = "default"
 # Volcano's names.
 GROUP_NAME = "scheduling.k8s.io/group-name"
 COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
+GPU_FRACTION = "gpu-fraction"  # KAI-Scheduler's: a part of one GPU, "0.5"
+GPU_MEMORY_ASKED = "gpu-memory"  # KAI-Scheduler's: memory of one GPU, in MiB
+GPU_NUM_DEVICES = "gpu-fraction-num-devices"  # KAI-Scheduler's: the same part of each of so many GPUs
+GPU_CONTAINER = "gpu-fraction-container-name"  # KAI-Scheduler's: the container that uses it, else the first
+GPU_PER_DEVICE_MEMORY = "nvidia.com/gpu.memory"  # node label of NVIDIA's feature discovery: MiB of each GPU
+GPU_DEVICES_CHOSEN = "muster.dev/gpu-devices"  # on a bound pod: its GPUs by number, "0" or "0,3"
+GPU_PORTION = "muster.dev/gpu-portion"  # on a bound pod: the part of each, "0.5"
+VOLCANO_GPU_MEMORY = "volcano.sh/gpu-memory"  # a resource: MiB of one GPU
+VOLCANO_GPU_NUMBER = "volcano.sh/gpu-number"  # a resource: GPUs that nobody shares
+VOLCANO_PREDICATE_TIME = "volcano.sh/predicate-time"  # on a bound pod: when that was chosen, in ns
+VOLCANO_GPU_INDEX = "volcano.sh/gpu-index"  # on a bound pod: the GPU that Volcano's device plugin gives it
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 VOLCANO_GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 TASK_INDEX = "volcano.sh/task-index"
@@ -96,6 +129,22 @@ TEMPLATE_UID = "volcano.sh/template-uid"
 JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
+# Kueue's names: annotations of a pod template about its pods' topology.
+_PODSET = "kueue.x-k8s.io/podset"
+KUEUE_REQUIRED = f"{_PODSET}-required-topology"
+KUEUE_PREFERRED = f"{_PODSET}-preferred-topology"
+KUEUE_UNCONSTRAINED = f"{_PODSET}-unconstrained-topology"
+KUEUE_NEAR_KEYS = (KUEUE_REQUIRED, KUEUE_PREFERRED)
+KUEUE_TOPOLOGY_MODES = (*KUEUE_NEAR_KEYS, KUEUE_UNCONSTRAINED)
+KUEUE_SLICE_KEYS = (f"{_PODSET}-slice-required-topology", f"{_PODSET}-slice-size")  # level and size
+KUEUE_SLICE_LAYERS = f"{_PODSET}-slice-required-topology-constraints"
+KUEUE_TOPOLOGY_LEVEL_KEYS = (*KUEUE_NEAR_KEYS, KUEUE_SLICE_KEYS[0])
+_KUEUE_GROUP = f"{_PODSET}-group-name"
+KUEUE_TOPOLOGY_KEYS = (*KUEUE_TOPOLOGY_MODES, *KUEUE_SLICE_KEYS, KUEUE_SLICE_LAYERS, _KUEUE_GROUP)
+TOPOLOGY_GROUP = (_TOPOLOGY_GROUP, _KUEUE_GROUP)  # the first counts
+SLICE_KEYS = (*TOPOLOGY_SLICE_KEYS, *KUEUE_SLICE_KEYS, KUEUE_SLICE_LAYERS)
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"  # label of the pods of a JobSet
+
 # Autoscalers' names.
 PODS_SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 CONSUMED_REQUEST = "autoscaling.x-k8s.io/consume-provisioning-request"
@@ -105,6 +154,7 @@ CONSUMED_CLASS = "autoscaling.x-k8s.io/provisioning-class-name"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 BATCH_JOB_NAME = "batch.kubernetes.io/job-name"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"  # label: clients of JobSets find a step's pods by it
 POD_INDEX = "apps.kubernetes.io/pod-index"
 HOSTNAME = "kubernetes.io/hostname"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -1,5 +1,6 @@
 """muster.dev/v1alpha1: Placement, which node each member of a gang gets."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Literal
 
@@ -12,6 +13,9 @@ from muster.api.meta import Object
 from muster.api.scheduling import NonNegative
 
 PlacementPhase = Literal["Planned", "Binding", "Bound", "Abandoned", "Reserved"]
+
+
+_DEVICES = re.compile(r"[0-9]{1,4}(,[0-9]{1,4}){0,63}")
 
 
 class NodeRun(Wire):
@@ -30,6 +34,8 @@ class PodSetPlacement(Wire):
     """The task, or `pods` for workloads without tasks."""
     runs: list[NodeRun] = field(default_factory=list)
     """Nodes in rank order."""
+    gpus: list[str] = field(default_factory=list)
+    """For pods that share GPUs: the devices of each rank on its node, as "0" or "0,3"; empty where it has none."""
     held: bool = False
     """Its pods are born gated: they follow others, and are let go when those have arrived at their nodes."""
 
@@ -135,6 +141,29 @@ def node_of(placement: Placement, pod_set: str, rank: int) -> str | None:
                 rank -= run.count
             return None
     return None
+
+
+def devices_of_text(text: str) -> tuple[int, ...]:
+    """Numbers of devices as annotations and placements have them, "0,3"; empty for what nobody can read."""
+    return tuple(int(part) for part in text.split(",")) if _DEVICES.fullmatch(text) else ()
+
+
+def text_of_devices(devices: tuple[int, ...]) -> str:
+    """The inverse of `devices_of_text`."""
+    return ",".join(str(device) for device in devices)
+
+
+def by_rank(texts: Mapping[int, str]) -> list[str]:
+    """A list in rank order, empty texts where a rank has none."""
+    return [texts.get(rank, "") for rank in range(max(texts, default=-1) + 1)]
+
+
+def devices_of(placement: Placement, seat: Seat) -> tuple[int, ...]:
+    """The GPUs that a member shares on its node, by number; empty if it shares none."""
+    for candidate in placement.spec.pod_sets:
+        if candidate.name == seat.pod_set:
+            return devices_of_text(candidate.gpus[seat.rank]) if seat.rank < len(candidate.gpus) else ()
+    return ()
 
 
 def seats_of(placement: Placement) -> Iterator[tuple[Seat, str]]:

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muster.api.core import Pod
-from muster.api.meta import ObjectMeta, format_time, parse_time
+from muster.api.meta import ObjectMeta, format_time, parse_time, readable_time
 
 STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons for which every container waits for a while: nothing is wrong."""
+DISRUPTED = "DisruptionTarget"
+"""The condition of a pod that has to go, by eviction or otherwise; the API server sets it before it deletes the pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,17 @@ def deletion_began(meta: ObjectMeta) -> str | None:
     """When the deletion of a pod was asked for; its deletionTimestamp is when its time to end by itself is over."""
     over_s = parse_time(meta.deletion_timestamp)
     return None if over_s is None else format_time(over_s - (meta.deletion_grace_period_seconds or 0))
+
+
+def told_to_go(pod: Pod) -> bool:
+    """Whether the pod had to go (its DisruptionTarget says so) before it had ended by itself.
+
+    Times have whole seconds; of one that ended in the same second it is taken as true.
+    """
+    told = next((one for one in pod.status.conditions if one.type == DISRUPTED and one.status == "True"), None)
+    ended = [each.state.terminated.finished_at for each in pod.status.container_statuses if each.state.terminated]
+    ends, since = [readable_time(at) for at in ended], readable_time(told.last_transition_time) if told else None
+    return told is not None and (since is None or max((end or since for end in ends), default=since) >= since)
 
 
 def refused(pod: Pod) -> bool:

@@ -5,8 +5,8 @@ from typing import Any
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.core import Quantities
 from muster.api.meta import Object
+from muster.api.requirements import Quantities
 
 
 class ResourceQuotaSpec(Wire):

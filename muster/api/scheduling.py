@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
-from muster.api.core import Quantities
 from muster.api.meta import LabelSelector, Object, Time
+from muster.api.requirements import Quantities
 
 PodGroupPhase = Literal["", "Pending", "Running", "Unknown", "Inqueue", "Completed"]
 QueueState = Literal["", "Open", "Closed", "Closing", "Unknown"]

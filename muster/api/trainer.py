@@ -129,7 +129,7 @@ class TrainJobStatus(Wire):
     """status of a TrainJob."""
 
     conditions: Annotated[list[Condition], Meta(max_length=8)] = field(default_factory=list)
-    """Suspended, Complete or Failed; none while the job is on its way."""
+    """Suspended, Complete, Failed or Blocked; none while the job is on its way."""
     jobs_status: Annotated[list[ReplicatedJobStatus], Meta(max_length=100)] = field(default_factory=list)
     """Each replicated job."""
     trainer_status: TrainerStatus | None = None

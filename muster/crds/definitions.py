@@ -7,11 +7,13 @@ from muster.api.bus import COMMANDS, Command
 from muster.api.meta import LabelSelector
 from muster.api.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
 from muster.api.scheduling import POD_GROUPS, QUEUES, NetworkTopology, SubGroupPolicy
+from muster.api.topology import HYPER_NODES, ExactMatch, HyperNodeSpec, HyperNodeStatus, MemberSelector, RegexMatch
 from muster.crds.definition import AGE, Column, Definition
 from muster.crds.schema import Schema
 from muster.crds.training import TRAINING_DEFINITIONS, TRAINING_OVERLAYS
 
-_SUBDOMAIN = {"maxLength": 253, "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"}
+_LABELS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_SUBDOMAIN = {"maxLength": 253, "pattern": rf"^({_LABELS})?$"}
 
 DEFINITIONS = (
     Definition(
@@ -95,6 +97,22 @@ write `status.state: Closed` through the status subresource.""",
 The planner writes it before anything acts on it; `kubectl get placements -w` tells the story. To find the node of rank
 *n* of a pod set, walk its `runs`: each stands for `count` consecutive ranks.""",
     ),
+    Definition(
+        resource=HYPER_NODES,
+        short_names=("hn",),
+        status_subresource=True,
+        columns=(
+            Column("Tier", "string", ".spec.tier"),
+            Column("TierName", "string", ".spec.tierName"),
+            Column("NodeCount", "integer", ".status.nodeCount"),
+            Column("Age", AGE.type, AGE.path),
+        ),
+        about="""Nodes that are near to each other, e.g. those of a rack, or HyperNodes that are: one domain of the tree
+in which gangs ask to sit together. docs/topology.md says how the tree is made of them; `muster topo` draws it.
+
+The planner writes `status`: `nodeCount`, and a condition `Valid` that says what is wrong, e.g. nodes that are in
+another HyperNode of the same tier too.""",
+    ),
     *TRAINING_DEFINITIONS,
 )
 
@@ -130,6 +148,26 @@ OVERLAYS: dict[type[Struct], Schema] = {
     },
     SubGroupPolicy: {"properties": {"minSubGroups": {"default": 0}, "subGroupSize": {"default": 1}}},
     LabelSelector: {"x-kubernetes-map-type": "atomic"},
+    # Volcano's rules, word for word, as clients know them; what else makes no sense the webhook refuses.
+    HyperNodeSpec: {
+        "properties": {"members": {"minItems": 1}, "tier": {"format": "int64"}, "tierName": {"maxLength": 253}}
+    },
+    HyperNodeStatus: {"properties": {"nodeCount": {"format": "int64"}}},
+    MemberSelector: {
+        "x-kubernetes-validations": [
+            {
+                "rule": "has(self.exactMatch) || has(self.regexMatch) || has(self.labelMatch)",
+                "message": "Either ExactMatch or RegexMatch or LabelMatch must be specified",
+            },
+            {
+                "rule": "(has(self.exactMatch) ? 1 : 0) + (has(self.regexMatch) ? 1 : 0) + "
+                "(has(self.labelMatch) ? 1 : 0) <= 1",
+                "message": "Only one of ExactMatch, RegexMatch, or LabelMatch can be specified",
+            },
+        ]
+    },
+    ExactMatch: {"properties": {"name": {"minLength": 1, "maxLength": 253, "pattern": rf"^{_LABELS}$"}}},
+    RegexMatch: {"properties": {"pattern": {"minLength": 1}}},
     Command: {"properties": {"target": {"x-kubernetes-map-type": "atomic"}}},
     PlacementSpec: {
         "required": ["podGroupUID"],

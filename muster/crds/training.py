@@ -14,8 +14,8 @@ from muster.crds.schema import Schema
 _TRAIN_JOB = """A training job in a few lines: which runtime it runs on, and what differs from it.
 
 After creation only `suspend` and `runtimePatches` may change, and those of the patches that decide where pods go only
-while the job is suspended. `status` carries no condition before the job is suspended, complete or failed: clients read
-one as the end of the job."""
+while the job is suspended. `status` carries no condition while the job waits or runs: clients read one as "not
+running". docs/trainjobs.md describes its life."""
 
 _RUNTIME = """What TrainJobs of its namespace become: a JobSet's template, and which framework sets the pods up.
 

@@ -37,6 +37,10 @@ class Calls:
         self._timeout_s = timeout_s
         self._transport = Transport(config, user_agent=user_agent, pool_size=pool_size, on_warning=on_warning)
 
+    def server_time_s(self) -> float | None:
+        """What the API server's clock says, in seconds since the epoch, give or take one; None before any answer."""
+        return self._transport.server_time_s()
+
     def close(self) -> None:
         """Closes idle connections; calls under way go on."""
         self._transport.close()

@@ -175,16 +175,25 @@ class Client(Reads):
         }
         self._send("bind", PODS, "POST", PODS.path(namespace, name, "binding"), binding, timeout_s=timeout_s)
 
-    def evict(self, namespace: str, name: str, uid: str, *, timeout_s: float | None = None) -> None:
+    def evict(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        resource_version: str | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
         """Evicts the pod with this UID; raises `TooManyRequests` while a disruption budget forbids it.
 
-        The API server tries for ten seconds before it says that the UID is another (`Conflict`).
+        With a resource version it is evicted only as it was then (`Conflict`), which the API server says at once; that
+        the UID is another it says after it has tried for ten seconds.
         """
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": name, "namespace": namespace},
-            "deleteOptions": {"preconditions": {"uid": uid}},
+            "deleteOptions": {"preconditions": given(uid=uid, resourceVersion=resource_version)},
         }
         self._send(
             "evict", PODS, "POST", PODS.path(namespace, name, "eviction"), eviction, timeout_s=timeout_s or _EVICT_S

@@ -3,6 +3,7 @@
 That package knows kubeconfig files, service accounts, exec plugins and token refresh; nothing else of it is used.
 """
 
+import contextlib
 import os
 import ssl
 import threading
@@ -12,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from kubernetes.client import Configuration
 from kubernetes.client.rest import should_bypass_proxies
 from kubernetes.config import ConfigException, list_kube_config_contexts, load_incluster_config, load_kube_config
+from kubernetes.config.incluster_config import SERVICE_TOKEN_FILENAME
 
 from muster.kube.errors import ConfigurationError
 
@@ -54,7 +57,7 @@ def load_config(kubeconfig: Path | str | None = None) -> Config:
             load_incluster_config(client_configuration=configuration)
         else:
             load_kube_config(file, client_configuration=configuration)
-        return _config(configuration)
+        return _config(configuration, SERVICE_TOKEN_FILENAME if in_cluster else token_file(file))
     except (ConfigException, OSError, ValueError) as error:
         raise ConfigurationError(
             f"cannot use {where}: {error}; name a readable file with --kubeconfig or in KUBECONFIG"
@@ -74,7 +77,27 @@ def _file(kubeconfig: Path | str | None) -> str:
     return str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
 
 
-def _config(configuration: Any) -> Config:
+def token_file(kubeconfig: str) -> str:
+    """The file with the token of the current context's user; empty if it has none, or a token of its own beside it."""
+    contexts: dict[str, dict[str, Any]] = {}
+    users: dict[str, dict[str, Any]] = {}
+    current = ""
+    for path in filter(None, kubeconfig.split(os.pathsep)):  # several are one, and the first that says something wins
+        file = Path(path).expanduser()
+        content = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else None
+        content = content if isinstance(content, dict) else {}
+        current = current or str(content.get("current-context") or "")
+        for each in content.get("contexts") or ():
+            contexts.setdefault(each["name"], each.get("context") or {})
+        for each in content.get("users") or ():
+            user = each.get("user") or {}
+            named = str(user.get("tokenFile") or "")
+            users.setdefault(each["name"], {**user, "tokenFile": str(file.parent / named) if named else ""})
+    user = users.get(str(contexts.get(current, {}).get("user")), {})
+    return str(user.get("tokenFile") or "")
+
+
+def _config(configuration: Any, token_file: str) -> Config:
     server: str = configuration.host
     if not server.startswith(("http://", "https://")):
         raise ValueError(f"the server {server!r} should begin with https:// (or http://)")
@@ -84,7 +107,7 @@ def _config(configuration: Any) -> Config:
         tls=_tls(configuration) if server.startswith("https:") else None,
         server_name=configuration.tls_server_name or None,
         proxy=configuration.proxy if proxied else None,
-        authorization=_Token(configuration).header if configuration.api_key else anonymous,
+        authorization=_authorization(configuration, token_file),
     )
 
 
@@ -96,6 +119,41 @@ def _tls(configuration: Any) -> ssl.SSLContext:
     if configuration.cert_file:
         context.load_cert_chain(configuration.cert_file, configuration.key_file)
     return context
+
+
+def _authorization(configuration: Any, token_file: str) -> Callable[[], str | None]:
+    if token_file:
+        return _TokenFile(Path(token_file)).header
+    return _Token(configuration).header if configuration.api_key else anonymous
+
+
+class _TokenFile:
+    """The bearer token in a file, read again every few seconds: whoever renews it writes it anew.
+
+    The `kubernetes` package reads that of a kubeconfig once, and that of a pod by the wall clock, which may jump. While
+    it cannot be read, the last token stays.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._header = self._read()
+        self._fresh_until = time.monotonic() + _TOKEN_FRESH_S
+
+    def header(self) -> str:
+        with self._lock:
+            now = time.monotonic()
+            if now >= self._fresh_until:
+                with contextlib.suppress(OSError, ValueError):
+                    self._header = self._read()
+                self._fresh_until = now + _TOKEN_FRESH_S
+            return self._header
+
+    def _read(self) -> str:
+        token = self._file.read_text(encoding="utf-8").strip()
+        if not token:
+            raise ValueError(f"{self._file} is empty; it should hold a token")
+        return f"Bearer {token}"
 
 
 class _Token:

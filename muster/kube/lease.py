@@ -13,16 +13,15 @@ import random as _random
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from math import ceil
 from typing import Any, Literal
 
 import structlog
 
-from muster.api.core import LEASES, NAMESPACES, Lease, LeaseSpec
+from muster.api.core import LEASES, Lease, LeaseSpec
 from muster.api.meta import format_time
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, APIError, NotFound
+from muster.kube.errors import APIError, NotFound
 from muster.kube.metrics import LEADING
 
 log = structlog.get_logger(__name__)
@@ -171,19 +170,8 @@ class Elector:
         return record
 
     def _create(self) -> None:
-        """Creates the lease, and its namespace if somebody deleted that: nobody else would, and no restart would help.
-
-        While the namespace is on its way out, the API server refuses both, and the next try comes soon.
-        """
-        metadata = {"name": self._name, "namespace": self._namespace}
-        lease = {"metadata": metadata, "spec": self._record(None)}
-        try:
-            self._client.create(LEASES, lease, timeout_s=self._timeout_s)
-        except NotFound:
-            log.warning("the namespace of the lease is gone, creating it again", namespace=self._namespace)
-            with suppress(AlreadyExists):
-                self._client.create(NAMESPACES, {"metadata": {"name": self._namespace}}, timeout_s=self._timeout_s)
-            self._client.create(LEASES, lease, timeout_s=self._timeout_s)
+        lease = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": self._record(None)}
+        self._client.create(LEASES, lease, timeout_s=self._timeout_s)
 
     def _write(self, lease: Lease, spec: dict[str, Any]) -> None:
         patch = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}

@@ -22,7 +22,7 @@ from muster.api.base import Resource
 from muster.api.meta import Object
 from muster.kube.backoff import Backoff
 from muster.kube.client import Client
-from muster.kube.errors import APIError, Gone, TooManyRequests, Unreachable
+from muster.kube.errors import APIError, Gone, NotFound, TooManyRequests, Unreachable
 from muster.kube.metrics import HANDLER_FAILURES, RELISTS, RESTARTS
 from muster.kube.store import Store
 from muster.kube.watch import Watch
@@ -37,6 +37,8 @@ _PAGE_OBJECTS = 500
 _LIST_TIMEOUT_S = 60.0
 _WATCH_S = 300.0
 _JOIN_S = 5.0
+_NOT_SERVED_S = 300.0
+"""Until a kind that the API server does not know is looked for again: an upgrade may have brought it."""
 
 
 class Reflector(Generic[T]):
@@ -49,6 +51,8 @@ class Reflector(Generic[T]):
 
     `keep` makes what the store keeps of an object (at least its name, UID and resourceVersion), where handlers remember
     what they need themselves; `old` is then no more than that.
+
+    A kind that `may_be_absent` is one that the API server may not know: then there are none of it.
 
     `relists` and `restarts` count the lists and watches after the first; `longest_delay_s` bounds the pause between two
     tries while the API server does not answer.
@@ -67,9 +71,11 @@ class Reflector(Generic[T]):
         monotonic_s: Callable[[], float] = time.monotonic,
         random: Callable[[], float] = _random.random,
         longest_delay_s: float = 30.0,
+        may_be_absent: bool = False,
     ) -> None:
         self.store: Store[T] = Store() if store is None else store
         self._keep = keep
+        self._may_be_absent = may_be_absent
         self.relists = 0
         self.restarts = 0
         self._client = client
@@ -128,11 +134,24 @@ class Reflector(Generic[T]):
                 self._follow()
             except Gone as error:
                 log.info("listing again", resource=self._resource.plural, why=str(error))
+            except NotFound as error:
+                self._not_served(error)
             except APIError as error:
                 log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
             except Exception:  # a defect of ours must not silence the cache for good
                 log.exception("reflector failed", resource=self._resource.plural)
             self._stopping.wait(self._backoff.next())
+
+    def _not_served(self, error: NotFound) -> None:
+        """The API server does not know the kind. Where that is all right there are none, and it is asked seldom."""
+        if not self._may_be_absent:
+            log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
+            return
+        log.info("not served by this cluster", resource=self._resource.plural)
+        for key in self.store.keys():  # noqa: SIM118 - a store is no mapping; this copies under its lock
+            self._remove(key)
+        self._synced.set()
+        self._stopping.wait(_NOT_SERVED_S * (1 + self._random()))
 
     def _follow(self) -> None:
         """A list, and streams from where it ended.

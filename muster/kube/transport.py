@@ -7,6 +7,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from functools import partial
 from http.client import HTTPException
 from typing import TypeVar
@@ -50,6 +51,7 @@ class Transport:
         self, config: Config, *, user_agent: str, pool_size: int, on_warning: Callable[[str], None] | None = None
     ) -> None:
         self._on_warning = on_warning
+        self._heard: tuple[str, float] | None = None
         self._authorization = config.authorization
         self._prefix = urlsplit(config.server).path.rstrip("/")
         self._headers = {"user-agent": user_agent, "accept": JSON}
@@ -93,6 +95,16 @@ class Transport:
             sock.settimeout(silence_s)
         return answer
 
+    def server_time_s(self) -> float | None:
+        """What the server's clock says, in seconds since the epoch, give or take one; None before its first answer."""
+        if self._heard is None:
+            return None
+        date, heard_at = self._heard
+        try:
+            return parsedate_to_datetime(date).timestamp() + time.monotonic() - heard_at
+        except (ValueError, OverflowError):
+            return None
+
     def close(self) -> None:
         """Closes idle connections; requests under way go on."""
         self._connections.close()
@@ -112,6 +124,8 @@ class Transport:
         try:
             answer = send()
             code = answer.status
+            if date := answer.headers.get("date"):
+                self._heard = (date, time.monotonic())
             if self._on_warning:
                 for text in warnings_of(answer.headers.get_all("warning") or ()):
                     self._on_warning(text)

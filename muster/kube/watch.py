@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 import msgspec
 import urllib3
@@ -81,7 +81,7 @@ class Watch(Generic[T]):
             raise error_of(0, bytes(event.object), where=self._where)
         if event.type == "BOOKMARK":  # only its version counts; the rest may not even be valid ("containers": null)
             metadata = decoder(Object).decode(event.object).metadata
-            yield event.type, self._resource.type(metadata=metadata)  # type: ignore[call-arg]  # every kind has it
+            yield event.type, cast(T, Object(metadata=metadata))  # of a kind that cannot be without a spec, too
             return
         try:
             yield event.type, self._decode(event.object)

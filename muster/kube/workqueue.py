@@ -29,8 +29,8 @@ from collections.abc import Callable, Hashable
 from itertools import count
 from typing import Generic, TypeVar
 
+from muster.kube.groupqueue import GroupQueue
 from muster.kube.metrics import QUEUE_DEPTH
-from muster.kube.turns import Turns
 
 K = TypeVar("K", bound=Hashable)
 
@@ -53,7 +53,7 @@ class WorkQueue(Generic[K]):
         self._base_delay_s = base_delay_s
         self._max_delay_s = max_delay_s
         self._changed = threading.Condition()
-        self._ready: Turns[K] = Turns(group_of)
+        self._ready: GroupQueue[K] = GroupQueue(group_of)
         self._dirty: set[K] = set()  # wants work: in _ready, or in _processing and to be done again
         self._processing: set[K] = set()
         self._due: dict[K, float] = {}  # when a delayed key is to be added

@@ -18,8 +18,10 @@ from typing import Any
 
 import flask
 import structlog
+from cryptography import x509
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
+from prometheus_client import Gauge
 
 from muster.api.base import prepare
 from muster.process.connection import Limits
@@ -79,6 +81,11 @@ def serve(
     if cert_file and key_file:
         context = TLSContext(Path(cert_file), Path(key_file), Path(client_ca_file) if client_ca_file else None)
         context.get()  # a bad pair fails here, before anything runs
+        ends = Gauge(
+            "muster_server_certificate_expiry_timestamp_seconds",
+            "When the certificate ends that clients are shown, in seconds since the epoch.",
+        )
+        ends.set_function(context.ends_s)
         settings |= {
             "certfile": str(cert_file),
             "keyfile": str(key_file),
@@ -102,9 +109,10 @@ class TLSContext:
         self._lock = threading.Lock()
         self._stamp: tuple[tuple[int, int, int], ...] = ()
         self._context: ssl.SSLContext | None = None
+        self._ends_s = 0.0
 
     def get(self) -> ssl.SSLContext:
-        """The context for the next connection; raises OSError or ssl.SSLError if there never was a good pair."""
+        """The context for the next connection; OSError or ValueError (also ssl.SSLError) if there never was one."""
         with self._lock:
             try:
                 stamp = tuple(
@@ -113,18 +121,25 @@ class TLSContext:
                 if self._context is None or stamp != self._stamp:
                     self._context = self._load()
                     self._stamp = stamp
-            except (OSError, ssl.SSLError) as error:
+            except (OSError, ssl.SSLError, ValueError) as error:
                 if self._context is None:
                     raise
                 log.warning("new certificate not usable yet, the old one stays", error=str(error))
             return self._context
 
+    def ends_s(self) -> float:
+        """When the certificate ends that the next connection gets, in seconds since the epoch."""
+        self.get()
+        return self._ends_s
+
     def _load(self) -> ssl.SSLContext:
+        certificate = x509.load_pem_x509_certificate(self._pair[0].read_bytes())
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(*map(str, self._pair))
         if self._client_ca_file:
             context.load_verify_locations(cafile=str(self._client_ca_file))
             context.verify_mode = ssl.CERT_REQUIRED
+        self._ends_s = certificate.not_valid_after_utc.timestamp()
         return context
 
 

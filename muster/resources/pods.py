@@ -5,7 +5,10 @@ Init containers run one after the other before the containers, so the largest of
 after it. Pod-level resources replace the sum of the containers; the overhead of the runtime class comes on top.
 """
 
-from muster.api.core import Container, Node, PodSpec, ResourceRequirements
+from collections.abc import Callable
+
+from muster.api.core import Container, Node, Pod, PodSpec
+from muster.api.requirements import ResourceRequirements
 from muster.resources.vector import CPU, PODS, Vector, add, maximum, vector
 
 _HUGE_PAGES = "hugepages-"
@@ -13,9 +16,52 @@ _HUGE_PAGES = "hugepages-"
 
 def pod_requests(spec: PodSpec) -> Vector:
     """What the pod takes from a node, always with one of `pods`; ValueError names a quantity that is wrong."""
-    result = _container_requests(spec)
+    return _total(spec, lambda container: _requests(container.resources), _nothing)
+
+
+def requests_on_node(pod: Pod) -> Vector:
+    """What a pod that has a node takes of it: a resize that is not carried out yet counts with both amounts.
+
+    As kube-scheduler 1.36 counts: the most of what was asked for, what kubelet has set aside and what containers have;
+    without what was asked for where kubelet says that it can never be.
+    """
+    statuses = {each.name: each for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
+    resized = {name: each for name, each in statuses.items() if each.resources is not None}
+    if not resized and pod.status.resources is None:
+        return pod_requests(pod.spec)
+    infeasible = any(
+        condition.type == "PodResizePending" and condition.status == "True" and condition.reason == "Infeasible"
+        for condition in pod.status.conditions
+    )
+
+    def of_container(container: Container) -> Vector:
+        asked, status = _requests(container.resources), resized.get(container.name)
+        ordinary = container in pod.spec.init_containers and not _is_sidecar(container)
+        if status is None or status.resources is None or ordinary:
+            return asked
+        has = maximum(vector(status.resources.requests), vector(status.allocated_resources))
+        return has if infeasible else maximum(asked, has)
+
+    def of_pod() -> Vector:
+        status = pod.status
+        has = status.resources.requests if status.resources is not None else {}
+        return maximum(vector(has), vector(status.allocated_resources)) if has else {}
+
+    return _total(pod.spec, of_container, of_pod, infeasible=infeasible)
+
+
+def _nothing() -> Vector:
+    return {}
+
+
+def _total(
+    spec: PodSpec, of: Callable[[Container], Vector], of_pod: Callable[[], Vector], *, infeasible: bool = False
+) -> Vector:
+    """Containers, what the pod has as a whole in their place (`of_pod`: has already), overhead, and one of `pods`."""
+    result = _container_requests(spec, of)
     if spec.resources:
-        result |= _pod_level_requests(spec.resources, result)
+        wanted, has = _pod_level_requests(spec.resources, result), _of_pods(of_pod())
+        result |= (has if infeasible else maximum(wanted, has)) if has else wanted
     if spec.overhead:
         result = add(result, vector(spec.overhead))
     result[PODS] = 1
@@ -39,14 +85,14 @@ def _requests(resources: ResourceRequirements) -> Vector:
     return vector({**resources.limits, **resources.requests})
 
 
-def _container_requests(spec: PodSpec) -> Vector:
+def _container_requests(spec: PodSpec, of: Callable[[Container], Vector]) -> Vector:
     running: Vector = {}
     for container in spec.containers:
-        running = add(running, _requests(container.resources))
+        running = add(running, of(container))
     sidecars: Vector = {}
     starting: Vector = {}
     for container in spec.init_containers:
-        requests = _requests(container.resources)
+        requests = of(container)
         if _is_sidecar(container):
             running = add(running, requests)
             sidecars = add(sidecars, requests)
@@ -68,4 +114,8 @@ def _pod_level_requests(resources: ResourceRequirements, containers: Vector) -> 
         if name not in containers or name.startswith(_HUGE_PAGES)
     }
     wanted = {**limits, **vector(resources.requests)}
-    return {name: n for name, n in wanted.items() if name in {CPU, "memory"} or name.startswith(_HUGE_PAGES)}
+    return _of_pods(wanted)
+
+
+def _of_pods(amounts: Vector) -> Vector:
+    return {name: n for name, n in amounts.items() if name in {CPU, "memory"} or name.startswith(_HUGE_PAGES)}

@@ -1,8 +1,9 @@
 """Resource vectors: resource name → amount, and their arithmetic.
 
-CPU is counted in milli-CPU, everything else in base units (bytes, devices, pods). Every function returns a new vector
-and leaves its arguments as they are; a name that is missing counts as 0. No amount leaves 64 bits: as quantities are
-capped when they are read, so are their sums and multiples (8E and 8E are 8E), whoever wrote them.
+CPU and GPUs, of which pods can have parts, are counted in thousandths, everything else in base units (bytes, devices,
+pods). Every function returns a new vector and leaves its arguments as they are; a name that is missing counts as 0. No
+amount leaves 64 bits: as quantities are capped when they are read, so are their sums and multiples (8E and 8E are 8E),
+whoever wrote them.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,16 @@ Vector = dict[str, int]
 
 CPU = "cpu"
 PODS = "pods"
+GPU = "nvidia.com/gpu"
+MILLI = frozenset({CPU, GPU})
+"""Resources of which there are parts: they are counted in thousandths."""
+WHOLE = 1000
+"""So many thousandths are one."""
+
+
+def unit(resource: str) -> int:
+    """The amount of one whole of a resource."""
+    return WHOLE if resource in MILLI else 1
 
 
 def vector(quantities: Mapping[str, str | int | float]) -> Vector:
@@ -20,7 +31,7 @@ def vector(quantities: Mapping[str, str | int | float]) -> Vector:
     result: Vector = {}
     for name, quantity in quantities.items():
         try:
-            result[name] = parse(quantity, milli=name == CPU)
+            result[name] = parse(quantity, milli=name in MILLI)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     return result
@@ -66,4 +77,4 @@ def _capped(amount: int) -> int:
 
 def to_quantities(v: Mapping[str, int]) -> dict[str, str]:
     """The vector as Kubernetes writes it; the inverse of `vector`."""
-    return {name: format_quantity(amount, milli=name == CPU) for name, amount in v.items()}
+    return {name: format_quantity(amount, milli=name in MILLI) for name, amount in v.items()}

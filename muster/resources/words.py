@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 
-from muster.resources.vector import CPU, PODS
+from muster.resources.vector import CPU, MILLI, PODS, WHOLE
 
 _BYTES = ("memory", "ephemeral-storage", "storage", "hugepages-", "attachable-")
 _SUFFIXES = (("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
-_MILLI = 1000
+_LONG = 1000
 _FIRST = (CPU, "memory")
 
 
 def amount_words(resource: str, amount: int) -> str:
     """One amount without the resource's name: `1.5`, `16Gi`, `8`."""
-    if resource == CPU:
-        return _short(amount / _MILLI)
+    if resource in MILLI:
+        return _short(amount / WHOLE)
     if resource.startswith(_BYTES):
         for suffix, bits in _SUFFIXES:
             if abs(amount) >= 1 << bits:
@@ -35,4 +35,4 @@ def _rank(resource: str) -> tuple[int, str]:
 
 def _short(number: float) -> str:
     """Three digits are enough for people; whole numbers stay whole."""
-    return str(round(number)) if number == round(number) or abs(number) >= _MILLI else f"{number:.3g}"
+    return str(round(number)) if number == round(number) or abs(number) >= _LONG else f"{number:.3g}"

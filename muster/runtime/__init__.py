@@ -14,7 +14,7 @@ Three steps, whatever the way in:
 
 Volcano Jobs have plugins of their own (`muster.volcano.plugins`).
 
-`protocols` has the seven kinds of plugin, `settings` the parameters of users, `values` what a variable can hold.
+`protocols` has the eight kinds of plugin, `settings` the parameters of users, `values` what a variable can hold.
 Promises to be pure: owners, pods, runtimes, keys and times are handed in. It must not import muster.kube, and does no
 I/O.
 """

@@ -1,8 +1,7 @@
 """How many devices and CPUs a container asks for, and so how many processes it should run."""
 
-from muster.resources.vector import CPU, Vector
+from muster.resources.vector import CPU, MILLI, WHOLE, Vector
 
-_MILLI = 1000
 _NO_DEVICES = ("mem", "core", "percent", "priority")
 
 
@@ -12,7 +11,7 @@ def gpus(requests: Vector) -> int:
     Shared devices have more than one such name (`…/gpu`, `…/gpumem`, `…/gpucores`); only the first is a count.
     """
     devices = [
-        amount
+        -(-amount // (WHOLE if name in MILLI else 1))
         for name, amount in requests.items()
         if "gpu" in name.lower() and not any(part in name.lower() for part in _NO_DEVICES)
     ]
@@ -21,4 +20,4 @@ def gpus(requests: Vector) -> int:
 
 def cpus(requests: Vector) -> int:
     """How many CPUs, rounded up, and at least one."""
-    return max(1, -(-requests.get(CPU, 0) // _MILLI))
+    return max(1, -(-requests.get(CPU, 0) // WHOLE))

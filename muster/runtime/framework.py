@@ -11,6 +11,7 @@ from muster.runtime.protocols import (
     CustomValidation,
     EnforceMLPolicy,
     EnforcePodGroupPolicy,
+    EnforcePodSpec,
     Plugin,
     PodNetwork,
     TrainJobStatus,
@@ -29,6 +30,7 @@ class Framework:
         self.validations = [plugin for plugin in plugins if isinstance(plugin, CustomValidation)]
         self.ml_policies = [plugin for plugin in plugins if isinstance(plugin, EnforceMLPolicy)]
         self.pod_group_policies = [plugin for plugin in plugins if isinstance(plugin, EnforcePodGroupPolicy)]
+        self.pod_specs = [plugin for plugin in plugins if isinstance(plugin, EnforcePodSpec)]
         self.pod_networks = [plugin for plugin in plugins if isinstance(plugin, PodNetwork)]
         self.component_builders = [plugin for plugin in plugins if isinstance(plugin, ComponentBuilder)]
         self.watch_extensions = [plugin for plugin in plugins if isinstance(plugin, WatchExtension)]
@@ -45,12 +47,14 @@ class Framework:
         return findings
 
     def plan(self, info: Info) -> Plan:
-        """ML policy, then pod-group policy, then network; the first InvalidFieldError ends it."""
+        """ML policy, then pod-group policy, pods and network; the first InvalidFieldError ends it."""
         for policy in self.ml_policies:
             if policy.framework == info.framework:
                 policy.enforce_ml_policy(info)
         for group in self.pod_group_policies:
             group.enforce_pod_group_policy(info)
+        for pods in self.pod_specs:
+            pods.enforce_pod_spec(info)
         for network in self.pod_networks:
             network.identify_pod_network(info)
         return info.freeze()

@@ -1,4 +1,4 @@
-"""What a plugin can do: seven small protocols. A class takes part in each one whose method it has."""
+"""What a plugin can do: eight small protocols. A class takes part in each one whose method it has."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -39,6 +39,14 @@ class EnforcePodGroupPolicy(Plugin, Protocol):
 
     def enforce_pod_group_policy(self, info: Info) -> None:
         """Sets the gang of `info`, and what its pods carry to be known as members."""
+
+
+@runtime_checkable
+class EnforcePodSpec(Plugin, Protocol):
+    """Adds to pods what belongs to neither a framework nor a gang."""
+
+    def enforce_pod_spec(self, info: Info) -> None:
+        """Changes the pod sets of `info`; called for all of them."""
 
 
 @runtime_checkable

@@ -45,9 +45,9 @@ def third_party() -> list[Plugin]:
     return [_load(entry) for entry in found]
 
 
-def framework() -> Framework:
-    """The framework with all plugins. Fails at start-up rather than leave a plugin out."""
-    return Framework([*plugins(), *third_party()])
+def framework(*more: Plugin) -> Framework:
+    """The framework with all plugins, and `more` at the end. Fails at start-up rather than leave a plugin out."""
+    return Framework([*plugins(), *third_party(), *more])
 
 
 def _load(entry: EntryPoint) -> Plugin:

@@ -10,6 +10,8 @@ from muster.runtime.plan import ContainerPlan, InitPlan, PodSetPlan
 JSON = dict[str, Any]
 
 _AMOUNTS = ("requests", "limits")
+_ACCOUNT = "default"
+"""The service account of pods that name none."""
 _BASIC = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -28,6 +30,8 @@ def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
     spec = result.get("spec") or {}
     if pod_set.volumes:
         spec["volumes"] = by_key(spec.get("volumes") or [], [volume.as_json() for volume in pod_set.volumes], "name")
+        if not spec.get("serviceAccountName") and any(map(_has_token, spec["volumes"])):
+            spec["serviceAccountName"] = _ACCOUNT
     if pod_set.searches:
         dns = spec.get("dnsConfig") or {}
         given = dns.get("searches") or []
@@ -62,6 +66,12 @@ def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
         "volumeMounts": mounts,
         "terminationMessagePolicy": "FallbackToLogsOnError",  # so that describe says what it waited for
     }
+
+
+def _has_token(volume: Mapping[str, Any]) -> bool:
+    """Whether a volume projects a token: the API server wants to read in the template whose it is."""
+    sources = (volume.get("projected") or {}).get("sources") or []
+    return any(source.get("serviceAccountToken") for source in sources)
 
 
 def _basic(amounts: Mapping[str, Any]) -> JSON:

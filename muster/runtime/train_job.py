@@ -26,7 +26,7 @@ from muster.runtime.framework import Framework
 from muster.runtime.info import Container, Info, PodSet, UserEnv
 from muster.runtime.merge import by_key, deep, patched, with_trainer
 from muster.runtime.plan import Role
-from muster.runtime.train_settings import settings_of
+from muster.runtime.train_settings import nodes_of, settings_of
 from muster.runtime.workload import containers_of, has_fs_group
 from muster.workloads.adapter import Owner
 
@@ -58,6 +58,7 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
     framework = framework_of(runtime.spec.ml_policy)
     base = merged(train_job, runtime)
     metadata = _template_metadata(train_job, runtime)
+    settings = settings_of(train_job, runtime)
     info = Info(
         framework,
         Owner(
@@ -67,8 +68,8 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
             namespace=train_job.metadata.namespace,
             uid=train_job.metadata.uid,
         ),
-        _pod_sets(base, train_job, runtime, framework),
-        settings_of(train_job, runtime),
+        _pod_sets(base, runtime, framework, nodes_of(train_job, settings)),
+        settings,
         user_env=_user_env(train_job),
         target=target,
         train_job=train_job,
@@ -186,16 +187,16 @@ def _wire(variable: JSON) -> EnvVar:
     )
 
 
-def _pod_sets(base: JSON, train_job: TrainJob, runtime: Runtime, framework: str) -> list[PodSet]:
+def _pod_sets(base: JSON, runtime: Runtime, framework: str, nodes: int | None) -> list[PodSet]:
     """The pod sets of a JobSet spec; in order, each waits until the one before is ready."""
-    pod_sets = [_pod_set(job, train_job, runtime, framework) for job in base.get("replicatedJobs") or []]
+    pod_sets = [_pod_set(job, runtime, framework, nodes) for job in base.get("replicatedJobs") or []]
     if (base.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder":
         for before, pod_set in pairwise(pod_sets):
             pod_set.after = {before.name: "Ready"}
     return pod_sets
 
 
-def _pod_set(job: JSON, train_job: TrainJob, runtime: Runtime, framework: str) -> PodSet:
+def _pod_set(job: JSON, runtime: Runtime, framework: str, nodes: int | None) -> PodSet:
     spec = msgspec.convert(pod_template(job).get("spec") or {}, PodSpec)
     path = f"{runtime.kind or 'runtime'} {runtime.metadata.name}: replicatedJobs[{job['name']}].template.spec"
     containers = containers_of(spec, path)
@@ -203,7 +204,7 @@ def _pod_set(job: JSON, train_job: TrainJob, runtime: Runtime, framework: str) -
     main = [each for each in containers if each.name == NODE and not each.init]
     return PodSet(
         name=job["name"],
-        count=_count(job, role, train_job, runtime, framework),
+        count=_count(job, role, runtime, framework, nodes),
         rank="",  # the network says it
         hosts=lambda _count: (),
         subdomain="",
@@ -228,10 +229,9 @@ def _role(job: JSON, framework: str) -> Role:
     return "trainer" if step == TRAINER else "other"
 
 
-def _count(job: JSON, role: Role, train_job: TrainJob, runtime: Runtime, framework: str) -> int:
+def _count(job: JSON, role: Role, runtime: Runtime, framework: str, nodes: int | None) -> int:
     """Nodes for the pod set that trains; others have what their template says."""
-    policy, trainer = runtime.spec.ml_policy, train_job.spec.trainer
-    nodes = trainer.num_nodes if trainer else None
+    policy = runtime.spec.ml_policy
     spec = job["template"].get("spec") or {}
     parallelism = int(1 if spec.get("parallelism") is None else spec["parallelism"])
     if role == "trainer" and nodes is not None:

@@ -1,5 +1,8 @@
 """Settings of a TrainJob: its own fields and annotations first, then those of its runtime."""
 
+from collections.abc import Mapping
+
+from muster.api import names
 from muster.api.trainer import TrainJob
 from muster.api.trainingruntime import ClusterTrainingRuntime, ElasticPolicy, TrainingRuntime
 from muster.runtime.settings import (
@@ -12,6 +15,7 @@ from muster.runtime.settings import (
     Setting,
     from_annotations,
 )
+from muster.workloads.adapter import number
 
 _RUNTIME_PATH = "spec.runtimeRef"
 
@@ -27,6 +31,21 @@ def settings_of(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingR
         ("metadata.annotations", train_job.metadata.annotations), (_RUNTIME_PATH, runtime.metadata.annotations)
     )
     return {**_runtime(train_job, runtime), **annotations, **own}
+
+
+def nodes_of(train_job: TrainJob, settings: Mapping[str, Setting]) -> int | None:
+    """How many nodes a TrainJob wants; None if it does not say.
+
+    An elastic one may change that while it runs, within the bounds of its policy, by annotation
+    `muster.dev/num-nodes`: `spec.trainer` is fixed, as in Kubeflow Trainer.
+    """
+    nodes = train_job.spec.trainer.num_nodes if train_job.spec.trainer else None
+    wanted = number(train_job.metadata.annotations.get(names.NUM_NODES))
+    elastic = settings.get(ELASTIC)
+    if wanted is None or elastic is None:
+        return nodes
+    least, _, most = elastic.text.partition(":")
+    return max(number(least.strip()) or 1, min(wanted, number(most.strip()) or wanted))
 
 
 def _runtime(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingRuntime) -> dict[str, Setting]:

@@ -78,6 +78,8 @@ def _labels(job: Job, slot: PodSlot) -> dict[str, str]:
     partition = partition_of(slot.task, slot.index)
     if partition:
         labels[names.PARTITION_ID] = partition
+    if names.REPLICATED_JOB in ((slot.task.template.get("metadata") or {}).get("labels") or {}):
+        labels[names.COMPLETION_INDEX] = str(slot.index)  # who looks for the pods of a step needs this as well
     return labels | _copied(job.metadata.labels, _COPIED_LABELS)
 
 

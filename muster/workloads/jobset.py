@@ -19,9 +19,10 @@ from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, Worl
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
-REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+REPLICATED_JOB = names.REPLICATED_JOB
 REPLICAS = "jobset.sigs.k8s.io/replicatedjob-replicas"
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+COORDINATOR = "jobset.sigs.k8s.io/coordinator"
 
 
 class JobSet(Object):

@@ -1,6 +1,7 @@
 """`muster explain`: why a job, gang or pod is where it is; `muster snapshot` keeps what it reads for another day."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -12,8 +13,8 @@ from extender.explain.snapshotfile import save
 from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
 from muster.api.meta import format_time
-from musterctl.cluster import read_dump
-from musterctl.options import cluster_options, namespace_option, output_option, recovery_option, snapshot_option
+from musterctl.cluster import read_dump, reads_cluster
+from musterctl.options import cluster_options, namespace_option, recovery_option
 from musterctl.output.report import print_json, print_lines
 
 
@@ -21,24 +22,19 @@ from musterctl.output.report import print_json, print_lines
 @click.argument("kind", type=click.Choice(["job", "gang", "pod"]))
 @click.argument("object_name", metavar="NAME")
 @namespace_option
-@snapshot_option
 @recovery_option
-@output_option
-@cluster_options
+@reads_cluster
 def explain(
     *,
     kind: str,
     object_name: str,
     namespace: str,
-    snapshot: Path | None,
     recovery_s: float,
     output: str,
-    kubeconfig: Path | None,
-    name: str | None,
-    scheduler_config: Path | None,
+    read: Callable[[], ClusterDump],
 ) -> None:
     """Says why a job, gang or pod is where it is, and what would change that. Changes nothing."""
-    dump = read_dump(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
+    dump = read()
     try:
         report = explain_in(WhatIf(dump, recovery_s=recovery_s), kind, object_name, namespace)
     except (UnknownNameError, ValueError) as error:

@@ -1,7 +1,6 @@
 """`muster simulate`: what would happen, changing nothing."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -13,16 +12,9 @@ from extender.explain.simulation import simulate as run
 from extender.explain.whatif import WhatIf
 from muster.api.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
 from muster.api.scheduling import POD_GROUPS
-from musterctl.cluster import read_dump
+from musterctl.cluster import reads_cluster
 from musterctl.manifests.submission import Submission
-from musterctl.options import (
-    admission_config_option,
-    cluster_options,
-    namespace_option,
-    output_option,
-    recovery_option,
-    snapshot_option,
-)
+from musterctl.options import admission_config_option, namespace_option, recovery_option
 from musterctl.output.queues import changed_shares
 from musterctl.output.report import print_json, print_lines, simulated_lines
 from webhook.config import ResourceGroup, parse
@@ -39,10 +31,8 @@ from webhook.config import ResourceGroup, parse
 @click.option("--queue", "queues", multiple=True, metavar="CHANGE", help="team.deserved.cpu=16, or team.weight=3.")
 @namespace_option
 @admission_config_option
-@snapshot_option
 @recovery_option
-@output_option
-@cluster_options
+@reads_cluster
 def simulate(
     *,
     files: tuple[str, ...],
@@ -53,17 +43,14 @@ def simulate(
     queues: tuple[str, ...],
     namespace: str,
     admission_config: str | None,
-    snapshot: Path | None,
     recovery_s: float,
     output: str,
-    kubeconfig: Path | None,
-    name: str | None,
-    scheduler_config: Path | None,
+    read: Callable[[], ClusterDump],
 ) -> None:
     """Says which gangs would be placed where, and which would wait and why. Changes nothing."""
     if (add_nodes is None) != (like is None):
         raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
-    dump = read_dump(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
+    dump = read()
     submission = _read(files, dump, namespace, parse(admission_config or "").resource_groups)
     change = Change(
         namespace,

@@ -150,7 +150,7 @@ def _stay(plane: Plane, console: Console) -> None:
         start(plane, console, lines=True)
         show(plane, Console())
         click.echo("ready")
-        supervise(plane.parts, click.echo)
+        supervise(plane.parts, click.echo, lambda: plane.renew_tokens(click.echo))
     except KeyboardInterrupt:
         pass  # that is how one ends it
     finally:

@@ -11,9 +11,10 @@ from muster.api.gang import gang_of
 from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
-from muster.resources.pods import node_allocatable, pod_requests
-
-GPU = "nvidia.com/gpu"
+from muster.resources.gpus import counted
+from muster.resources.pods import node_allocatable
+from muster.resources.vector import GPU
+from muster.resources.words import amount_words
 
 
 @dataclass(slots=True)
@@ -88,11 +89,11 @@ class LiveTable:
             table.add_column(heading)
         for node in sorted(self._client.list(NODES), key=lambda node: node.metadata.name):
             here = [pod for pod in self._pods if pod.spec.node_name == node.metadata.name and not pod.finished]
-            used = sum(pod_requests(pod.spec).get(GPU, 0) for pod in here)
+            used = sum(counted(pod).get(GPU, 0) for pod in here)
             total = node_allocatable(node).get(GPU, 0)
             names = ", ".join(sorted(pod.metadata.name for pod in here))
             rack = node.metadata.labels.get("muster.dev/rack", "")
-            table.add_row(node.metadata.name, rack, f"{used}/{total}", names)
+            table.add_row(node.metadata.name, rack, f"{amount_words(GPU, used)}/{amount_words(GPU, total)}", names)
         return table
 
 

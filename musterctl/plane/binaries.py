@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from musterctl.plane.build import CONTROL_PLANE, cached
+from musterctl.plane.build import CONTROL_PLANE, HELM, cached
 
 NEEDED = tuple(CONTROL_PLANE.programs)
 """The programs of a whole plane."""
@@ -22,3 +22,9 @@ def find(needed: tuple[str, ...] = NEEDED) -> dict[str, Path]:
             return {name: Path(path) for name, path in found.items() if path}
     folder = cached()
     return {name: folder / name for name in needed}
+
+
+def helm() -> Path:
+    """Helm on the PATH, or built once into the user's cache."""
+    found = shutil.which("helm")
+    return Path(found) if found else cached(HELM) / "helm"

@@ -63,6 +63,14 @@ CONTROL_PLANE: Final = Recipe(
 )
 """The programs of a plane."""
 
+HELM: Final = Recipe(
+    "helm",
+    Path(__file__).with_name("helm"),
+    {"helm": Program("helm.sh/helm/v4/cmd/helm", 60)},
+    otherwise="; alternatively, put helm on the PATH",
+)
+"""Helm, which is no part of a plane: a module of its own, since it needs other versions of Kubernetes' libraries."""
+
 _COLUMNS: Final = (TextColumn("{task.description:32}"), BarColumn(), TimeElapsedColumn())
 
 

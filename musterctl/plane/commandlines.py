@@ -11,6 +11,7 @@ import yaml
 
 from muster.api.names import CONTROLLER_LEASE, SCHEDULER_LEASE, SYSTEM_NAMESPACE
 from musterctl.plane import scheduler_config
+from musterctl.plane.accounts import CLUSTER_LEASE
 from musterctl.plane.components import (
     API_SERVER,
     CONTROLLER,
@@ -31,8 +32,6 @@ from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
 _BARRIER_S: Final = "10"
 _PLAYED_NODES_LAST: Final = "8760h"
 """How long nodes without Leases stay Ready, which kwok changes once and never again."""
-_CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
-"""Where a cluster's own kube-scheduler says that it leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +218,8 @@ def _extender(commandlines: CommandLines) -> list[str]:
         f"--host={LOOPBACK}",
         f"--port={commandlines.ports['extender']}",
         f"--status-port={commandlines.ports['extender-status']}",
-        f"--lease-name={_CLUSTER_LEASE[1] if commandlines.shared else SCHEDULER_LEASE}",
-        f"--lease-namespace={_CLUSTER_LEASE[0] if commandlines.shared else SYSTEM_NAMESPACE}",
+        f"--lease-name={CLUSTER_LEASE[1] if commandlines.shared else SCHEDULER_LEASE}",
+        f"--lease-namespace={CLUSTER_LEASE[0] if commandlines.shared else SYSTEM_NAMESPACE}",
         # kube-scheduler's identity in its Lease is "<host name>_<uuid>".
         f"--identity-prefix={platform.node()}_",
         f"--barrier-timeout={_BARRIER_S}",
@@ -239,6 +238,19 @@ def _controller(commandlines: CommandLines) -> list[str]:
         "--workers=3",
         f"--lease-name={CONTROLLER_LEASE}",
         f"--lease-namespace={SYSTEM_NAMESPACE}",
+        *(_reports(commandlines) if commandlines.ports.get("controller-reports") else ()),
+    ]
+
+
+def _reports(commandlines: CommandLines) -> list[str]:
+    """Where trainers report their progress; a plane that was made before there was such a port has none."""
+    return [
+        f"--report-host={LOOPBACK}",
+        f"--report-port={commandlines.ports['controller-reports']}",
+        f"--report-url={commandlines.url('controller-reports', scheme='https')}",
+        f"--report-cert-file={commandlines.pki.cert_file('controller')}",
+        f"--report-key-file={commandlines.pki.key_file('controller')}",
+        f"--report-ca-file={commandlines.pki.ca_file}",
     ]
 
 

@@ -17,6 +17,7 @@ _POLL_S: Final = 0.05
 _WATCH_S: Final = 1.0
 _MAX_DELAY_S: Final = 30.0
 _STABLE_S: Final = 60.0
+_RENEW_S: Final = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,19 @@ def answers(url: str, *, ca_file: Path) -> str:
     return f"{url} answers {response.status} {response.data[:200].decode(errors='replace')}"
 
 
-def supervise(parts: Mapping[str, Part], report: Callable[[str], None]) -> None:
-    """Reports what dies and starts it again, later each time it dies soon; runs until it is interrupted."""
+def supervise(parts: Mapping[str, Part], report: Callable[[str], None], renew: Callable[[], None]) -> None:
+    """Reports what dies and starts it again, later each time it dies soon; runs until it is interrupted.
+
+    `renew` is called every half hour, for tokens whose life somebody else's API server has cut short.
+    """
+    renewed_at = time.monotonic()
     delay_s: defaultdict[str, float] = defaultdict(float)
     started_at: defaultdict[str, float] = defaultdict(float)
     while True:
         time.sleep(_WATCH_S)
+        if time.monotonic() - renewed_at > _RENEW_S:
+            renewed_at = time.monotonic()
+            renew()
         for name, part in parts.items():
             if part.alive or time.monotonic() - started_at[name] < delay_s[name]:
                 continue

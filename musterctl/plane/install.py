@@ -7,58 +7,32 @@ import contextlib
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Final
 
-import yaml
-from msgspec import field
-
-from muster.api.base import Resource, Wire
-from muster.api.core import NAMESPACES, NODES
+from muster.api.base import Resource
+from muster.api.core import CONFIG_MAPS, NAMESPACES, NODES
+from muster.api.extensions import DEFINITIONS
 from muster.api.meta import Object
 from muster.api.names import DEFAULT_QUEUE, SYSTEM_NAMESPACE
 from muster.api.scheduling import QUEUES
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
+from musterctl.chart.files import CRDS, RUNTIMES, document
 from musterctl.plane.errors import LocalError
 
-_CHART: Final = Path(__file__).parents[2] / "charts" / "muster"
-CRDS: Final = _CHART / "crds"
-RUNTIMES: Final = _CHART / "runtimes"
 _ESTABLISHED_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05
 _CREATORS: Final = 16
 
 
-class _Condition(Wire):
-    """A condition of a CRD: `Established` means that the kind is served."""
-
-    type: str
-    status: str
-    message: str = ""
-
-
-class _DefinitionStatus(Wire):
-    """`status` of a CRD, which is empty for a moment after its creation."""
-
-    conditions: list[_Condition] | None = None
-
-
-class _Definition(Object):
-    """A CustomResourceDefinition, as far as it tells whether it is served."""
-
-    status: _DefinitionStatus = field(default_factory=_DefinitionStatus)
-
-    @property
-    def established(self) -> bool:
-        """Whether the API server serves the kind."""
-        return any(one.type == "Established" and one.status == "True" for one in self.status.conditions or ())
-
-
-_DEFINITIONS: Final = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", _Definition, namespaced=False
-)
+TRAINER_NAMESPACE: Final = "kubeflow-system"
+TRAINER_VERSION: Final = "v2.3.0"
+"""The version of Kubeflow Trainer whose API Muster follows."""
+_VERSION_MAP: Final = "kubeflow-trainer-public"
+_RBAC: Final = ("rbac.authorization.k8s.io", "v1")
+_ROLES: Final = Resource(*_RBAC, "roles", "Role", Object)
+_ROLE_BINDINGS: Final = Resource(*_RBAC, "rolebindings", "RoleBinding", Object)
 _ADMISSION: Final = ("admissionregistration.k8s.io", "v1")
 _WEBHOOKS: Final = {
     kind: Resource(*_ADMISSION, f"{kind.lower()}s", kind, Object, namespaced=False)
@@ -73,10 +47,10 @@ def namespace(client: Client) -> None:
 
 def crds(client: Client) -> None:
     """Applies Muster's CRDs; returns when the API server serves all of them."""
-    documents = [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
-    if not documents:
+    definitions = [document(path) for path in sorted(CRDS.glob("*.yaml"))]
+    if not definitions:
         raise LocalError(f"there are no CRDs in {CRDS}; `make generate` writes them")
-    waiting = {document["metadata"]["name"]: client.apply(_DEFINITIONS, document) for document in documents}
+    waiting = {each["metadata"]["name"]: client.apply(DEFINITIONS, each) for each in definitions}
     deadline = time.monotonic() + _ESTABLISHED_TIMEOUT_S
     while waiting := {name: crd for name, crd in waiting.items() if not crd.established}:
         if time.monotonic() > deadline:
@@ -87,7 +61,7 @@ def crds(client: Client) -> None:
             ]
             raise LocalError(f"the API server does not serve {', '.join(why or waiting)}")
         time.sleep(_POLL_S)
-        waiting = {name: client.get(_DEFINITIONS, name) for name in waiting}
+        waiting = {name: client.get(DEFINITIONS, name) for name in waiting}
 
 
 def has_open_queue(client: Client) -> bool:
@@ -129,8 +103,8 @@ def runtimes(client: Client) -> None:
     """
     deadline = time.monotonic() + _ESTABLISHED_TIMEOUT_S
     for path in sorted(RUNTIMES.glob("*.yaml")):
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        while not _applied(client, document):
+        runtime = document(path)
+        while not _applied(client, runtime):
             if time.monotonic() > deadline:
                 raise LocalError(f"the API server does not take {path}: its storage is not ready")
             time.sleep(_POLL_S)
@@ -145,6 +119,25 @@ def _applied(client: Client, runtime: dict[str, Any]) -> bool:
     except Conflict:
         return True  # somebody else's
     return True
+
+
+def trainer_version(client: Client) -> None:
+    """Says which version of Kubeflow Trainer's API is served, where its SDK looks for it: everybody may read it.
+
+    A version that is there already is that of a Trainer which somebody has installed, and stays.
+    """
+    where = {"name": _VERSION_MAP, "namespace": TRAINER_NAMESPACE}
+    with contextlib.suppress(AlreadyExists):
+        client.create(NAMESPACES, {"metadata": {"name": TRAINER_NAMESPACE}})
+    with contextlib.suppress(AlreadyExists):
+        client.create(CONFIG_MAPS, {"metadata": where, "data": {"kubeflow_trainer_version": TRAINER_VERSION}})
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [_VERSION_MAP], "verbs": ["get"]}
+    with contextlib.suppress(AlreadyExists):
+        client.create(_ROLES, {"metadata": where, "rules": [rule]})
+    role = {"apiGroup": _RBAC[0], "kind": "Role", "name": _VERSION_MAP}
+    everybody = {"apiGroup": _RBAC[0], "kind": "Group", "name": "system:authenticated"}
+    with contextlib.suppress(AlreadyExists):
+        client.create(_ROLE_BINDINGS, {"metadata": where, "roleRef": role, "subjects": [everybody]})
 
 
 def remove_webhooks(client: Client, configurations: Sequence[dict[str, Any]]) -> None:

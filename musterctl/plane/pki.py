@@ -11,6 +11,13 @@ from musterctl.plane.machine import LOOPBACK
 ADMIN = "admin"
 SERVICE_ACCOUNTS = "service-accounts"
 """The key pair that signs and checks service-account tokens."""
+_MASTERS = "system:masters"
+_USERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    ADMIN: ("muster-admin", (_MASTERS,)),
+    "kube-controller-manager": ("system:kube-controller-manager", ()),
+    "kube-scheduler": ("system:kube-scheduler", ()),
+}
+"""Names and groups of those that are not called after the plane."""
 _SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _SERVICE_IP = "10.0.0.1"  # the first address of the service range: the API server's own service
 
@@ -46,25 +53,29 @@ class Pki:
             authority.issue("kube-apiserver", dns_names=_SERVER_NAMES, ips=(LOOPBACK, _SERVICE_IP), server=True),
         )
         self._write(SERVICE_ACCOUNTS, authority.issue("service-accounts"))
-        for name in ("kube-controller-manager", "kube-scheduler", "muster-scheduler", "webhook"):
+        for name in ("kube-controller-manager", "kube-scheduler", "muster-scheduler", "webhook", "controller"):
             self._write(name, authority.issue(name, dns_names=("localhost",), ips=(LOOPBACK,), server=True))
 
     def kubeconfig(self, name: str, server: str) -> Path:
-        """A kubeconfig for that user, made once; every user of a plane is an administrator, under a name of its own."""
+        """A kubeconfig with a certificate of that user, made once.
+
+        Parts of Kubernetes are who they are in every cluster, and have the roles that Kubernetes gives them; the
+        administrator, and kwok, who plays all kubelets, may do everything.
+        """
         path = self.folder.parent / f"{name}.kubeconfig"
         if not path.exists():
-            user = "muster-admin" if name == ADMIN else f"muster-local:{name}"
-            pair = Authority.load(self.folder).issue(user, organizations=("system:masters",), client=True)
-            _write_private(path, yaml.safe_dump(_kubeconfig(user, server, self.ca_file.read_bytes(), pair)).encode())
+            user, organizations = _USERS.get(name, (f"muster-local:{name}", (_MASTERS,)))
+            pair = Authority.load(self.folder).issue(user, organizations=organizations, client=True)
+            write_private(path, yaml.safe_dump(_kubeconfig(user, server, self.ca_file.read_bytes(), pair)).encode())
         return path
 
     def _write(self, name: str, pair: KeyPair) -> None:
         """Stores a key and, after it, its certificate."""
-        _write_private(self.key_file(name), pair.key_pem)
+        write_private(self.key_file(name), pair.key_pem)
         self.cert_file(name).write_bytes(pair.cert_pem)
 
 
-def _write_private(path: Path, content: bytes) -> None:
+def write_private(path: Path, content: bytes) -> None:
     """Writes a file in one step that only its owner may read."""
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.touch(mode=0o600)

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from musterctl.plane import binaries, components, guard, install, nodes, rights, state
+from musterctl.plane import accounts, binaries, components, guard, install, nodes, rights, state
 from musterctl.plane.commandlines import CommandLines
 from musterctl.plane.errors import LocalError, PartError
 from musterctl.plane.health import PartStatus, wait_ready
@@ -144,6 +144,7 @@ class Plane:
                     groups = config.parse(self.state.options.admission_config).resource_groups
                     install.webhooks(client, self._webhook_configurations(groups))
                     install.runtimes(client)
+                    install.trainer_version(client)
             self._start(components.COMPONENTS, report)
             self._await("nodes are known", install.nodes_are_known, components.KWOK, report)
             self._await("the default queue is open", install.has_open_queue, components.CONTROLLER, report)
@@ -207,8 +208,10 @@ class Plane:
     def _install(self, report: Report) -> None:
         """Namespace, CRDs and, where kwok plays them, nodes; starts what makes the nodes Ready in between."""
         with contextlib.closing(self.client()) as client:
-            report("namespace and CRDs")
+            report("namespace, roles and CRDs")
             install.namespace(client)
+            accounts.install(client, shared=self.state.options.shared)
+            self._write_tokens(client)
             install.crds(client)
             if components.KWOK in self.parts:
                 report("nodes")
@@ -251,8 +254,27 @@ class Plane:
         """How to start a part, worked out only when it is started."""
         return lambda: [*self.commandlines.command(name), *self._arguments.get(name, ())]
 
+    def renew_tokens(self, report: Report) -> None:
+        """Gives Muster's processes new tokens, which they take up while they run; says what was in the way."""
+        try:
+            with contextlib.closing(self.client()) as client:
+                self._write_tokens(client)
+        except APIError as error:
+            report(f"the tokens of Muster's processes are not renewed: {error}")
+
+    def _write_tokens(self, client: Client) -> None:
+        accounts.renew_tokens(client, self._tokens, shared=self.state.options.shared)
+
+    @property
+    def _tokens(self) -> Path:
+        return self.root / "tokens"
+
     def _kubeconfig(self, user: str) -> Path:
         """The kubeconfig of a user of this plane."""
+        account = accounts.accounts(shared=self.state.options.shared).get(user)
+        if account is not None:
+            target = self.root / f"{user}.kubeconfig"
+            return accounts.kubeconfig(self.kubeconfig, account.name, self._tokens, target)
         if self.attached:
             return Path(self.state.options.kubeconfig)
         return self._pki.kubeconfig(user, self.commandlines.url(components.API_SERVER, scheme="https"))

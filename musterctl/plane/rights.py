@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import groupby
+from itertools import groupby, product
 from typing import Final, NamedTuple
 
 from msgspec import field
 
-from extender.state.feed import FEED
 from muster.api.base import Resource, Wire
 from muster.api.meta import Object
 from muster.kube.client import Client
+from musterctl.chart.roles import ACCOUNTS, LEVELS, OWN_EXTENDER, rights, user_rules
 from musterctl.plane.errors import RightsError
 
 _AT_ONCE: Final = 8
@@ -41,45 +41,39 @@ class Right(NamedTuple):
 
 
 _ADMISSION: Final = "admissionregistration.k8s.io"
-_WRITES: Final = {
+_RBAC: Final = "rbac.authorization.k8s.io"
+_INSTALLS: Final = {
     "namespaces": "create patch",
+    "serviceaccounts": "create patch",
+    "serviceaccounts/token": "create",
+    f"clusterroles.{_RBAC}": "bind create patch",
+    f"clusterrolebindings.{_RBAC}": "create patch",
+    f"roles.{_RBAC}": "bind create patch",
+    f"rolebindings.{_RBAC}": "create patch",
     "customresourcedefinitions.apiextensions.k8s.io": "create get patch",
     f"mutatingwebhookconfigurations.{_ADMISSION}": "create delete patch",
     f"validatingwebhookconfigurations.{_ADMISSION}": "create delete patch",
-    "clustertrainingruntimes.trainer.kubeflow.org": "create patch list watch",
-    "trainingruntimes.trainer.kubeflow.org": "list watch",
-    "jobs.batch.volcano.sh/status": "patch",
-    "commands.bus.volcano.sh": "list watch delete",
-    "subjectaccessreviews.authorization.k8s.io": "create",
-    "podgroups.scheduling.volcano.sh": "create delete patch",
-    "podgroups.scheduling.volcano.sh/status": "patch",
-    "queues.scheduling.volcano.sh": "create patch",
-    "queues.scheduling.volcano.sh/status": "patch",
-    "placements.muster.dev": "create delete patch",
-    "placements.muster.dev/status": "patch",
-    "pods": "create delete get patch",
-    "pods/binding": "create",
-    "pods/eviction": "create",
-    "pods/status": "patch",
-    "podtemplates": "create delete",
-    "provisioningrequests.autoscaling.x-k8s.io": "create delete list",
-    "events": "create patch",
-    "leases.coordination.k8s.io": "create get patch update",
-    "services": "create delete get patch",
-    "secrets": "create delete get patch",
-    "configmaps": "create delete get patch",
-    "persistentvolumeclaims": "create get",
-    "networkpolicies.networking.k8s.io": "create delete get patch",
+    f"validatingadmissionpolicies.{_ADMISSION}": "create patch",
+    f"validatingadmissionpolicybindings.{_ADMISSION}": "create patch",
+    "clustertrainingruntimes.trainer.kubeflow.org": "create patch",
+    "queues.scheduling.volcano.sh": "get",
 }
-"""What `up` installs, and what the webhook, the extender and the controller write; what they watch comes on top."""
+"""What `up` installs and looks at. What it grants the processes, and users, it must have itself."""
 
 
 def needed() -> list[Right]:
-    """Every right that Muster's processes and their installation need, sorted."""
-    found = {Right(resource, verb) for resource, verbs in _WRITES.items() for verb in verbs.split()}
-    for fed in FEED:
-        name = f"{fed.resource.plural}.{fed.resource.group}".rstrip(".")
-        found |= {Right(name, "list"), Right(name, "watch")}
+    """Every right that the installation needs, sorted: nobody can grant what he has not."""
+    found = {Right(resource, verb) for resource, verbs in _INSTALLS.items() for verb in verbs.split()}
+    granted = [
+        rule
+        for account in (*ACCOUNTS.values(), OWN_EXTENDER)
+        for each in account.processes
+        for rule in rights(each).all
+    ]
+    for rule in [*granted, *(rule for level in LEVELS for rule in user_rules(level))]:
+        for group, resource, verb in product(rule.api_groups, rule.resources, rule.verbs):
+            whole, slash, subresource = resource.partition("/")
+            found.add(Right(f"{whole}.{group}".rstrip(".") + slash + subresource, verb))
     return sorted(found)
 
 

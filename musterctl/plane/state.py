@@ -24,6 +24,7 @@ PORTS = (
     "extender",
     "extender-status",
     "controller-status",
+    "controller-reports",
 )
 """What a plane listens on."""
 

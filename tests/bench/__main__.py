@@ -16,6 +16,8 @@ SUBJECTS = (
     "queues",
     "queuecost",
     "victims",
+    "topology",
+    "trace",
 )
 
 

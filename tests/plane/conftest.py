@@ -6,14 +6,16 @@ talk and wait with. A failing test reports the tail of every part's log.
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import audits
 import pytest
 from planes import (
     PLANES,
     kubectl,
+    make_queue,
     namespace,
     pytest_configure,
     pytest_runtest_makereport,
@@ -25,13 +27,14 @@ from musterctl.plane.components import COMPONENTS
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import Options
 
-__all__ = ["kubectl", "namespace", "pytest_configure", "pytest_runtest_makereport", "story", "wait_for"]
+__all__ = ["kubectl", "make_queue", "namespace", "pytest_configure", "pytest_runtest_makereport", "story", "wait_for"]
 
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Plane]:
     """The whole plane of this session: 8 nodes of 32 CPUs, 256Gi and 8 GPUs, in 2 racks."""
-    one = Plane(tmp_path_factory.mktemp("plane"), bound=True)
+    root = tmp_path_factory.mktemp("plane")
+    one = Plane(root, bound=True, arguments=audits.arguments(root))
     pytestconfig.stash[PLANES].append(one)
     try:
         one.start()
@@ -39,6 +42,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     finally:
         pytestconfig.stash[PLANES].remove(one)
         one.stop()
+    assert not audits.forbidden(one), "a right is missing in charts/muster/files/roles"
 
 
 @pytest.fixture
@@ -59,11 +63,24 @@ def module_plane(
 
 @contextlib.contextmanager
 def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]]:
-    """`make(parts, start=True, **options)`; every plane that it made is stopped in the end."""
+    """`make(parts, start=True, arguments=None, **options)`; every plane that it made is stopped in the end.
+
+    Its processes must not have asked for anything that the chart's roles do not grant.
+    """
     made: list[Plane] = []
 
-    def make(wanted: Collection[str] = COMPONENTS, *, start: bool = True, **options: Any) -> Plane:
-        one = Plane(folder / f"plane-{len(made)}", wanted, Options(**options), bound=True)
+    def make(
+        wanted: Collection[str] = COMPONENTS,
+        *,
+        start: bool = True,
+        arguments: Mapping[str, Sequence[str]] | None = None,
+        **options: Any,
+    ) -> Plane:
+        root = folder / f"plane-{len(made)}"
+        more = audits.arguments(root)
+        for part, each in (arguments or {}).items():
+            more[part] = [*more.get(part, ()), *each]
+        one = Plane(root, wanted, Options(**options), bound=True, arguments=more)
         made.append(one)
         config.stash[PLANES].append(one)
         if start:
@@ -76,3 +93,5 @@ def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]
         for one in made:
             config.stash[PLANES].remove(one)
             one.stop()
+    for one in made:
+        assert not audits.forbidden(one), "a right is missing in charts/muster/files/roles"

@@ -6,6 +6,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Self
 
 from muster.api.base import Resource
@@ -13,11 +14,14 @@ from muster.api.batch import JOBS
 from muster.api.core import PODS, Pod
 from muster.api.gang import Seat, gang_of, seat_of
 from muster.kube.client import Client
+from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane
 
 RECOVERY_S = 90.0
 """A gang runs again within this time after something was killed, the slowest lease included."""
+
+ATTEMPTS_S = 60.0
 
 
 def job(
@@ -50,6 +54,27 @@ def job(
             "tasks": [{"name": "worker", "replicas": replicas, "template": template}],
         },
     }
+
+
+def attempt(fn: Callable[[], object]) -> None:
+    """Does it until the API server and the webhook take it, which may be on their way up, or slow.
+
+    What is there already, or gone, is no trouble.
+    """
+    deadline = time.monotonic() + ATTEMPTS_S
+    while True:
+        try:
+            fn()
+        except NotFound:
+            return
+        except APIError as error:
+            if error.status == HTTPStatus.CONFLICT:
+                return
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 @dataclass(slots=True)

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import pytest
 from jobs import Story
 
+from muster.api.batch import JOBS
+from muster.api.scheduling import QUEUES, Queue
 from musterctl.plane.plane import Plane
 
 T = TypeVar("T")
@@ -109,3 +111,20 @@ def story(plane: Plane, namespace: str) -> Iterator[Story]:
     """What happens in the test's namespace."""
     with Story(plane.client(), namespace) as one:
         yield one
+
+
+@pytest.fixture
+def make_queue(plane: Plane, namespace: str) -> Iterator[Callable[..., Queue]]:
+    """Makes queues named after the test's namespace; in the end its Jobs go, then they, the last first."""
+    client, made = plane.client(), list[str]()
+
+    def make(suffix: str, **spec: Any) -> Queue:
+        one = client.create(QUEUES, {"metadata": {"name": f"{namespace}-{suffix}"}, "spec": spec})
+        made.append(one.metadata.name)
+        return one
+
+    yield make
+    for each in client.list(JOBS, namespace):
+        client.delete(JOBS, each.metadata.name, namespace)
+    for name in reversed(made):
+        client.delete(QUEUES, name)

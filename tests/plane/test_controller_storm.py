@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from jobs import Story, job, policy, task
-from leases import start_at_once
+from leases import kill_controller
 
 from muster.api import names
 from muster.api.batch import JOBS
-from muster.api.core import LEASES, PODS
+from muster.api.core import PODS
 from muster.kube.errors import APIError
 from musterctl.plane.plane import Plane
 
@@ -113,18 +113,6 @@ def run_storm(plane: Plane, namespace: str, *, jobs: int, kills: int, seed: int)
             assert time.monotonic() < deadline, f"not where they must be: {left}"
             time.sleep(0.2)
         storm.check()
-
-
-def kill_controller(plane: Plane) -> None:
-    """SIGKILL, and a successor that need not wait for the dead one's lease; returns when that one leads."""
-    plane.part("controller").kill()
-    start_at_once(plane, "controller", names.CONTROLLER_LEASE)
-    client, deadline = plane.client(), time.monotonic() + 60
-    while not any(
-        lease.metadata.name == names.CONTROLLER_LEASE for lease in client.list(LEASES, names.SYSTEM_NAMESPACE)
-    ):
-        assert time.monotonic() < deadline, "no controller leads"
-        time.sleep(0.02)
 
 
 def test_a_short_storm(plane: Plane, namespace: str, seed: int) -> None:

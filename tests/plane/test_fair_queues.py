@@ -1,7 +1,7 @@
 """Queues get their shares of a real plane, at every level, and none exceeds its capability."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from gangs import job
 
 from muster.api.batch import JOBS
 from muster.api.core import PODS
-from muster.api.scheduling import POD_GROUPS, QUEUES, QueueStatus
+from muster.api.scheduling import POD_GROUPS, QUEUES, Queue, QueueStatus
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
@@ -17,31 +17,13 @@ pytestmark = pytest.mark.plane
 GPUS = 64
 """Of the session's plane."""
 WaitFor = Callable[..., Any]
-MakeQueue = Callable[..., str]
+MakeQueue = Callable[..., Queue]
 
 
 @pytest.fixture
 def client(plane: Plane) -> Client:
     """A client of the session's plane."""
     return plane.client()
-
-
-@pytest.fixture
-def queue(client: Client, namespace: str) -> Iterator[MakeQueue]:
-    """Makes queues named after the test's namespace; the Jobs go, then the queues, the last first."""
-    made: list[str] = []
-
-    def make(suffix: str, *, below: str = "root", **spec: Any) -> str:
-        name = f"{namespace}-{suffix}"
-        client.create(QUEUES, {"metadata": {"name": name}, "spec": {"parent": below, **spec}})
-        made.append(name)
-        return name
-
-    yield make
-    for each in client.list(JOBS, namespace):
-        client.delete(JOBS, each.metadata.name, namespace)
-    for name in reversed(made):
-        client.delete(QUEUES, name)
 
 
 def in_queue(queue: str, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -62,11 +44,13 @@ def bound(client: Client, namespace: str) -> Counter[str]:
 
 
 def test_queues_of_three_levels_settle_at_their_shares(
-    client: Client, namespace: str, queue: MakeQueue, wait_for: WaitFor
+    client: Client, namespace: str, make_queue: MakeQueue, wait_for: WaitFor
 ) -> None:
     """Two departments 3:1; in the larger one, two teams 1:2. All of them always have more to do."""
-    large, small = queue("large", weight=3), queue("small", weight=1)
-    one, two = queue("one", below=large, weight=1), queue("two", below=large, weight=2)
+    large, small = (make_queue(name, weight=weight).metadata.name for name, weight in (("large", 3), ("small", 1)))
+    one, two = (
+        make_queue(name, parent=large, weight=weight).metadata.name for name, weight in (("one", 1), ("two", 2))
+    )
     for number in range(20):
         for name, size in ((one, 4), (two, 4), (small, 4)):
             manifest = job(f"{name.rpartition('-')[2]}-{number}", namespace, replicas=size, gpus=1)
@@ -82,10 +66,10 @@ def test_queues_of_three_levels_settle_at_their_shares(
 
 
 def test_a_capability_holds_with_pods_without_a_gang(
-    client: Client, namespace: str, queue: MakeQueue, wait_for: WaitFor
+    client: Client, namespace: str, make_queue: MakeQueue, wait_for: WaitFor
 ) -> None:
     """Plain pods and a gang share it; what is over waits until something ends."""
-    team = queue("team", capability={"nvidia.com/gpu": 6})
+    team = make_queue("team", capability={"nvidia.com/gpu": 6}).metadata.name
     for number in range(5):
         client.create(PODS, plain_pod(f"plain-{number}", team), namespace)
     wait_for(lambda: bound(client, namespace)[team] == 5, 30, "five plain pods to be bound")

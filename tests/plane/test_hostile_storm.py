@@ -1,8 +1,10 @@
 """A storm in which a third of the tenants are hostile: the gangs of the others start as without them.
 
-Both are measured in one run, and the ratio of the times from submission to all members running is printed; nothing is
-asserted of times. The short one runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED
-repeats a run.
+Both are measured in one run, and the ratio of the times from submission to all pods running is printed; nothing is
+asserted of times. What the storm does to the API server and to the machine delays everybody: beside each gang an equal
+Job of Kubernetes' own is submitted, which Muster never sees, and its ratio is printed as well.
+
+The short one runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED repeats a run.
 """
 
 import random
@@ -22,13 +24,14 @@ from tenants import Tenant, tenant
 
 from muster.api.base import Resource
 from muster.api.batch import JOBS, Job
-from muster.api.core import NAMESPACES, PODS
+from muster.api.core import NAMESPACES, PODS, Pod
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 QUOTAS: Resource[dict[str, Any]] = Resource("", "v1", "resourcequotas", "ResourceQuota", dict[str, Any])
+STOCK_JOBS: Resource[dict[str, Any]] = Resource("batch", "v1", "jobs", "Job", dict[str, Any])
 INNOCENT, HOSTILE = 4, 2
 MIB = 2**20
 MAX_MEMORY = {"extender": 350 * MIB, "controller": 250 * MIB, "webhook": 250 * MIB}
@@ -39,44 +42,82 @@ COMPLETED_S = 180.0
 
 
 class Innocents:
-    """Tenants that submit small gangs, the same ones each time, and what a watch tells of these."""
+    """Tenants that submit small gangs, the same ones each time, and what a watch tells of these.
+
+    Beside each gang they submit an equal Job of Kubernetes' own, for the cluster's own scheduler.
+    """
 
     def __init__(self, tenants: list[Tenant], load: float) -> None:
         self._tenants = tenants
         self._load = load
         self._submitted: dict[str, float] = {}
-        self._running: dict[str, float] = {}
+        self._replicas: dict[str, int] = {}
+        self._started: dict[str, dict[str, float]] = {}
         self._phases: dict[str, str] = {}
 
-    def seen(self, old: Job | None, new: Job | None) -> None:
-        """A Job has changed."""
+    def job_seen(self, old: Job | None, new: Job | None) -> None:
+        """A Job of Muster's has changed."""
         del old
         if new is not None:
-            name, now = new.metadata.name, time.monotonic()
-            self._phases[name] = new.status.state.phase
-            if new.status.state.phase in {"Running", "Completed"}:
-                self._running.setdefault(name, now)
+            self._phases[new.metadata.name] = new.status.state.phase
+
+    def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
+        """A pod has changed; the first time that it runs counts."""
+        del old
+        if new is not None and new.status.phase in {"Running", "Succeeded"}:
+            for owner in new.metadata.owner_references:
+                self._started.setdefault(owner.name, {}).setdefault(new.metadata.uid, time.monotonic())
 
     def submit(self, kind: str, count: int) -> list[str]:
         """Submits gangs one after the other, and waits until the last has completed; answers their names."""
         made, chance = [], random.Random(self._load)  # noqa: S311 - the load is no secret
         for number in range(count):
             one = self._tenants[number % len(self._tenants)]
-            name = f"{kind}-{number}"
-            manifest = job(name, one.namespace, replicas=chance.choice([1, 2, 4, 8]), gpus=1, run_s=1.0, cpu="10m")
-            self._submitted[name] = time.monotonic()
-            one.client.create(JOBS, manifest, one.namespace)
+            name, replicas = f"{kind}-{number}", chance.choice([1, 2, 4, 8])
+            gang = job(name, one.namespace, replicas=replicas, gpus=1, run_s=1.0, cpu="10m")
+            self._submit(one, JOBS, name, gang, replicas)
             made.append(name)
-            time.sleep(chance.uniform(0.1, 0.5))
+            time.sleep(chance.uniform(0.05, 0.25))
+            self._submit(one, STOCK_JOBS, stock(name), stock_job(stock(name), replicas), replicas)
+            time.sleep(chance.uniform(0.05, 0.25))
         deadline = time.monotonic() + COMPLETED_S
-        while left := {name: self._phases.get(name) for name in made if self._phases.get(name) != "Completed"}:
+        while left := self._left(made):
             assert time.monotonic() < deadline, f"innocent gangs that have not completed: {left}"
             time.sleep(0.1)
         return made
 
-    def times_s(self, gangs: list[str]) -> list[float]:
-        """From submission until all members run."""
-        return [self._running[name] - self._submitted[name] for name in gangs]
+    def _submit(self, one: Tenant, resource: Resource[Any], name: str, manifest: Any, replicas: int) -> None:
+        self._submitted[name], self._replicas[name] = time.monotonic(), replicas
+        one.client.create(resource, manifest, one.namespace)
+
+    def _left(self, made: list[str]) -> dict[str, str | None]:
+        gangs = {name: self._phases.get(name) for name in made if self._phases.get(name) != "Completed"}
+        return gangs | {stock(name): None for name in made if self._whole(stock(name)) is None}
+
+    def _whole(self, name: str) -> float | None:
+        """When as many of its pods ran as it asked for, in monotonic seconds; None before."""
+        times = sorted(self._started.get(name, {}).values())
+        return times[self._replicas[name] - 1] if len(times) >= self._replicas[name] else None
+
+    def times_s(self, submitted: list[str]) -> list[float]:
+        """From submission until all pods have run."""
+        return [whole - self._submitted[name] for name in submitted if (whole := self._whole(name)) is not None]
+
+
+def stock(name: str) -> str:
+    """The name of the Job of Kubernetes' own beside a gang."""
+    return f"stock-{name}"
+
+
+def stock_job(name: str, replicas: int) -> dict[str, Any]:
+    """A Job of Kubernetes' own with as many pods, which end as soon."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "10m"}}}
+    metadata = {"annotations": {"kwok.muster.dev/run-seconds": "1.0"}}
+    template = {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"parallelism": replicas, "completions": replicas, "template": template},
+    }
 
 
 def processes(plane: Plane) -> dict[str, list[int]]:
@@ -109,18 +150,22 @@ def run_storm(plane: Plane, folder: Path, seed: int, *, gangs: int, pause_s: flo
     hostile = [Hostile(plane, one, others, random.Random(chance.random())) for one in bad]  # noqa: S311
     innocents = Innocents(innocent, chance.random())
     before, failed = processes(plane), metric(plane, "extender", "muster_cycles_failed_total")
-    watches = [Reflector(admin, JOBS, namespace=namespace) for namespace in others]
+    watches: list[Reflector[Any]] = []
+    for namespace in others:
+        jobs, pods = Reflector(admin, JOBS, namespace=namespace), Reflector(admin, PODS, namespace=namespace)
+        jobs.add_handler(innocents.job_seen)
+        pods.add_handler(innocents.pod_seen)
+        watches += [jobs, pods]
     try:
         for watch in watches:
-            watch.add_handler(innocents.seen)
             watch.start()
             assert watch.wait_synced(10)
         innocents.submit("first", INNOCENT)
-        calm = innocents.times_s(innocents.submit("calm", gangs))
+        calm = innocents.submit("calm", gangs)
         with at_work(hostile, pause_s):
             time.sleep(min(5.0, 20 * pause_s))
-            stormy = innocents.times_s(innocents.submit("storm", gangs))
-        report(calm, stormy, hostile)
+            stormy = innocents.submit("storm", gangs)
+        report(innocents, calm, stormy, hostile)
         assert processes(plane) == before, "a process has restarted"
         assert metric(plane, "extender", "muster_cycles_failed_total") == failed, "a planning cycle has failed"
         check_memory(before)
@@ -130,17 +175,19 @@ def run_storm(plane: Plane, folder: Path, seed: int, *, gangs: int, pause_s: flo
         end(admin, [*innocent, *bad])
 
 
-def report(calm: list[float], stormy: list[float], hostile: list[Hostile]) -> None:
+def report(innocents: Innocents, calm: list[str], stormy: list[str], hostile: list[Hostile]) -> None:
     """Prints how long gangs took to start, and what the hostile have done."""
     told: Counter[tuple[str, int]] = sum((he.told for he in hostile), Counter())
-    ratios = [f(stormy) / f(calm) for f in (statistics.median, max)]
     words = [f"{name} {code or 'done'}: {count}" for (name, code), count in sorted(told.items())]
-    figures = [f"median {statistics.median(times):.2f} s, max {max(times):.2f} s" for times in (calm, stormy)]
-    sys.stderr.write(
-        f"\nhostile storm: submit → all running, {len(calm)} gangs each: "
-        f"at rest {figures[0]}; in the storm {figures[1]}; "
-        f"ratios {ratios[0]:.2f} and {ratios[1]:.2f}\n{sum(told.values())} deeds: {', '.join(words)}\n"
-    )
+    sys.stderr.write(f"\nhostile storm: submit → all running, {len(calm)} gangs each\n")
+    for what, name in (("gangs", str), ("stock", stock)):
+        times = [sorted(innocents.times_s([name(gang) for gang in gangs])) for gangs in (calm, stormy)]
+        figures = [f"median {statistics.median(some):.2f} s, max {some[-1]:.2f} s" for some in times]
+        ratios = [f(times[1]) / f(times[0]) for f in (statistics.median, max)]
+        sys.stderr.write(
+            f"{what}: at rest {figures[0]}; in the storm {figures[1]}; ratios {ratios[0]:.2f}, {ratios[1]:.2f}\n"
+        )
+    sys.stderr.write(f"{sum(told.values())} deeds: {', '.join(words)}\n")
 
 
 def check_memory(pids: dict[str, list[int]]) -> None:

@@ -317,3 +317,18 @@ def test_ten_thousand_objects_come_in_pages(client: Client, home: str) -> None:
     assert reflector.wait_synced(30)
     assert len(reflector.store) == objects
     reflector.stop()
+
+
+def test_a_kind_that_may_be_absent_is_one_of_which_there_are_none(client: Client, wait_for: WaitFor) -> None:
+    """An API server of another version does not know it; of any other kind that is a failure."""
+    unknown = replace(CONFIG_MAPS, group="resource.k8s.io", version="v9", plural="resourceslices")
+    free, strict = Reflector(client, unknown, may_be_absent=True), Reflector(client, unknown)
+    free.start()
+    strict.start()
+    try:
+        wait_for(lambda: free.synced)
+        assert list(free.store.keys()) == []
+        assert not strict.synced
+    finally:
+        free.stop()
+        strict.stop()

@@ -5,10 +5,12 @@ Every test has a plane of its own module: 8 nodes of 8 GPUs, all of them used by
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 from gangs import RECOVERY_S, History, job, runs
+from lives import Recorder
 
 from muster.api.base import Resource
 from muster.api.batch import JOBS
@@ -18,6 +20,7 @@ from muster.api.placement import PLACEMENTS, Placement
 from muster.api.policy import BUDGETS
 from muster.api.scheduling import QUEUES
 from muster.kube.client import Client
+from muster.kube.errors import APIError, NotFound
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -57,15 +60,23 @@ def client(plane: Plane, namespace: str) -> Iterator[Client]:
 
 
 def submit(
-    client: Client, namespace: str, name: str, replicas: int, priority: str, gpus: int = 8, queue: str = "default"
+    client: Client,
+    namespace: str,
+    name: str,
+    replicas: int,
+    priority: str,
+    gpus: int = 8,
+    queue: str = "default",
+    *,
+    restarts: bool = True,
 ) -> None:
-    """A gang of one pod per node (of 8 GPUs), which starts again when it loses pods."""
+    """A gang of one pod per node (of 8 GPUs), which starts again when it loses pods, or has only these made anew."""
     manifest = job(name, namespace, replicas=replicas, gpus=gpus)
     manifest["spec"] |= {
         "priorityClassName": priority,
         "queue": queue,
         "maxRetry": 100,
-        "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
+        "policies": [{"event": "PodEvicted", "action": "RestartJob"}] if restarts else [],
     }
     manifest["spec"]["tasks"][0]["template"]["metadata"]["labels"] = {"gang": name}
     client.create(JOBS, manifest, namespace)
@@ -170,28 +181,46 @@ def test_a_queue_takes_back_what_another_has_borrowed(
         assert sorted(lost(history, f"lent{number}") for number in range(4)) == [0, 0, 2, 2], "it has its share"
 
 
-@pytest.fixture
-def nobody_is_evicted(plane: Plane) -> Iterator[Callable[[], None]]:
-    """The API server refuses evictions until the function is called."""
-    client = plane.client()
+@contextmanager
+def refused_evictions(client: Client, wait_for: Callable[..., Any], of: str = "true") -> Iterator[Callable[[], None]]:
+    """The API server refuses evictions of some pods until the function is called; `of` is a condition in CEL."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]}
     policy = {
         "matchConstraints": {"resourceRules": [rule]},
-        "validations": [{"expression": "false", "message": "not now"}],
+        "validations": [{"expression": f"!({of})", "message": "not now"}],
     }
     binding = {"policyName": FORBIDDEN, "validationActions": ["Deny"]}
-    for res, spec in ((POLICIES, policy), (BINDINGS, binding)):
-        body = {"apiVersion": f"{_ADMISSION}/v1", "kind": res.kind, "metadata": {"name": FORBIDDEN}, "spec": spec}
-        client.create(res, body)
+
+    def refused() -> bool:
+        """The policy is asked before the pod is looked for."""
+        try:
+            client.evict("default", "nobody-1", "nobody")
+        except NotFound:
+            return False
+        except APIError:
+            return True
+        return False
 
     def allow() -> None:
         for res in (BINDINGS, POLICIES):
-            client.delete(res, FORBIDDEN)
+            with suppress(NotFound):
+                client.delete(res, FORBIDDEN)
 
-    yield allow
-    for res in (BINDINGS, POLICIES):
-        if client.list(res):
-            client.delete(res, FORBIDDEN)
+    try:
+        for res, spec in ((POLICIES, policy), (BINDINGS, binding)):
+            body = {"apiVersion": f"{_ADMISSION}/v1", "kind": res.kind, "metadata": {"name": FORBIDDEN}, "spec": spec}
+            client.create(res, body)
+        wait_for(refused, 30, "the policy to be in force")
+        yield allow
+    finally:
+        allow()
+
+
+@pytest.fixture
+def nobody_is_evicted(plane: Plane, wait_for: Callable[..., Any]) -> Iterator[Callable[[], None]]:
+    """The API server refuses evictions until the function is called."""
+    with refused_evictions(plane.client(), wait_for) as allow:
+        yield allow
 
 
 def _full(client: Client, namespace: str, wait_for: Callable[..., Any], queue: str = "default") -> list[str]:
@@ -259,6 +288,40 @@ def test_a_planner_that_is_killed_before_the_evictions_goes_on_with_them(
         assert after is not None
         assert after.spec.epoch == before.spec.epoch
         assert sum(lost(history, name) for name in others) == pods
+
+
+@pytest.mark.parametrize("owner", ["restarts its gang", "makes lost pods anew"])
+def test_a_planner_that_is_killed_between_two_evictions_goes_on_with_the_second(
+    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any], owner: str
+) -> None:
+    """One member of a victim has gone when it dies: after the restart the same gang gives the rest, and nobody else."""
+    names = [f"low{number}" for number in range(4)]
+    for name in names:
+        submit(client, namespace, name, 2, "low", restarts=owner == "restarts its gang")
+    for name in names:
+        wait_for(lambda name=name: runs(client, namespace, name, 2), 60, name)
+    with (
+        History(client, namespace) as history,
+        Recorder(client, namespace) as recorder,
+        refused_evictions(client, wait_for, "object.metadata.name.endsWith('-1')") as allow,
+    ):
+        submit(client, namespace, "asker", 2, "high")
+        wait_for(lambda: sum(lost(history, name) for name in names), 30, "the first eviction")
+        plane.part("extender").kill()
+        before = placement(client, namespace, "asker")
+        assert before is not None
+        assert len(before.spec.victims) == 2
+        assert len(recorder.story().evicted) == 1
+        allow()
+        plane.part("extender").start()
+        wait_for(lambda: runs(client, namespace, "asker", 2), RECOVERY_S, "asker")
+        after = placement(client, namespace, "asker")
+        assert after is not None
+        assert after.spec.epoch == before.spec.epoch
+        assert sorted(lost(history, name) for name in names) == [0, 0, 0, 2]
+        assert recorder.story().evicted <= {victim.uid for victim in before.spec.victims}
+        assert recorder.story().in_vain() == {}
+        assert history.half_placed_s("asker-", 2) < 10
 
 
 def test_a_planner_that_is_killed_while_victims_end_keeps_the_room(

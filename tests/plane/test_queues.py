@@ -1,6 +1,6 @@
 """Queues as users and existing clients see them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,21 +24,6 @@ def client(plane: Plane) -> Client:
     return plane.client()
 
 
-@pytest.fixture
-def queue(client: Client, namespace: str) -> Iterator[MakeQueue]:
-    """Makes queues named after the test's namespace, and deletes them, the last first."""
-    made: list[str] = []
-
-    def make(suffix: str, **spec: Any) -> Queue:
-        one = client.create(QUEUES, {"metadata": {"name": f"{namespace}-{suffix}"}, "spec": spec})
-        made.append(one.metadata.name)
-        return one
-
-    yield make
-    for name in reversed(made):
-        client.delete(QUEUES, name)
-
-
 def command(client: Client, namespace: str, action: str, target: Queue) -> None:
     """Asks for a queue to be opened or closed."""
     owner = {
@@ -50,18 +35,18 @@ def command(client: Client, namespace: str, action: str, target: Queue) -> None:
     client.create(COMMANDS, {"metadata": {"generateName": "q-"}, "action": action, "target": owner}, namespace)
 
 
-def test_a_new_queue_is_usable_at_once(client: Client, namespace: str, queue: MakeQueue) -> None:
+def test_a_new_queue_is_usable_at_once(client: Client, namespace: str, make_queue: MakeQueue) -> None:
     """A Job enters it right after it was created; it has its defaults and a parent."""
-    made = queue("new")
+    made = make_queue("new")
     assert (made.spec.weight, made.spec.reclaimable) == (1, True)
     manifest = job("j", namespace, task("w", 1), queue=made.metadata.name)
     with Story(client, namespace) as story:
         story.create(manifest)
 
 
-def test_closed_with_what_is_in_it(client: Client, namespace: str, queue: MakeQueue, wait_for: WaitFor) -> None:
+def test_closed_with_what_is_in_it(client: Client, namespace: str, make_queue: MakeQueue, wait_for: WaitFor) -> None:
     """Closing while a gang runs, then Closed; no new Job enters; opened again by another Command."""
-    made = queue("q")
+    made = make_queue("q")
     name = made.metadata.name
     with Story(client, namespace) as story:
         story.create(job("j", namespace, task("w", 2, cpu="500m"), queue=name))
@@ -81,10 +66,10 @@ def test_closed_with_what_is_in_it(client: Client, namespace: str, queue: MakeQu
         wait_for(lambda: not client.list(COMMANDS, namespace))
 
 
-def test_children_follow_their_parent(client: Client, namespace: str, queue: MakeQueue, wait_for: WaitFor) -> None:
+def test_children_follow_their_parent(client: Client, namespace: str, make_queue: MakeQueue, wait_for: WaitFor) -> None:
     """Also when a client writes the state itself, as it does before it deletes a queue."""
-    parent = queue("p")
-    child = queue("c", parent=parent.metadata.name)
+    parent = make_queue("p")
+    child = make_queue("c", parent=parent.metadata.name)
     wait_for(lambda: client.get(QUEUES, parent.metadata.name).status.state == "Open")
     patch = {"status": {"state": "Closed"}}
     client.merge_patch(QUEUES, parent.metadata.name, patch, subresource="status")
@@ -96,10 +81,10 @@ def test_children_follow_their_parent(client: Client, namespace: str, queue: Mak
     wait_for(lambda: not client.get(QUEUES, child.metadata.name).metadata.annotations)
 
 
-def test_a_tree_that_does_not_add_up_is_refused(queue: MakeQueue) -> None:
+def test_a_tree_that_does_not_add_up_is_refused(make_queue: MakeQueue) -> None:
     """All at once, with paths."""
-    parent = queue("p", capability={"cpu": 4}, deserved={"cpu": 2})
+    parent = make_queue("p", capability={"cpu": 4}, deserved={"cpu": 2})
     with pytest.raises(Invalid) as found:
-        queue("c", parent=parent.metadata.name, capability={"cpu": 5}, deserved={"cpu": 3})
+        make_queue("c", parent=parent.metadata.name, capability={"cpu": 5}, deserved={"cpu": 3})
     assert "spec.capability[cpu]" in str(found.value)
     assert "spec.deserved[cpu]" in str(found.value)

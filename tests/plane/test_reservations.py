@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from gangs import History, job, runs
+from gangs import History, job, lone_pod, runs
 
 from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS
+from muster.api.core import NODES, PODS, Pod, PodCondition
 from muster.api.meta import parse_time
 from muster.api.placement import PLACEMENTS, Placement
 from muster.kube.client import Client
@@ -91,3 +91,55 @@ def test_short_gangs_run_before_a_large_one_and_long_ones_after_it_although_the_
         assert not is_reserved()
         assert history.end_of("short-") < history.start_of("big-")
         assert history.end_of("big-") < history.start_of("long-")
+
+
+def whole_node(name: str, namespace: str, run_s: float, says: str = "") -> dict[str, Any]:
+    """A pod of no gang that takes all GPUs of a node for so long."""
+    manifest = lone_pod(name, namespace, "muster")
+    manifest["metadata"]["annotations"] = {"kwok.muster.dev/run-seconds": str(run_s)}
+    if says:
+        manifest["metadata"]["annotations"]["muster.dev/expected-runtime"] = says
+    manifest["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 8}}
+    return manifest | {"spec": manifest["spec"] | {"restartPolicy": "Never"}}
+
+
+def test_pods_without_a_gang_take_no_room_that_is_reserved_unless_they_end_before(
+    client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """Two nodes are free and reserved: a pod that says that it is short runs there at once, another one afterwards."""
+    everything = len(client.list(NODES))
+    with History(client, namespace) as history:
+
+        def node_of(name: str) -> str:
+            return client.get(PODS, name, namespace).spec.node_name
+
+        def conditions(name: str) -> list[PodCondition]:
+            return client.get(PODS, name, namespace).status.conditions
+
+        submit(client, namespace, "old", everything - 2, OLD_S, f"{OLD_S}s")
+        wait_for(lambda: runs(client, namespace, "old", everything - 2), 30, "the first gang to run")
+        submit(client, namespace, "big", everything, 2)
+        wait_for(lambda: any(each.status.phase == "Reserved" for each in client.list(PLACEMENTS, namespace)), 15, "it")
+        client.create(PODS, whole_node("long", namespace, 2), namespace)
+        client.create(PODS, whole_node("short", namespace, 2, "2s"), namespace)
+        wait_for(lambda: node_of("short"), 30, "the short pod to start")
+        told = wait_for(
+            lambda: [
+                each
+                for each in client.get(PODS, "long", namespace).status.conditions
+                if "kept for gangs" in each.message
+            ],
+            30,
+            "the long one to say why it waits",
+        )
+        assert told[0].reason == "Unschedulable"
+        wait_for(lambda: history.of("big-") and all(life.bound for life in history.of("big-")), OLD_S + 30, "the gang")
+        wait_for(lambda: node_of("long"), 90, "the long pod to start")
+        assert scheduled(client.get(PODS, "short", namespace)) < scheduled(client.get(PODS, "long", namespace))
+        of_big = [pod for pod in client.list(PODS, namespace) if pod.metadata.name.startswith("big-")]
+        assert max(map(scheduled, of_big)) <= scheduled(client.get(PODS, "long", namespace))
+
+
+def scheduled(pod: Pod) -> str:
+    """When it was bound, as text that sorts."""
+    return next(each.last_transition_time or "" for each in pod.status.conditions if each.type == "PodScheduled")

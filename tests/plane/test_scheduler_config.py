@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from gangs import job
 from pairs import ended, option, started
+from their_files import VOLCANO_CHART
 
 from muster.api.batch import JOBS
 from muster.api.core import EVENTS
@@ -20,24 +21,7 @@ from musterctl.plane.plane import Plane
 pytestmark = pytest.mark.plane
 
 NOBODY_IS_PLACED = 'actions: "enqueue"'
-VOLCANO = """
-actions: "enqueue, allocate, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-    enablePreemptable: false
-  - name: conformance
-- plugins:
-  - name: overcommit
-  - name: drf
-    enablePreemptable: false
-  - name: predicates
-  - name: proportion
-  - name: nodeorder
-  - name: binpack
-"""
-BAD = VOLCANO.replace("overcommit", "overcommitt")
+BAD = VOLCANO_CHART.replace("overcommit", "overcommitt")
 
 
 class Mount:
@@ -95,7 +79,7 @@ def test_a_change_takes_effect_and_a_bad_one_changes_nothing(
     wait_for(lambda: [g for g in client.list(POD_GROUPS, namespace) if g.status.phase == "Inqueue"], 60, "Inqueue")
     assert client.list(PLACEMENTS, namespace) == []
 
-    mount.show(VOLCANO)
+    mount.show(VOLCANO_CHART)
     wait_for(lambda: running("waits"), 30, "the gang to run once there is allocate")
     assert current()
 
@@ -111,5 +95,5 @@ def test_a_change_takes_effect_and_a_bad_one_changes_nothing(
     client.create(JOBS, job("next", namespace, replicas=4, gpus=1), namespace)
     wait_for(lambda: running("next"), 30, "the next gang to run as the good file says")
 
-    mount.show(VOLCANO)
+    mount.show(VOLCANO_CHART)
     wait_for(current, 10, "the metric to say that all is well again")

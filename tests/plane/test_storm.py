@@ -10,13 +10,12 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import pytest
-from gangs import History, Life, job
+from gangs import History, Life, attempt, job
 
 from muster.api.batch import JOBS
 from muster.api.core import NODES, PODS
 from muster.api.placement import PLACEMENTS, node_of
 from muster.kube.client import Client
-from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
 from musterctl.plane.nodes import nodes
 from musterctl.plane.plane import Plane
@@ -36,6 +35,8 @@ class Storm:
         self.chance = chance
         self.sizes: dict[str, int] = {}
         self.deleted: set[str] = set()
+        self.lost: set[str] = set()
+        """Nodes that went away at some time."""
         self.node_names = [node.metadata.name for node in self.client.list(NODES)]
 
     def submit(self, number: int) -> None:
@@ -43,9 +44,16 @@ class Storm:
         name = f"g{number}"
         size = min(self.chance.choice([1, 2, 3, 5, 8, 13, 21, 34, 64]), len(self.node_names) * GPUS // 2)
         run_s = round(self.chance.uniform(0.2, 3.0), 1)
-        manifest = job(name, self.namespace, replicas=size, gpus=1, run_s=run_s, cpu="100m")
-        self.attempt(lambda: self.client.create(JOBS, manifest, self.namespace))
+        manifest = self.asking(job(name, self.namespace, replicas=size, gpus=1, run_s=run_s, cpu="100m"), size)
+        attempt(lambda: self.client.create(JOBS, manifest, self.namespace))
         self.sizes[name] = size
+
+    def asking(self, manifest: dict[str, Any], _size: int) -> dict[str, Any]:
+        """The Job with whatever else its user asks for."""
+        return manifest
+
+    def checked(self, name: str, done: list[Life]) -> None:
+        """What else must hold of the members of a gang that ended well."""
 
     def foreign_pod(self, number: int) -> None:
         """A pod of the cluster's own scheduler takes most of a node's CPU for a moment."""
@@ -58,7 +66,7 @@ class Storm:
                 "containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "20"}}}],
             },
         }
-        self.attempt(lambda: self.client.create(PODS, pod, self.namespace))
+        attempt(lambda: self.client.create(PODS, pod, self.namespace))
 
     def delete_a_job(self) -> None:
         """A user changes their mind."""
@@ -66,42 +74,26 @@ class Storm:
         if alive:
             name = self.chance.choice(alive)
             self.deleted.add(name)
-            self.attempt(lambda: self.client.delete(JOBS, name, self.namespace))
+            attempt(lambda: self.client.delete(JOBS, name, self.namespace))
 
     def cordon(self, *, on: bool) -> None:
         """Cordon a node of the second half, or uncordon all."""
         half = self.node_names[len(self.node_names) // 2 :]
         for name in [self.chance.choice(half)] if on else half:
-            self.attempt(lambda name=name: self.client.merge_patch(NODES, name, {"spec": {"unschedulable": on}}))
+            attempt(lambda name=name: self.client.merge_patch(NODES, name, {"spec": {"unschedulable": on}}))
 
     def node_goes(self) -> None:
         """A machine of the last quarter is lost with all that ran on it."""
         name = self.chance.choice(self.node_names[-(len(self.node_names) // 4) :])
-        self.attempt(lambda: self.client.delete(NODES, name))
+        self.lost.add(name)
+        attempt(lambda: self.client.delete(NODES, name))
 
     def nodes_come(self) -> None:
         """What was lost is there again, empty."""
         there = {node.metadata.name for node in self.client.list(NODES)}
         for manifest in nodes(self.plane.state.options):
             if manifest["metadata"]["name"] not in there:
-                self.attempt(lambda manifest=manifest: self.client.create(NODES, manifest))
-
-    def attempt(self, fn: Callable[[], object]) -> None:
-        """Do it until the API server and the webhook take it; they may be on their way up."""
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                fn()
-            except NotFound:
-                return
-            except APIError as error:
-                if error.status == 409:
-                    return
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
-            else:
-                return
+                attempt(lambda manifest=manifest: self.client.create(NODES, manifest))
 
 
 class Overcommit:
@@ -132,11 +124,11 @@ class Overcommit:
         self.worst = max(self.worst, on_node)
 
 
-def run_storm(plane: Plane, namespace: str, *, gangs: int, kills: int, seed: int) -> None:
+def run_storm(plane: Plane, namespace: str, *, gangs: int, kills: int, seed: int, of: type[Storm] = Storm) -> None:
     """The storm itself, and what must hold of it."""
     sys.stderr.write(f"\nstorm seed {seed}\n")
     chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
-    storm = Storm(plane, namespace, chance)
+    storm = of(plane, namespace, chance)
     killed = iter([chance.choice(["extender", "muster-scheduler"]) for _ in range(kills)])
     with History(storm.client, namespace) as history, Overcommit(storm.client) as overcommit:
         kill_at = set(chance.sample(range(gangs), min(kills, gangs)))
@@ -192,6 +184,7 @@ def check(storm: Storm, history: History, overcommit: Overcommit) -> None:
 def assert_on_their_places(storm: Storm, name: str, lives: list[Life]) -> None:
     """Members that ended are where the placement says; of each slot one did."""
     done = [life for life in lives if "Succeeded" in life.phases]
+    storm.checked(name, done)
     assert sorted(life.seat.rank for life in done if life.seat) == list(range(storm.sizes[name]))
     for placement in storm.client.list(PLACEMENTS, storm.namespace):
         if placement.metadata.name.startswith(f"{name}-"):

@@ -17,6 +17,7 @@ from muster.runtime.framework import Framework
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, Namespaces
 from webhook.mutate import optin
+from webhook.mutate.gpus import share_gpus
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
 from webhook.mutate.resourcegroup import assign, group_of_pod
@@ -68,6 +69,7 @@ def mutate(
     add_requested_gate(review)
     if marks and review.scheduler in names.SCHEDULERS:
         mark(review.spec, review.patch, "spec")
+    share_gpus(review)
     if names.FRAMEWORK in meta.labels:
         shape(review, lookups.owners, framework)
     return review.verdict
@@ -86,6 +88,7 @@ def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
     if not optin.may_inherit(spec, review.meta):
         return None
     # Unless the pod itself is a reason to send it to us, its namespace is, and its labels are known to hold a queue.
-    requested_gate = names.QUEUE_ALLOCATION_GATE in review.meta.annotations
-    for_itself = review.group is not None or names.FRAMEWORK in labels or requested_gate
+    sent_for = {names.QUEUE_ALLOCATION_GATE, names.GPU_FRACTION, names.GPU_MEMORY_ASKED}
+    annotated = not sent_for.isdisjoint(review.meta.annotations)
+    for_itself = review.group is not None or names.FRAMEWORK in labels or annotated
     return optin.from_namespace(review.namespace, namespaces.labels(review.namespace, with_queue=not for_itself))

@@ -1,4 +1,4 @@
-"""Stamps of a TrainJob's runtime patches, and the queue of its namespace."""
+"""Stamps of a TrainJob's runtime patches, the queue of its namespace, and the version of its runtime."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,7 +8,9 @@ import msgspec
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.meta import ObjectMeta, format_time
-from webhook.lookup import Namespaces
+from muster.api.trainer import RuntimeRef
+from muster.kube.errors import APIError
+from webhook.lookup import Namespaces, Runtimes
 from webhook.mutate import optin
 from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, Verdict, generic
@@ -17,7 +19,7 @@ JSON = dict[str, Any]
 _PATCHES = "runtimePatches"
 
 
-def reviewer(namespaces: Namespaces, wall_s: Callable[[], float]) -> Handler:
+def reviewer(namespaces: Namespaces, runtimes: Runtimes, wall_s: Callable[[], float]) -> Handler:
     """The handler for TrainJobs, on CREATE and UPDATE; `wall_s` gives seconds since the epoch.
 
     An object that does not have a TrainJob's shape is let through unchanged: the API server's schema names every wrong
@@ -32,6 +34,7 @@ def reviewer(namespaces: Namespaces, wall_s: Callable[[], float]) -> Handler:
             stamp(job, old, format_time(wall_s()), patch)
             if not old:
                 _inherit(job, request.namespace, namespaces, patch)
+            _note_version(job, old, request.namespace, runtimes, patch)
         except (MalformedError, msgspec.ValidationError):
             return Verdict()
         return Verdict(patch=patch.operations, reasons=patch.reasons)
@@ -63,6 +66,30 @@ def _inherit(job: JSON, namespace: str, namespaces: Namespaces, patch: Patch) ->
     if opt_in:
         why = Why("the queue of its namespace", opt_in.path)
         patch.set("metadata", "labels", names.QUEUE, value=opt_in.queue, why=why)
+
+
+def _note_version(job: JSON, old: JSON, namespace: str, runtimes: Runtimes, patch: Patch) -> None:
+    """Notes which version of the runtime a new TrainJob meets, as that is the one it will run with; later it stays.
+
+    A runtime that cannot be read is left to validation to complain of.
+    """
+    meta = msgspec.convert(job.get("metadata") or {}, ObjectMeta)
+    noted = meta.annotations.get(names.RUNTIME_VERSION)
+    if old:
+        before = msgspec.convert(old.get("metadata") or {}, ObjectMeta).annotations.get(names.RUNTIME_VERSION)
+        if before and noted != before and not meta.deletion_timestamp:
+            why = Why("what it was created with", "Muster")
+            patch.set("metadata", "annotations", names.RUNTIME_VERSION, value=before, why=why)
+        return
+    reference = msgspec.convert(msgspec.convert(job.get("spec") or {}, JSON).get("runtimeRef") or {}, RuntimeRef)
+    try:
+        runtime = runtimes.find(reference, namespace)
+    except APIError:
+        return
+    if runtime and runtime.metadata.uid:
+        value = f"{runtime.metadata.uid}/{runtime.metadata.resource_version}"
+        why = Why("the version of the runtime that was checked", "spec.runtimeRef")
+        patch.set("metadata", "annotations", names.RUNTIME_VERSION, value=value, why=why)
 
 
 def _patches(job: JSON) -> list[JSON]:

@@ -17,13 +17,14 @@ LABELS = frozenset({
 })  # fmt: skip
 _OF_USERS = frozenset({
     *(f"{_PREFIX}{key}" for key in KEYS),
-    *(names.COMPAT, names.MIN_MEMBER, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED),
-    *(names.RANK, names.SIZE, names.LEADER, names.EXPECTED_RUNTIME, names.RESERVATIONS),
+    *(names.COMPAT, names.MIN_MEMBER, *names.TOPOLOGY_KEYS),
+    *(names.RANK, names.SIZE, names.LEADER, names.EXPECTED_RUNTIME, names.RESERVATIONS, names.NUM_NODES),
     *names.SCALE_UP_KEYS,
 })  # fmt: skip
 _OURS = frozenset({
     *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
-    names.SAFE_TO_EVICT,
+    *(names.SAFE_TO_EVICT, names.RUNTIME_VERSION, names.TRAIN_JOB, names.TRAIN_JOB_SPEC, names.RESUMED_AT),
+    names.DELETE_AFTER,
     *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers")),
 })  # fmt: skip
 _KNOWN: Mapping[str, frozenset[str]] = {"labels": LABELS, "annotations": _OF_USERS}

@@ -8,6 +8,7 @@ from muster.api.admission import AdmissionRequest
 from muster.api.core import IndexedJob
 from muster.api.fields import Findings
 from muster.api.limits import PODS
+from muster.resources.topology import mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.workloads.batch_job import BATCH_JOB
@@ -18,6 +19,8 @@ from webhook.objects.known_keys import unknown_keys
 from webhook.objects.names import unknown_framework, unusable_queue
 from webhook.review import Handler, MalformedError, Verdict, decode, generic
 from webhook.validate.frameworks import check_template
+from webhook.validate.gpus import check_gpus
+from webhook.validate.topology import check_templates_nearness
 from webhook.validate.workload import check_minimum, dotted, new_ones
 
 _JOB = Decoder(IndexedJob)
@@ -48,7 +51,7 @@ def check(job: IndexedJob, queues: Queues, framework: Framework) -> Findings:
         _, labels, annotations = template_of(job.spec.template)
     except msgspec.ValidationError as error:
         raise MalformedError(f"{_TEMPLATE}: {error}") from error
-    findings = Findings()
+    findings = Findings(errors=[*check_gpus(job.spec.template, _TEMPLATE)])
     if names.QUEUE in labels:
         path = _where(names.QUEUE, job.metadata.labels)
         findings.errors += unusable_queue(path, labels[names.QUEUE], queues)
@@ -60,6 +63,8 @@ def check(job: IndexedJob, queues: Queues, framework: Framework) -> Findings:
             findings.add(found)
     most = 1 if job.spec.parallelism is None else job.spec.parallelism
     findings.errors += check_minimum(_TEMPLATE, annotations, job.metadata.annotations, most, "spec.parallelism")
+    findings.errors += mistakes(job.metadata.annotations, "metadata.annotations")
+    findings.errors += check_templates_nearness([(annotations, f"{_TEMPLATE}.metadata.annotations", most)])
     return findings
 
 

@@ -16,10 +16,11 @@ from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.batch import JOBS, Job, is_job
 from muster.api.fields import FieldError
-from muster.api.limits import PODS
+from muster.api.limits import PODS, SUB_GROUPS
 from muster.api.meta import OwnerReference
 from muster.api.scheduling import NetworkTopology, PodGroup
 from muster.resources.quantity import parse
+from muster.resources.topology import mistakes
 from muster.resources.vector import CPU
 from muster.volcano.defaults import queue_of
 from webhook.lookup import Owners, Queues
@@ -49,8 +50,11 @@ def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
     spec = group.spec
     yield from _queue_errors(_queue(group), group.metadata.controller, queues)
     yield from check_topology(spec.network_topology, "spec.networkTopology")
+    if group.metadata.controller is None:  # else it is its workload's, which was asked
+        yield from mistakes(group.metadata.annotations, "metadata.annotations")
     for index, policy in enumerate(spec.sub_group_policy):
         yield from check_topology(policy.network_topology, f"spec.subGroupPolicy[{index}].networkTopology")
+    yield from SUB_GROUPS.exceeded_by("spec.subGroupPolicy", len(spec.sub_group_policy))
     yield from PODS.exceeded("spec.minMember", spec.min_member)
     for task, minimum in spec.min_task_member.items():
         yield from PODS.exceeded(f"spec.minTaskMember[{task}]", minimum)

@@ -15,6 +15,7 @@ from muster.api.trainer import ANCESTOR, DATASET_INITIALIZER, MODEL_INITIALIZER,
 from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.plugins.claims import claim_names, mounted_names
 from webhook.review import Handler, Verdict, decode
+from webhook.validate.gpus import check_gpus
 from webhook.validate.trainjob import deprecation
 
 CONTAINERS: Mapping[str, str] = {
@@ -47,6 +48,7 @@ def check(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldEr
     for index, job in enumerate(runtime.spec.template.spec.replicated_jobs):
         path = f"{JOBS}[{index}]"
         yield from _check_step(job, path)
+        yield from check_gpus(_at(job.template, "spec", "template"), f"{path}.template.spec.template")
         yield from _check_order(job, path, seen)
         seen.add(job.name)
     count = runtime.spec.ml_policy.num_nodes if runtime.spec.ml_policy else None

@@ -13,10 +13,10 @@ from msgspec.json import Decoder
 from muster.api import names
 from muster.api.admission import AdmissionRequest
 from muster.api.base import Wire
-from muster.api.core import ResourceRequirements
 from muster.api.fields import FieldError, Findings
 from muster.api.limits import PODS
 from muster.api.meta import Object
+from muster.api.requirements import ResourceRequirements
 from muster.api.runtimepatch import PodSpecPatch, ReplicatedJobPatch
 from muster.api.trainer import DEPRECATED, GROUP, NODE, SUPPORT, RuntimeRef, TrainJob
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
@@ -35,10 +35,6 @@ REFERENCE = "spec.runtimeRef"
 MAX_HOST_NAME = 63
 _KINDS = (CLUSTER_TRAINING_RUNTIMES.kind, TRAINING_RUNTIMES.kind)
 _JOB = Decoder(TrainJob)
-_NOT_YET = (
-    "Muster does not run TrainJobs yet: this one is checked and kept, and no pods will be created for it; "
-    "`muster shape -f` shows the Jobs that it stands for"
-)
 _ANY_POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -99,7 +95,7 @@ def _pod_patch(job: ReplicatedJobPatch) -> PodSpecPatch | None:
 def check(job: TrainJob, namespace: str, lookups: Lookups, framework: Framework) -> Findings:
     """Everything that is wrong with a new TrainJob."""
     meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
-    findings = Findings(warnings=[*([_NOT_YET] if job.managed_here else []), *unknown_keys(meta)])
+    findings = Findings(warnings=unknown_keys(meta))
     if names.QUEUE in job.metadata.labels:
         path = f"metadata.labels[{names.QUEUE}]"
         findings.errors += unusable_queue(path, job.metadata.labels[names.QUEUE], lookups.queues)
@@ -128,8 +124,9 @@ def _check_priorities(runtime: Runtime, namespace: str, dry_runs: DryRuns) -> It
 def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups, framework: Framework) -> Findings:
     """What may not change, beyond the rules of the schema. A runtime that is gone holds nobody up: the job runs."""
     patched = _without_times(old) != _without_times(new)
+    resized = old.metadata.annotations.get(names.NUM_NODES) != new.metadata.annotations.get(names.NUM_NODES)
     added = (old.spec.trainer, old.spec.initializer) != (new.spec.trainer, new.spec.initializer)
-    if new.metadata.deletion_timestamp or not (patched or added):
+    if new.metadata.deletion_timestamp or not (patched or added or resized):
         return Findings()
     findings = Findings()
     if patched:

@@ -14,6 +14,7 @@ from muster.api.admission import AdmissionRequest
 from muster.api.fields import FieldError, Findings
 from muster.api.limits import PODS, whole_number
 from muster.api.meta import ObjectMeta
+from muster.resources.topology import mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.workloads.adapter import Adapter
@@ -29,6 +30,8 @@ from webhook.objects.known_keys import unknown_keys
 from webhook.objects.names import unknown_framework, unusable_queue
 from webhook.review import Handler, MalformedError, Verdict, generic
 from webhook.validate.frameworks import check_template
+from webhook.validate.gpus import check_gpus
+from webhook.validate.topology import check_templates_nearness
 
 JSON = dict[str, Any]
 
@@ -69,9 +72,15 @@ def check(kind: WorkloadKind, workload: JSON, queues: Queues, framework: Framewo
     findings = Findings(warnings=unknown_keys(workload["metadata"]))
     try:
         samples = list(kind.samples(workload)) if kind.samples else []
+        templates = []
         for index, (place, template) in enumerate(pod_templates(workload, kind.templates)):
             sample = samples[index] if index < len(samples) else None
-            findings.add(_check_one(_Template(kind, workload, place, template, sample), queues, framework))
+            found = _Template(kind, workload, place, template, sample)
+            templates.append((found.annotations, f"{found.path}.metadata.annotations", None))
+            findings.add(_check_one(found, queues, framework))
+        annotations = mapping(workload["metadata"].get("annotations"))
+        findings.errors += mistakes(annotations, "metadata.annotations")
+        findings.errors += check_templates_nearness(templates)
     except msgspec.ValidationError as error:
         raise MalformedError(f"spec: {error}") from error
     if kind.mistakes and any(names.FRAMEWORK in _labels(each) for _, each in pod_templates(workload, kind.templates)):
@@ -124,6 +133,7 @@ class AskedPodDocument(msgspec.Struct):
 
 def _check_one(given: _Template, queues: Queues, framework: Framework) -> Findings:
     findings = Findings(warnings=unknown_keys(given.template.get("metadata"), f"{given.path}.metadata"))
+    findings.errors += check_gpus(given.template, given.path)
     if names.QUEUE in given.labels and given.labels.get(names.MANAGED) != "false":
         findings.errors += unusable_queue(given.where(names.QUEUE), given.labels[names.QUEUE], queues)
     adapter = None

@@ -20,7 +20,7 @@ from muster.api.container_status import ContainerStatus
 from muster.api.core import Pod
 from muster.api.limits import PODS, whole_number
 from muster.api.meta import parse_time
-from muster.api.pod_problems import refused
+from muster.api.pod_problems import refused, told_to_go
 from muster.api.scheduling import PodGroup
 from muster.volcano.defaults import task_max_retry
 from muster.volcano.slots import PodSlot, slot
@@ -55,8 +55,11 @@ def _created_s(pod: Pod) -> float | None:
 
 
 def _deleted(pod: Pod) -> str:
-    """Only a pod that had a node and did not succeed was evicted; another one lost nothing by going."""
-    if pod.status.phase == "Succeeded" or not pod.spec.node_name:
+    """Only a pod that had a node and did not succeed was evicted; another one lost nothing by going.
+
+    One that succeeded after it was told to go was evicted too: its success is gone with it, so it will be made anew.
+    """
+    if not pod.spec.node_name or (pod.status.phase == "Succeeded" and not told_to_go(pod)):
         return event.OUT_OF_SYNC
     return event.POD_EVICTED
 

@@ -1,7 +1,7 @@
 """What the pods of each queue request, kept up to date pod by pod. No I/O.
 
-A pod counts from the moment it has a node until it has finished. It counts for the queue of its gang as that was when
-the pod was bound.
+A pod counts from the moment it has a node until it has finished, after a resize as much as it has then. It counts for
+the queue of its gang as that was when the pod was bound.
 """
 
 import threading
@@ -11,7 +11,7 @@ from muster.api import names
 from muster.api.core import Pod
 from muster.api.gang import gang_of
 from muster.api.scheduling import PodGroup
-from muster.resources.pods import pod_requests
+from muster.resources.gpus import counted
 from muster.resources.vector import Vector, add, subtract
 
 
@@ -29,15 +29,18 @@ class Usage:
         counts = bool(pod.spec.node_name) and not pod.finished and not gone
         uid = pod.metadata.uid
         with self._lock:
-            if counts == (uid in self._pods):
-                return None
+            known = self._pods.get(uid)
             if not counts:
-                return self._drop(uid)
-        queue = self.queue_of(pod)
+                return self._drop(uid) if known else None
+        queue = known[0] if known else self.queue_of(pod)
         if queue is None:
             return None
-        requests = pod_requests(pod.spec)
+        requests = counted(pod)
+        if known is not None and known[1] == requests:
+            return None
         with self._lock:
+            if uid in self._pods:  # it has been resized
+                self._drop(uid)
             self._pods[uid] = queue, requests
             self._queues[queue] = add(self._queues.get(queue, {}), requests)
         return queue

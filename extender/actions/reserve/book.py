@@ -36,7 +36,7 @@ _OVER = "nothing is reserved any more: it is not the head of its queue, or its n
 class Book:
     """Reservations while `allocate` tries one gang after the other. `looked` is kept from one cycle to the next."""
 
-    def __init__(self, session: Session, ordered: Sequence[GangView], looked: Looks) -> None:
+    def __init__(self, session: Session, gangs: Sequence[GangView], looked: Looks) -> None:
         self._session = session
         self._rules = session.reservations
         self._looked = looked
@@ -50,12 +50,12 @@ class Book:
         self._views: dict[tuple[float | None, str], ReservedRoom | None] = {}
         """What gangs of this runtime may not use; those of a queue for themselves if they come before its head."""
         self._position: dict[str, int] = {}
-        self._load(ordered)
+        self._load(gangs)
 
-    def _load(self, ordered: Sequence[GangView]) -> None:
+    def _load(self, gangs: Sequence[GangView]) -> None:
         """Takes over the reservations that placements tell of, the first of each queue."""
-        told = [gang for gang in ordered if _says_reserved(gang) and not gang.taken]
-        for gang in told:
+        told = [gang for gang in gangs if _says_reserved(gang) and not gang.taken]
+        for gang in self._session.ordered_gangs(told):
             full = gang.queue in self._live or len(self._live) >= self._rules.heads
             if full or self.mode(gang.queue) == "besteffort" or obstacle(self._session, gang) is not None:
                 continue
@@ -64,7 +64,8 @@ class Book:
             if found is not None and not (untimed and not patience_is_over(self._session, gang)):
                 self._live[gang.queue] = found
         if self._live:
-            self._position = {gang.key: place for place, gang in enumerate(ordered)}
+            mates = [gang for gang in gangs if gang.queue in self._live]
+            self._position = {gang.key: place for place, gang in enumerate(self._session.in_job_order(mates))}
 
     def mode(self, queue: str) -> ReservationMode:
         """What gangs of this queue may do behind one that waits for room."""
@@ -187,6 +188,7 @@ class Book:
         session = self._session
         placed = {place.gang.key for place in session.decided(decisions.Place)}
         session.reserved_in_all = reserved_room(session, list(self._live.values()))
+        session.kept_rooms = [each.room for each in self._live.values()]
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
         for gang in session.snapshot.gangs:
             if _says_reserved(gang) and gang.key not in live and gang.key not in placed:

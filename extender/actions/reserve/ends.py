@@ -97,7 +97,7 @@ def releases(snapshot: Snapshot, now: float, more: list[End]) -> Releases:
         column = snapshot.index.get(pod.node)
         end = expected_end(pod.since, pod.runtime.expected_s(None), now)
         if column is not None and end < inf:
-            ends.append((end, column, snapshot.row_of(pod.cls), f"{pod.namespace}/{pod.name}"))
+            ends.append((end, column, snapshot.row_on(pod.cls, column), f"{pod.namespace}/{pod.name}"))
     ends = sorted([*ends, *more], key=lambda end: end[0])
     return Releases(
         times=np.array([end[0] for end in ends], dtype=np.float64),
@@ -113,10 +113,11 @@ def _ends(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:
         if pod.uses_node and pod.node in snapshot.index:
             end = expected_end(pod.since, pod.runtime.expected_s(declared), now)
             if end < inf:
-                yield end, snapshot.index[pod.node], snapshot.row_of(pod.cls), gang.key
+                column = snapshot.index[pod.node]
+                yield end, column, snapshot.row_on(pod.cls, column), gang.key
     for column, cls, runtime_s in _on_their_way(snapshot, gang):
         if runtime_s is not None:
-            yield now + runtime_s, column, snapshot.row_of(cls), gang.key
+            yield now + runtime_s, column, snapshot.row_on(cls, column), gang.key
 
 
 def _on_their_way(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass, float | None]]:
@@ -142,7 +143,7 @@ def held_by_gangs(snapshot: Snapshot) -> Amounts:
         for pod in gang.pods:
             column = snapshot.index.get(pod.node) if pod.uses_node else None
             if column is not None:
-                held[:, column] += snapshot.row_of(pod.cls)
+                held[:, column] += snapshot.row_on(pod.cls, column)
         for column, cls, _ in _on_their_way(snapshot, gang):
-            held[:, column] += snapshot.row_of(cls)
+            held[:, column] += snapshot.row_on(cls, column)
     return held

@@ -13,6 +13,7 @@ from extender.framework.reserved import ReservedRoom
 from extender.framework.session import Session
 from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
+from extender.state.kept import KeptRoom, left_free
 from muster.api.meta import readable_time
 from muster.api.placement import PodSetPlacement, ranks_of
 
@@ -36,6 +37,11 @@ class Reservation:
     message: str = ""
     written: bool = False
     """The gang's placement says so already."""
+
+    @property
+    def room(self) -> KeptRoom:
+        """What others mind of it."""
+        return KeptRoom(self.at, self.columns, self.need, self.gained)
 
 
 def kept(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
@@ -83,17 +89,11 @@ def _when(session: Session, told: str, reckoned: float | None) -> tuple[float | 
 
 
 def reserved_room(session: Session, reservations: Sequence[Reservation]) -> ReservedRoom | None:
-    """What must be left free for these: what they need in all, less what the first of them gets back."""
+    """What must be left free for these."""
     if not reservations:
         return None
-    columns = np.unique(np.concatenate([each.columns for each in reservations]))
-    needed = np.zeros((session.snapshot.free.shape[0], len(columns)), dtype=np.int64)
-    gained = np.full_like(needed, np.iinfo(np.int64).max)
+    columns, amounts = left_free([each.room for each in reservations], session.snapshot.free.shape[0])
     codes = np.zeros(len(columns), dtype=np.int16)
     for each in reservations:
-        places = np.searchsorted(columns, each.columns)
-        needed[:, places] += each.need
-        gained[:, places] = np.minimum(gained[:, places], each.gained)
-        codes[places] = session.causes.code(words.cause(each.gang.key))
-    amounts: Amounts = np.maximum(needed - gained, 0)
+        codes[np.searchsorted(columns, each.columns)] = session.causes.code(words.cause(each.gang.key))
     return ReservedRoom(columns, amounts, codes, columns.tobytes() + amounts.tobytes())

@@ -2,7 +2,6 @@
 
 from extender.configuration.known.entry import KAI, Argument, Plugin
 
-_SHARED_GPUS = "sharing one GPU among pods needs a device plugin, not a scheduler (docs/predicates.md)"
 _IN_RANK_ORDER = "pods of a gang are placed in the order of their ranks, the first one first"
 _SEARCH = "how victims are searched for is not a matter of plugins"
 
@@ -20,17 +19,17 @@ PLUGINS: dict[str, Plugin] = {
     "kubeflow": Plugin(of=KAI, without=_IN_RANK_ORDER),
     "ray": Plugin(of=KAI, without=_IN_RANK_ORDER),
     "nodeavailability": Plugin(of=KAI),
-    "gpusharingorder": Plugin(of=KAI, without=_SHARED_GPUS),
-    "gpupack": Plugin(of=KAI, differs=f"it is about whole GPUs: {_SHARED_GPUS}"),
-    "gpuspread": Plugin(of=KAI, differs=f"it is about whole GPUs: {_SHARED_GPUS}"),
+    "gpusharingorder": Plugin(of=KAI),
+    "gpupack": Plugin(of=KAI, differs="it orders nodes too, by how many GPUs are free"),
+    "gpuspread": Plugin(of=KAI, differs="it orders nodes too, by how many GPUs are free"),
     "resourcetype": Plugin(of=KAI),
     "subgrouporder": Plugin(of=KAI),
     "taskorder": Plugin(of=KAI, differs="the label is muster.dev/task-priority"),
     "nominatednode": Plugin(of=KAI, without="gangs are pinned to their nodes; nominations are not used"),
     "dynamicresources": Plugin(
         of=KAI,
-        without="resource claims are kube-scheduler's to check; a gang with them is planned without",
-        arguments={"maxCelCacheEntries": Argument(of=KAI)},
+        differs="it counts devices of nodes by their kinds; which device a claim gets kube-scheduler decides",
+        arguments={"maxCelCacheEntries": Argument(of=KAI, without="answers are kept for the devices that there are")},
     ),
     "nodeplacement": Plugin(
         of=KAI,
@@ -44,7 +43,10 @@ PLUGINS: dict[str, Plugin] = {
             "reclaimResolveMethod": Argument(of=KAI, default="lca"),
         },
     ),
-    "topology": Plugin(of=KAI),
+    "topology": Plugin(
+        of=KAI,
+        differs="levels are arguments here, node labels that need no configuration, Kueue's Topologies and HyperNodes",
+    ),
     "numa": Plugin(of=KAI, without="which NUMA node a pod gets is kubelet's to decide"),
     "snapshot": Plugin(of=KAI, differs="the page is /plugins/snapshot of the extender; `muster snapshot` saves a file"),
     "reflectjoborder": Plugin(of=KAI, differs="the page is /plugins/job-order of the extender"),

@@ -5,9 +5,9 @@ from extender.configuration.known.entry import Argument, Plugin, Switch
 _CHECKED = Argument(without="kube-scheduler checks it whatever the plan says, so the planner always does", default=True)
 _NO_CACHE = Argument(without="answers are always kept until the node changes", default=False)
 _BINDS = Argument(without="volumes are bound by kube-scheduler, as its own configuration says")
-_CLAIMS = Argument(without="resource claims are kube-scheduler's to check")
+_CLAIMS = Argument(without="devices that are claimed are counted by the plugin dynamicresources")
 _NO_METRICS = "no plugin of Muster reads the load of nodes"
-_DEVICES = "devices are for the device plugins and kubelet to share out"
+_DEVICES = "parts of GPUs are always counted (docs/gpu-sharing.md); other devices are for device plugins to share out"
 _WHOLE = Switch(differs="a gang is never broken below its minimum, with or without this switch")
 
 

@@ -8,19 +8,24 @@ from muster.api import names
 from muster.api.batch import JOBS
 from muster.api.core import INDEXED_JOBS
 from muster.api.endpoints import Endpoints
-from muster.api.fields import Findings
+from muster.api.fields import FieldError, Findings
 from muster.runtime.component import Component, metadata_of
 from muster.runtime.gangs import members as members_of
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan, PodSetPlan
 from muster.runtime.plugins.claims import claims, with_claims
 from muster.runtime.plugins.without_effect import without_effect
+from muster.runtime.settings import ELASTIC
 from muster.runtime.template import planned
 from muster.volcano.hosts import pod_hosts
-from muster.workloads.adapter import annotation
-from muster.workloads.jobset import JOBSET_NAME, REPLICATED_JOB
+from muster.workloads.adapter import annotation, number
+from muster.workloads.jobset import COORDINATOR, JOB_INDEX, JOBSET_NAME, REPLICATED_JOB
 
 JSON = dict[str, Any]
+MAX_LABEL = 63
+"""Characters that the value of a label may have."""
+EVICTIONS = 1_000
+"""How often a gang that is not restarted when it fails may be evicted: in effect as often as it has to be."""
 
 
 class MusterJob:
@@ -29,13 +34,15 @@ class MusterJob:
     name = "Job"
 
     def validate(self, info: Info) -> Findings:
-        """Warns of what the runtime says to a JobSet only."""
+        """Warns of what the runtime says to a JobSet only, and checks the number of nodes of an elastic TrainJob."""
         if info.target != self.name:
             return Findings()
+        found = Findings(list(_check_nodes(info)))
         fields = without_effect(info.base, [pod_set.name for pod_set in members_of(info)])
         where = f"spec.runtimeRef: {info.runtime_name}: spec.template.spec"
         why = "has no effect where a TrainJob runs as a Job of Muster's, which has nothing like it"
-        return Findings(warnings=[f"{where}.{field} {why}" for field in fields])
+        found.warnings += [f"{where}.{field} {why}" for field in fields]
+        return found
 
     def identify_pod_network(self, info: Info) -> None:
         """`<job>-<task>-<index>.<job>`; the rank is the index in the task."""
@@ -72,6 +79,22 @@ class MusterJob:
         return [f"{each.plural}.{each.group}" for each in (JOBS, INDEXED_JOBS)]
 
 
+def _check_nodes(info: Info) -> Iterable[FieldError]:
+    """`muster.dev/num-nodes` is for elastic training, and a number within its bounds."""
+    text = info.train_job.metadata.annotations.get(names.NUM_NODES) if info.train_job else None
+    if text is None:
+        return
+    path, elastic = f"metadata.annotations[{names.NUM_NODES}]", info.setting(ELASTIC)
+    if elastic is None:
+        message = f"must be left out: {info.runtime_name} is not elastic, so its number of nodes is fixed"
+        yield FieldError(path, message, text)
+        return
+    least, most = (number(each.strip()) for each in (*elastic.text.split(":"), "")[:2])
+    wanted = number(text)
+    if wanted is None or wanted < (least or 1) or (most is not None and wanted > most):
+        yield FieldError(path, f"must be a number of nodes within {elastic.text} ({elastic.source})", text)
+
+
 def _hosts(job: str, task: str, count: int) -> Endpoints:
     return pod_hosts(job, task, count, subdomain=job)
 
@@ -84,8 +107,28 @@ def _pods(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any], restart:
     result = with_claims(plan, planned((template.get("spec") or {}).get("template") or {}, pod_set))
     result = {**result, "spec": {"restartPolicy": restart, **result["spec"]}}
     metadata = result.get("metadata") or {}
-    labels = {JOBSET_NAME: plan.owner.name, REPLICATED_JOB: pod_set.name}
-    return {**result, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
+    labels = {JOBSET_NAME: plan.owner.name, REPLICATED_JOB: pod_set.name, JOB_INDEX: "0"}
+    told = {COORDINATOR: host} if (host := _coordinator(plan)) else {}
+    return {
+        **result,
+        "metadata": {
+            **metadata,
+            "labels": {**(metadata.get("labels") or {}), **labels, **(told if len(host) <= MAX_LABEL else {})},
+            **({"annotations": {**(metadata.get("annotations") or {}), **told}} if told else {}),
+        },
+    }
+
+
+def _coordinator(plan: Plan) -> str:
+    """The host name of the pod that a JobSet's `coordinator` names; "" without one, or if there is no such pod."""
+    wanted = plan.base.get("coordinator") or {}
+    pod_set = plan.pod_set(wanted.get("replicatedJob", ""))
+    if pod_set is None:
+        return ""
+    jobs = [job for job in plan.base.get("replicatedJobs") or [] if job["name"] == pod_set.name]
+    size = pod_set.count // (int(jobs[0].get("replicas") or 1) if pod_set.role == "other" else 1)
+    index = int(wanted.get("jobIndex") or 0) * size + int(wanted.get("podIndex") or 0)
+    return pod_set.endpoints[index] if index < pod_set.count else ""
 
 
 def _stages(before: list[PodSetPlan]) -> dict[str, int]:
@@ -97,8 +140,12 @@ def _stages(before: list[PodSetPlan]) -> dict[str, int]:
 
 
 def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
-    """An Indexed Job, named as a JobSet would."""
+    """An Indexed Job, named as a JobSet would; its pods wait in the queue of the gang, each for itself."""
     spec = template.get("spec") or {}
+    pods = _pods(plan, pod_set, template, "OnFailure")  # as a JobSet would fill in; the Job's backoffLimit ends it
+    queue = (plan.gang.details if plan.gang else {}).get("queue") or names.DEFAULT_QUEUE
+    if (pods["spec"].get("schedulerName") or names.SCHEDULER) in names.SCHEDULERS:
+        pods["metadata"]["labels"] = {names.QUEUE: queue, **pods["metadata"]["labels"]}
     return {
         "apiVersion": INDEXED_JOBS.api_version,
         "kind": INDEXED_JOBS.kind,
@@ -108,8 +155,7 @@ def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> 
             "completionMode": "Indexed",
             "parallelism": pod_set.count,
             "completions": pod_set.count,
-            # As a JobSet would fill in; the Job's backoffLimit ends it.
-            "template": _pods(plan, pod_set, template, "OnFailure"),
+            "template": pods,
             **({"suspend": True} if plan.suspend else {}),
         },
     }
@@ -124,17 +170,26 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
         "minAvailable": gang.minimum if gang else 0,
         "queue": details.get("queue") or names.DEFAULT_QUEUE,
         "schedulerName": names.SCHEDULER,
-        "plugins": {"svc": ["--publish-not-ready-addresses"]},
+        "plugins": _network(plan),
         "policies": [{"event": "PodEvicted", "action": "RestartJob"}, failed],
         "tasks": [_task(plan, pod_set, members, templates[pod_set.name]) for pod_set in members],
     }
-    if restarts:
-        spec["maxRetry"] = restarts
+    # maxRetry counts the restart that comes too late, too. Without restarts only evictions are retried: a gang that has
+    # to make room for others, or whose node is drained, has not failed.
+    spec["maxRetry"] = restarts + 1 if restarts else EVICTIONS
     for key in ("networkTopology", "priorityClassName"):
         if details.get(key):
             spec[key] = details[key]
     ttl_s = plan.base.get("ttlSecondsAfterFinished")
     return spec if ttl_s is None else {**spec, "ttlSecondsAfterFinished": ttl_s}
+
+
+def _network(plan: Plan) -> JSON:
+    """Host names by a Service, also of pods that are not ready, unless the runtime's `network` says otherwise."""
+    network = plan.base.get("network") or {}
+    if network.get("publishNotReadyAddresses") is False:
+        return {"svc": []}
+    return {"svc": ["--publish-not-ready-addresses"]}
 
 
 def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: JSON) -> JSON:

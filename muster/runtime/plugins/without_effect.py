@@ -6,7 +6,6 @@ from typing import Any
 _JOBSET: tuple[tuple[str, str, Any], ...] = (
     ("network", "subdomain", ""),
     ("network", "enableDNSHostnames", True),
-    ("network", "publishNotReadyAddresses", True),
     ("failurePolicy", "restartStrategy", "Recreate"),
     ("failurePolicy", "rules", []),
 )
@@ -26,7 +25,8 @@ def _of_jobset(base: Mapping[str, Any], members: Collection[str]) -> Iterator[st
         value = (base.get(member) or {}).get(field)
         if value is not None and value != neutral:
             yield f"{member}.{field}"
-    yield from (field for field in ("coordinator", "managedBy") if base.get(field))
+    if base.get("managedBy"):
+        yield "managedBy"
     policy = base.get("successPolicy") or {}
     targets = set(policy.get("targetReplicatedJobs") or members)
     if policy and len(targets) != 1 and (policy.get("operator") == "Any" or targets != set(members)):

@@ -40,10 +40,22 @@ def test_client_certificate_names_user_and_groups() -> None:
     assert certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value == "admin"
 
 
-def test_lifetime_in_days() -> None:
-    """A certificate ends after the days asked for."""
-    left = parsed(Authority.create("ca").issue("x", server=True, days=7)).not_valid_after_utc - datetime.now(UTC)
-    assert timedelta(days=6, hours=23) < left <= timedelta(days=7)
+def test_a_certificate_ends_when_it_shall_and_with_its_authority() -> None:
+    """It lives as long as asked for, though never longer than its authority, and is valid for clocks a day behind."""
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    authority = Authority.create("ca", life=timedelta(days=30), now=now)
+    ends = [
+        parsed(authority.issue("x", server=True, life=timedelta(days=days), now=now)).not_valid_after_utc
+        for days in (7, 90)
+    ]
+    assert ends == [now + timedelta(days=7), now + timedelta(days=30)]
+    for pair in (authority.pair, authority.issue("x", now=now)):
+        assert parsed(pair).not_valid_before_utc < now - timedelta(days=1)
+
+
+def test_a_pair_does_not_show_its_key() -> None:
+    """Neither when it is printed, nor in the report of a failed test."""
+    assert "PRIVATE" not in repr(Authority.create("ca").pair)
 
 
 def test_saved_authority_signs_on(tmp_path: Path) -> None:

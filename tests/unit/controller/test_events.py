@@ -27,16 +27,21 @@ def pod(phase: str = "Running", *, node: str = "node-1", **more: Any) -> Pod:
     }
     if more.get("deleting"):
         metadata["deletionTimestamp"] = "1970-01-01T00:02:00Z"
+    ended = {"finishedAt": more["ended"]} if "ended" in more else {}
     statuses = [
-        {"name": f"c{i}", "restartCount": more.get("restarts", 0), "state": {"terminated": {"exitCode": code}}}
+        {"name": f"c{i}", "restartCount": more.get("restarts", 0), "state": {"terminated": {"exitCode": code} | ended}}
         for i, code in enumerate(more.get("exit_codes", [0]))
     ]
+    told = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": more.get("told")}
     content = {
         "metadata": metadata,
         "spec": {"nodeName": node},
-        "status": {"phase": phase, "containerStatuses": statuses},
+        "status": {"phase": phase, "containerStatuses": statuses, "conditions": [told] if "told" in more else []},
     }
     return msgspec.convert(content, Pod)
+
+
+EARLY, LATE = "1970-01-01T00:01:50Z", "1970-01-01T00:01:51Z"
 
 
 @pytest.mark.parametrize(
@@ -51,6 +56,9 @@ def pod(phase: str = "Running", *, node: str = "node-1", **more: Any) -> Pod:
         (pod("Running"), pod("Running", restarts=1), "TaskFailed"),
         (pod("Running"), None, "PodEvicted"),
         (pod("Failed", deleting=True), None, "PodEvicted"),
+        (pod("Succeeded", deleting=True, told=LATE, ended=LATE), None, "PodEvicted"),  # within its grace
+        (pod("Succeeded", deleting=True, told=EARLY, ended=LATE), None, "PodEvicted"),
+        (pod("Succeeded", deleting=True, told=EARLY), None, "PodEvicted"),
     ],
 )
 def test_events(old: Pod | None, new: Pod | None, event: str) -> None:
@@ -64,6 +72,7 @@ def test_events(old: Pod | None, new: Pod | None, event: str) -> None:
         (pod("Running"), pod("Running")),
         (pod("Running", deleting=True), pod("Failed", deleting=True)),  # it fails because it is evicted
         (pod("Succeeded"), None),
+        (pod("Succeeded", deleting=True, told=LATE, ended=EARLY), None),  # a drain takes those that are done, too
         (pod("Pending", node=""), None),
         (pod("Running", annotations={"volcano.sh/controller-out-of-sync": "true"}), None),
         (pod("Failed", annotations={"volcano.sh/controller-out-of-sync": "true"}), None),

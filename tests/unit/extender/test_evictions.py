@@ -1,6 +1,6 @@
 """Evictions for a gang: only once its placement stands, all or none, and none twice in a short time."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,20 +12,23 @@ from extender.cluster import Cluster
 from extender.evictions import EVICT_AGAIN_S, Evictions
 from extender.framework.decisions import ClosePlacement, MakeRoom
 from extender.framework.session import Session
-from muster.kube.errors import NotFound, TooManyRequests
+from muster.kube.errors import Conflict, NotFound, TooManyRequests
 
 
 class Api:
     """Answers evictions; remembers who was told to go, and which Events there were."""
 
-    def __init__(self, refuses: str = "", gone: str = "") -> None:
+    def __init__(self, refuses: str = "", gone: str = "", versions: Mapping[str, str] | None = None) -> None:
         self.evicted: list[str] = []
+        self.versions = versions or {}
         self.events: list[str] = []
         self._refuses, self._gone = refuses, gone
 
-    def evict(self, _namespace: str, name: str, uid: str) -> None:
-        """As the Eviction API."""
+    def evict(self, _namespace: str, name: str, uid: str, *, resource_version: str) -> None:
+        """As the Eviction API, which evicts nobody but the pod as it was at this version."""
         assert uid
+        if resource_version != self.versions.get(name, resource_version):
+            raise Conflict("the object has been modified")
         if name == self._refuses:
             raise TooManyRequests("the budget db needs 1 pod")
         if name == self._gone:
@@ -37,8 +40,18 @@ class Api:
         self.events.append(f"{obj.metadata.name} {reason}: {message}")
 
 
-def carried_out(api: Api, *, written: bool = True, budgeted: bool = False, times: tuple[float, ...] = (0,)) -> Any:
-    """The evictions of a cycle in which a gang of two pods goes for another; who was closed, too."""
+def carried_out(
+    api: Api,
+    *,
+    written: bool = True,
+    budgeted: bool = False,
+    times: tuple[float, ...] = (0,),
+    meanwhile: Callable[[VictimsWorld], None] = lambda _: None,
+) -> Any:
+    """The evictions of a cycle in which a gang of two pods goes for another; who was closed, too.
+
+    `meanwhile` is what happens between the decision and the evictions.
+    """
     world = VictimsWorld(2)
     world.runs("low", 2)
     if budgeted:
@@ -49,6 +62,7 @@ def carried_out(api: Api, *, written: bool = True, budgeted: bool = False, times
     if not written:
         placement = world.state.placements["ns/high"]
         world.state.on_placement(placement, None)
+    meanwhile(world)
     cluster = Cluster(cast("Any", None), wake=lambda: None)
     cluster.state = world.state
     closed: list[ClosePlacement] = []
@@ -111,3 +125,17 @@ def test_nobody_is_told_twice_in_a_short_time(later_s: float, times: int) -> Non
     api = Api()
     carried_out(api, times=(0, later_s))
     assert len(api.evicted) == 2 * times
+
+
+def test_one_that_has_ended_by_then_stays() -> None:
+    """It holds no room any more, and its owner counts on it: made anew, it would start with fewer than its gang."""
+    api = Api()
+    assert carried_out(api, meanwhile=lambda world: world.ends("low", 0)) == []
+    assert api.evicted == ["low-worker-1"]
+
+
+def test_one_that_has_ended_and_whose_end_is_not_known_yet_stays() -> None:
+    """The API server evicts it only as it is known."""
+    api = Api(versions={"low-worker-0": "later"})
+    assert carried_out(api) == []
+    assert api.evicted == ["low-worker-1"]

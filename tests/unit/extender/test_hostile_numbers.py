@@ -145,7 +145,7 @@ def test_an_epoch_of_5000_digits_does_not_hide_a_bound_pod(world: World) -> None
     annotations = pod.metadata.annotations | {"muster.dev/epoch": "1" * 5000}
     world.pod(key, "worker", 0, GPU1, node="node-0", phase="Running", annotations=annotations)
     gpu = world.state.nodes.axis["nvidia.com/gpu"]
-    assert world.state.nodes.used[gpu, 0] == 1
+    assert world.state.nodes.used[gpu, 0] == 1000
     assert world.view(key).taken == 1
 
 
@@ -260,7 +260,7 @@ def test_a_gang_that_makes_an_action_fail_is_set_aside_for_the_cycle(world: Worl
     assert (waits.gang.key, waits.message) == ("ns/bad", "ZeroDivisionError: not foreseen")
     session = world.session(*_actions(world))
     gpu = session.snapshot.axis["nvidia.com/gpu"]
-    assert session.snapshot.free[gpu, :4].tolist() == [4, 8, 8, 8]
+    assert session.snapshot.free[gpu, :4].tolist() == [4000, 8000, 8000, 8000]
 
 
 def test_a_snapshot_does_not_change_while_nodes_come_and_go(world: World) -> None:

@@ -15,8 +15,10 @@ import pytest
 from extender_world import World, of, seats
 
 from extender.framework import decisions
+from extender.plugins.topology import Topology
 from extender.state.feed import FEED
 from extender.state.state import State
+from muster.api import names
 from muster.api.core import Taint
 from muster.kube.codec import decoder
 
@@ -36,6 +38,8 @@ TEXTS = ("", "0", "1", "2", "-1", "20000", "20000000", "10000000000", "9" * 18, 
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "pods", "ephemeral-storage", "hugepages-2Mi", "example.com/none")
 TIMES = (None, "", "2026-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "now", "x" * 1000)
 RANKS = ("muster.dev/member-index", "batch.kubernetes.io/job-completion-index", "volcano.sh/task-index")
+NEARNESS = (*TEXTS, "zone", "rack", "hypernodes", '[{"topology": "rack", "size": 2}]', "[" * 3_000)
+NEAR_KEYS = (*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS)
 JSON = dict[str, Any]
 BY_KIND = {fed.resource.kind: fed for fed in FEED}
 
@@ -43,8 +47,9 @@ BY_KIND = {fed.resource.kind: fed for fed in FEED}
 class Hostile:
     """Draws the objects of one tenant; names repeat, so that objects meet each other."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, *, near: bool = True) -> None:
         self.random = Random(seed)  # noqa: S311 - drawn again by its seed
+        self.near = Random(f"{seed}/near") if near else None  # noqa: S311 - as above; a stream of its own
         self._version = 1_000
 
     def object(self) -> tuple[str, JSON]:
@@ -85,6 +90,8 @@ class Hostile:
         given: JSON = {"scheduling.k8s.io/group-name": f"bad-{self.random.randrange(4)}"}
         given |= {key: self._one(*TEXTS) for key in RANKS if self.random.random() < 0.3}
         given |= self._maybe({"volcano.sh/task-spec": self._one("task-0", "task-1", *TEXTS)})
+        if self.near is not None:
+            given |= {key: self.near.choice(NEARNESS) for key in NEAR_KEYS if self.near.random() < 0.1}
         return given | self._maybe({"muster.dev/epoch": self._one(*TEXTS), "muster.dev/node": self._one("node-0", "x")})
 
     def _amounts(self) -> JSON:
@@ -151,10 +158,18 @@ class Hostile:
             "priorityClassName": self._one("", "x"),
             "subGroupPolicy": self._maybe([{"name": "task-0", "subGroupSize": self._number()}]) or [],
         }
+        if self.near is not None and self.near.random() < 0.3:
+            spec |= self._network(self.near)
         return {
             "spec": spec,
             "status": {"phase": self._one("", "Pending", "Inqueue", "Running", "Unknown", "Completed")},
         }
+
+    def _network(self, near: Random) -> JSON:
+        network = {"mode": near.choice(("hard", "soft")), "highestTierAllowed": near.choice((*POSITIVE, -1))}
+        labels = {"matchLabelKeys": [near.choice(("app", "x"))], "networkTopology": network}
+        policies = [{"name": near.choice(("task-0", "x")), "subGroupSize": near.choice(POSITIVE), **labels}]
+        return {"networkTopology": network, "subGroupPolicy": policies * near.choice((1, 2, 2_000))}
 
     def _placement(self) -> JSON:
         runs = [{"node": self._one("", "node-0", "nowhere"), "count": self._one(1, 1, 2, 3, 20_001)} for _ in range(3)]
@@ -187,10 +202,12 @@ def run(seed: str, count: int) -> int:
     return sum(one_world(f"{seed}/{number}") for number in range(0, count, ROUND))
 
 
-def one_world(seed: str) -> int:
+def one_world(seed: str, *, near: bool = True) -> int:
     """A cluster with an innocent gang and as many hostile objects as a round has; how many of them decoded."""
-    hostile, world = Hostile(seed), World(checked=False)
-    world.node("node-0", cpu=8)  # one: how many seats may be on their way at once is another matter
+    hostile, world = Hostile(seed, near=near), World(checked=False)
+    world.plugins = [*world.plugins, Topology({"levels": ["zone", "rack"]})]
+    # one node: how many seats may be on their way at once is another matter
+    world.node("node-0", cpu=8, labels={"zone": "a", "rack": "b"})
     for rank in range(4):
         world.node(f"own-{rank}", taints=[Taint(key="own", effect="NoSchedule")])
     spec = {"tolerations": [{"key": "own", "operator": "Exists"}]}
@@ -218,7 +235,7 @@ def test_a_world_that_once_went_wrong(seed: str) -> None:
     11/50040: pods that were given seats after their gang was placed did not hold the room of these seats.
     102/165800: a gang that changed itself whenever it was looked at was looked at for ever.
     """
-    one_world(seed)
+    one_world(seed, near=False)
 
 
 @pytest.mark.storm

@@ -125,6 +125,17 @@ def objects() -> Iterator[tuple[str, JSON]]:
     group = {"minMember": 2, "queue": "default", "minResources": {"cpu": "1"}, "networkTopology": {"mode": "soft"}}
     yield "/validate/podgroup", {"kind": "PodGroup", "metadata": {"name": "g"}, "spec": group}
     queue = {"capability": {"cpu": "4"}, "deserved": {"cpu": "2"}, "guarantee": {"resource": {"cpu": "1"}}}
+    members = [
+        {"type": "Node", "selector": {"exactMatch": {"name": "node-1"}}},
+        {"type": "Node", "selector": {"regexMatch": {"pattern": "^rack-1-[0-9]+$"}}},
+        {
+            "type": "Node",
+            "selector": {"labelMatch": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}},
+        },
+        {"type": "HyperNode", "selector": {"exactMatch": {"name": "rack-2"}}},
+    ]
+    hyper_node = {"tier": 1, "tierName": "rack", "members": members}
+    yield "/validate/hypernode", {"kind": "HyperNode", "metadata": {"name": "rack-1"}, "spec": hyper_node}
     yield "/validate/queue", {"kind": "Queue", "metadata": {"name": "q"}, "spec": {**queue, "parent": "root"}}
 
 

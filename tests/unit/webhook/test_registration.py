@@ -8,12 +8,11 @@ from webhook_world import JSON, lookups
 
 from muster.runtime import registry
 from webhook.app import routes
-from webhook.conditions import annotated, in_a_group, quoted
+from webhook.conditions import ASKS_ITSELF, in_a_group, quoted
 from webhook.config import ResourceGroup
 from webhook.registration import configurations
 
 LEAVE = {"muster.dev/managed": "false"}
-GATE = "scheduling.volcano.sh/queue-allocation-gate"
 GROUPS = [
     ResourceGroup(name="a", namespaces=("team", "ops"), labels={"x": "y"}),
     ResourceGroup(name="b", annotations=(("example.com/it's", 'a "b" \\ c\n'),), labels={"x": "y"}),
@@ -104,7 +103,7 @@ def test_a_pod_is_sent_once(
     None does if it shall be left alone.
     """
     pod = {**framework, **queue, **managed}
-    known = {annotated(GATE, "true"): held} | ({in_a_group(groups): grouped} if groups else {})
+    known = {ASKS_ITSELF: held} | ({in_a_group(groups): grouped} if groups else {})
     mutating, _ = configurations(url="https://x", ca_bundle=b"", groups=groups)
     taken = [
         each["name"]

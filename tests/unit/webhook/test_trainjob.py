@@ -118,12 +118,6 @@ def test_a_priority_class_that_is_missing() -> None:
     ]
 
 
-def test_nothing_runs_yet() -> None:
-    """A TrainJob that Muster would have to run is warned of; one of another controller's is not."""
-    assert [each.partition(":")[0] for each in reviewed(train_job()).warnings] == ["Muster does not run TrainJobs yet"]
-    assert not reviewed(train_job(managedBy="kueue.x-k8s.io/multikueue")).warnings
-
-
 def test_without_a_runtime_the_rest_is_told_too() -> None:
     """A missing runtime does not hide what can be said without it."""
     found = said(reviewed(train_job(runtimeRef={"name": "x"}, runtimePatches=[patch("kueue")])))
@@ -206,7 +200,7 @@ def test_deprecated_runtimes() -> None:
     """Whoever uses one is warned."""
     old = runtime()
     old["metadata"]["labels"] = {"trainer.kubeflow.org/support": "deprecated"}
-    [_not_yet, warning] = reviewed(train_job(), None, old).warnings
+    [warning] = reviewed(train_job(), None, old).warnings
     assert warning.startswith("ClusterTrainingRuntime r is deprecated and will be removed; choose another runtime")
 
 
@@ -270,7 +264,7 @@ def test_flux_is_warned_of() -> None:
 
 def test_stamps_and_queue() -> None:
     """A new patch is stamped, a known one keeps its time, a changed one gets a new one; the queue is inherited."""
-    review = mutate.reviewer(NamespaceWorld(team={"muster.dev/queue": "q"}), lambda: 1_700_000_000.0)
+    review = mutate.reviewer(NamespaceWorld(team={"muster.dev/queue": "q"}), RuntimeWorld(), lambda: 1_700_000_000.0)
     now, before = "2023-11-14T22:13:20Z", "2020-01-01T00:00:00Z"
     made = apply(train_job(runtimePatches=[patch()]), review(request(train_job(runtimePatches=[patch()]))).patch)
     assert made["spec"]["runtimePatches"][0]["time"] == now
@@ -280,3 +274,19 @@ def test_stamps_and_queue() -> None:
     after = apply(new, review(request(new, "UPDATE", old)).patch)
     assert [each["time"] for each in after["spec"]["runtimePatches"]] == [before, now]
     assert "labels" not in after["metadata"]
+
+
+def test_the_version_of_the_runtime() -> None:
+    """Noted when the TrainJob is created, whatever its user says; later it stays."""
+    found = runtime()
+    found["metadata"] |= {"uid": "u", "resourceVersion": "7"}
+    review = mutate.reviewer(NamespaceWorld(), RuntimeWorld(found), lambda: 0.0)
+    key = "muster.dev/runtime-version"
+    claimed = {**train_job(), "metadata": {"name": "t", "annotations": {key: "other/1"}}}
+    for job in (train_job(), claimed):
+        made = apply(job, review(request(job)).patch)
+        assert made["metadata"]["annotations"] == {key: "u/7"}
+    found["metadata"]["resourceVersion"] = "8"
+    later = mutate.reviewer(NamespaceWorld(), RuntimeWorld(found), lambda: 0.0)
+    after = apply(train_job(), later(request(train_job(), "UPDATE", made)).patch)
+    assert after["metadata"]["annotations"] == {key: "u/7"}

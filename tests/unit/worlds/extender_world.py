@@ -167,7 +167,7 @@ class World:
     def pod(
         self, gang: str, task: str, index: int, requests: Mapping[str, Any], *, node: str = "", phase: str = "Pending",
         gated: bool = False, pin: str = "", epoch: int | None = None, refused: bool = False,
-        other_gates: tuple[str, ...] = (), since: float | None = None, **more: Any,
+        other_gates: tuple[str, ...] = (), since: float | None = None, bound: float | None = None, **more: Any,
     ) -> Pod:  # fmt: skip
         """A pod of a gang; the same arguments again give a newer version of the same pod."""
         annotations = {
@@ -185,6 +185,9 @@ class World:
         if node:
             spec["nodeName"] = node
         conditions = [PodCondition(type="PodScheduled", status="False", reason="Unschedulable")] if refused else []
+        if bound is not None:
+            at = format_time(bound)
+            conditions.append(PodCondition(type="PodScheduled", status="True", last_transition_time=at))
         name = f"{gang.partition('/')[2]}-{task}-{index}"
         pod = msgspec.convert(
             {

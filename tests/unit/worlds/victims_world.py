@@ -11,7 +11,7 @@ from extender.actions.preempt import Preempt
 from extender.framework.decisions import MakeRoom, Place
 from extender.framework.registry import Action
 from extender.framework.session import Session
-from muster.api.core import PriorityClass
+from muster.api.core import PodStatus, PriorityClass
 from muster.api.meta import LabelSelector, ObjectMeta, format_time
 from muster.api.placement import Placement, PlacementSpec, PlacementStatus
 from muster.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
@@ -52,11 +52,17 @@ class Cluster(World):
             self.place(place)
         return session
 
-    def label_pods(self, gang: str, **labels: str) -> None:
-        """Labels on all pods of a gang."""
-        for pod in [pod for pod in self.state.pod_objects.values() if pod.metadata.name.startswith(f"{gang}-")]:
+    def label_pods(self, start: str, **labels: str) -> None:
+        """Labels on all pods whose names begin so, such as those of a gang."""
+        for pod in [pod for pod in self.state.pod_objects.values() if f"{pod.metadata.name}-".startswith(f"{start}-")]:
             meta = structs.replace(pod.metadata, labels=labels, resource_version=self.meta("x").resource_version)
             self.state.on_pod(pod, structs.replace(pod, metadata=meta))
+
+    def ends(self, gang: str, rank: int) -> None:
+        """A pod succeeds."""
+        pod = self.state.pod_objects[f"uid-{gang}-worker-{rank}"]
+        meta = structs.replace(pod.metadata, resource_version=self.meta("x").resource_version)
+        self.state.on_pod(pod, structs.replace(pod, metadata=meta, status=PodStatus(phase="Succeeded")))
 
     def annotate(self, key: str, name: str, value: str) -> None:
         """An annotation on a PodGroup."""

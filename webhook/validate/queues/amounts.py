@@ -5,11 +5,11 @@ Refusals contain the phrases of Volcano's webhook, which tools look for.
 
 from collections.abc import Iterator
 
-from muster.api.core import Quantities
 from muster.api.fields import FieldError
+from muster.api.requirements import Quantities
 from muster.api.scheduling import Queue
 from muster.resources.quantity import parse
-from muster.resources.vector import CPU
+from muster.resources.vector import CPU, MILLI, WHOLE
 
 CAPABILITY = "spec.capability"
 DESERVED = "spec.deserved"
@@ -39,7 +39,7 @@ def _amounts(path: str, quantities: Quantities) -> tuple[dict[str, int], list[Fi
     errors = []
     for name, quantity in quantities.items():
         try:
-            amount = parse(quantity, milli=name == CPU)
+            amount = parse(quantity, milli=name in MILLI)
         except ValueError as error:
             errors.append(FieldError(f"{path}[{name}]", str(error), quantity))
             continue
@@ -75,4 +75,6 @@ def check_guarantee(amounts: Amounts) -> Iterator[FieldError]:
 
 def shown(name: str, amount: int) -> str:
     """An amount as users write it."""
-    return f"{amount}m" if name == CPU else str(amount)
+    if name in MILLI and (name == CPU or amount % WHOLE):
+        return f"{amount}m"
+    return str(amount // WHOLE if name in MILLI else amount)

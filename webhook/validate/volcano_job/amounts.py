@@ -9,6 +9,7 @@ from muster.resources.duration import parse_duration_s
 from muster.resources.pods import resource_names
 from muster.runtime.workload import template_of
 from muster.volcano.tasks import total_replicas
+from webhook.validate.gpus import check_gpus
 
 
 def check_pods(job: Job) -> Iterator[FieldError]:
@@ -39,6 +40,7 @@ def _check_task(task: TaskSpec, path: str) -> Iterator[FieldError]:
     yield from RETRIES.exceeded(f"{path}.maxRetry", task.max_retry)
     yield from _check_policies(task.policies, f"{path}.policies")
     pod, _, _ = template_of(task.template)
+    yield from check_gpus(task.template, f"{path}.template")
     yield from RESOURCES.exceeded_by(f"{path}.template.spec.containers", len(resource_names(pod)))
 
 

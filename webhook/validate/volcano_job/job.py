@@ -26,6 +26,7 @@ from webhook.rights import Rights
 from webhook.validate.disruption import check_budgets
 from webhook.validate.frameworks import check_frameworks
 from webhook.validate.podgroup import check_topology
+from webhook.validate.topology import check_nearness
 from webhook.validate.volcano_job.amounts import check_amounts_of, check_pods
 from webhook.validate.volcano_job.policies import check_policies
 from webhook.validate.volcano_job.spec import check_names, check_volumes
@@ -96,6 +97,7 @@ def check(job: Job) -> list[FieldError]:
         *check_volumes(job.spec.volumes),
         *plugins.check(job),
         *check_budgets(job),
+        *check_nearness(job),
     ]
 
 

@@ -61,8 +61,8 @@ def test_pods_with_and_without_a_gang_and_seats_on_their_way_give_back_in_the_or
     assert found.owners == ("ns/lone", "ns/starting", "ns/starting", "ns/late")
     gpu = snapshot.axis["nvidia.com/gpu"]
     before = snapshot.free[gpu, :4].sum()
-    assert [found.freed(snapshot.free, count)[gpu, :4].sum() - before for count in range(5)] == [0, 0, 1, 2, 3]
-    assert held_by_gangs(snapshot)[gpu, :4].sum() == 4
+    assert [found.freed(snapshot.free, count)[gpu, :4].sum() - before for count in range(5)] == [0, 0, 1000, 2000, 3000]
+    assert held_by_gangs(snapshot)[gpu, :4].sum() == 4000
 
 
 def test_a_pod_of_no_gang_that_goes_is_expected_no_more() -> None:

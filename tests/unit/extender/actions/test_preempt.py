@@ -124,6 +124,16 @@ def test_a_budget_is_never_broken() -> None:
     assert victims(world.cycle()) == {"free-worker-0"}
 
 
+def test_a_budget_that_protects_one_pod_above_the_minimum_leaves_the_others_to_go() -> None:
+    """The last of three may not go, so the second does; with it the gang has more than its minimum still."""
+    world = Cluster(3)
+    world.runs("elastic", 3, min_member=1, min_task_member={})
+    world.label_pods("elastic-worker-2", app="db")
+    world.budget("db", allowed=0, app="db")
+    world.asks("high", 1)
+    assert victims(world.cycle()) == {"elastic-worker-1"}
+
+
 def test_a_gang_that_a_budget_protects_in_part_is_not_evicted_at_all() -> None:
     """Two pods would have to go and one may."""
     world = Cluster(2)

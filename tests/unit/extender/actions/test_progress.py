@@ -1,7 +1,9 @@
 """Placements are carried through or taken back; nothing stays half placed."""
 
+import pytest
 from extender_world import World, of, seats
 
+from extender.actions.progress import TrackPlacements
 from extender.framework import decisions
 from extender.state.state import State
 from muster.api.gang import Seat
@@ -115,6 +117,19 @@ def test_a_gang_that_stays_under_its_minimum_goes_back_as_a_whole() -> None:
     session = world.plan()
     assert [(evict.pod.name, evict.started) for evict in of(session, decisions.Evict)] == [("a-worker-0", True)]
     assert [close.phase for close in of(session, decisions.ClosePlacement)] == ["Abandoned"]
+
+
+@pytest.mark.parametrize(("down_s", "goes"), [(20, 0), (31, 1)])
+def test_a_planner_that_has_just_begun_gives_a_half_placed_gang_no_more_time(down_s: float, goes: int) -> None:
+    """However often it is killed: its time counts from when the first member was bound."""
+    world = World()
+    world.nodes(2)
+    key = planned(world)
+    world.pod(key, "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running", bound=world.now)
+    world.plan()
+    world.now += down_s
+    world.progress = TrackPlacements()
+    assert [evict.pod.name for evict in of(world.plan(), decisions.Evict)] == ["a-worker-0"] * goes
 
 
 def test_pins_of_an_older_epoch_are_deleted_and_those_of_a_newer_one_are_left_alone() -> None:

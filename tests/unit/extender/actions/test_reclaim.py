@@ -25,7 +25,7 @@ class Shares(PlainPlugin):
 
     def __init__(self, gpus: int) -> None:
         super().__init__({})
-        self.gpus = gpus
+        self.gpus = 1000 * gpus
         self.used: dict[str, Amounts] = {}
 
     def on_session_open(self, session: Session) -> None:

@@ -15,6 +15,7 @@ from extender.actions.enqueue import Enqueue
 from extender.actions.preempt import Preempt
 from extender.framework.decisions import MakeRoom, Place
 from extender.framework.session import Session
+from extender.plugins.topology import Topology
 
 RUNNING = st.lists(
     st.tuples(
@@ -23,10 +24,14 @@ RUNNING = st.lists(
         st.integers(1, 4),  # minimum
         st.sampled_from(["", "low", "high"]),
         st.booleans(),  # a budget counts it
+        st.booleans(),  # it must be in one rack
     ),
     max_size=8,
 )
-ASKING = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 8), st.sampled_from(["low", "high"])), max_size=3)
+ASKING = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(1, 8), st.sampled_from(["low", "high"]), st.booleans()), max_size=3
+)
+NEAR = {"muster.dev/topology-required": "rack"}
 
 
 @settings(max_examples=150, deadline=None)
@@ -40,23 +45,30 @@ ASKING = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 8), st.sampled_fro
 )
 def test_any_world(
     nodes: int,
-    running: list[tuple[int, int, int, str, bool]],
-    asking: list[tuple[int, int, str]],
+    running: list[tuple[int, int, int, str, bool, bool]],
+    asking: list[tuple[int, int, str, bool]],
     allowed: int,
     port: bool,  # noqa: FBT001 - hypothesis gives it by name
     action: type[Preempt] | type[Consolidate],
 ) -> None:
     """The invariants of every cycle with a victim search."""
     world = Cluster(nodes, checked=False)
+    world.plugins = [*world.plugins, Topology({"levels": ["rack"]})]
+    for number in range(nodes):
+        world.node(f"node-{number}", labels={"rack": f"r{number // 2}"})
     free = dict.fromkeys(range(nodes), 8)
-    for number, (pods, gpus, minimum, priority, budgeted) in enumerate(running):
+    for number, (pods, gpus, minimum, priority, budgeted, near) in enumerate(running):
         _run(world, f"g{number}", free, pods, gpus, min(minimum, pods), priority)
+        if near and f"ns/g{number}" in world.state.groups:
+            world.state.groups[f"ns/g{number}"].metadata.annotations |= NEAR
         if budgeted:
             world.label_pods(f"g{number}", app="db")
     world.budget("db", allowed=allowed, app="db")
     spec = {"hostNetwork": True} if port else {}
-    for number, (pods, gpus, priority) in enumerate(asking):
-        world.asks(f"a{number}", pods, gpus, priority, spec=spec)
+    for number, (pods, gpus, priority, near) in enumerate(asking):
+        key = world.asks(f"a{number}", pods, gpus, priority, spec=spec)
+        if near:
+            world.state.groups[key].metadata.annotations |= NEAR
     world.actions = [action()]
     plain = world.session(world.progress, Enqueue(), Allocate())
     session = world.session(world.progress, Enqueue(), Allocate(), *world.actions)
@@ -86,7 +98,7 @@ def _run(world: Cluster, name: str, free: dict[int, int], pods: int, gpus: int, 
 
 def _check(world: Cluster, session: Session, allowed: int, *, moves: bool) -> None:
     places = {place.gang.key: place for place in of(session, Place)}
-    free = {f"node-{index}": 8 for index in range(5)}
+    free = {f"node-{index}": 8000 for index in range(5)}
     gone: set[str] = set()
     for room in of(session, MakeRoom):
         assert room.gang.key in places, "nobody goes unless the gang that asked has a placement"
@@ -117,6 +129,8 @@ def _check(world: Cluster, session: Session, allowed: int, *, moves: bool) -> No
             if (name, rank) not in taken:
                 free[node] -= cls.requests["nvidia.com/gpu"]
         assert len(placed) >= place.gang.min_member
+        if place.gang.group.metadata.annotations.keys() & NEAR.keys() and not taken:
+            assert len({int(node.removeprefix("node-")) // 2 for node in placed.values()}) == 1, "one rack"
     assert all(left >= 0 for left in free.values()), "once all victims are gone, everybody fits"
 
 

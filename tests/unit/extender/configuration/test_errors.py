@@ -2,7 +2,7 @@
 
 import pytest
 
-from extender.cycle import report_of
+from extender.cycle import registry, report_of
 
 NAMES = """
 actions: "enqueue, elect, allocate,"
@@ -64,3 +64,16 @@ def test_the_valid_names_stand_with_the_error() -> None:
         "valid actions: allocate, backfill, consolidate, consolidation, enqueue, gangpreempt, gangreclaim, preempt,"
         " reclaim, shuffle, stalegangeviction"
     )
+
+
+@pytest.mark.parametrize(
+    ("plugin", "argument"),
+    [(name, argument) for name in registry().plugins for argument in registry().own_arguments(name)],
+)
+def test_an_argument_that_the_documentation_lists_is_taken_with_its_default(plugin: str, argument: str) -> None:
+    """Numbers are written as such; without a default any text of its kind does."""
+    default = registry().own_arguments(plugin)[argument].default or "168h"
+    value = int(default) if default.isdigit() else default
+    assert registry().plugin(plugin, {argument: value})
+    report = report_of(f"tiers: [{{plugins: [{{name: {plugin}, arguments: {{{argument}: {value}}}}}]}}]")
+    assert not report.errors

@@ -11,7 +11,7 @@ from extender.configuration.build import Assembly
 from extender.configuration.known import SWITCHES
 from extender.cycle import parts_of, registry
 from extender.framework import config
-from extender.framework.hooks import HOOKS, NOT_ASKED_YET
+from extender.framework.hooks import HOOKS
 from extender.framework.registry import Registry
 from extender.framework.session import Session
 from extender.plugins.order import Elastic
@@ -57,7 +57,7 @@ def test_every_hook_of_a_switch_exists_and_is_taken(name: str) -> None:
         def on_session_close(self, session: Session) -> None:
             pass
 
-    assert set(SWITCHES[name].hooks) <= set(HOOKS) | set(NOT_ASKED_YET)
+    assert set(SWITCHES[name].hooks) <= set(HOOKS)
     made = Registry({"all": lambda _: All(), "gang": Elastic}, {"enqueue": Enqueue, "allocate": Allocate})
     world = World()
     configuration = config.parse(text(f"{{name: all, {name}: false}}"))

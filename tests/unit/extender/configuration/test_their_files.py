@@ -2,6 +2,7 @@
 
 import pytest
 import yaml
+from their_files import VOLCANO_CHART
 
 from extender.actions.enqueue import Enqueue
 from extender.configuration.known import ACTION_ARGUMENTS, ACTIONS, METRICS, PLUGINS, SWITCHES
@@ -25,23 +26,6 @@ tiers:
   - name: predicates
   - name: proportion
   - name: nodeorder
-"""
-VOLCANO_CHART = """
-actions: "enqueue, allocate, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-    enablePreemptable: false
-  - name: conformance
-- plugins:
-  - name: overcommit
-  - name: drf
-    enablePreemptable: false
-  - name: predicates
-  - name: proportion
-  - name: nodeorder
-  - name: binpack
 """
 VOLCANO_CI = """
 actions: "enqueue, allocate, backfill, reclaim, preempt"

@@ -28,9 +28,9 @@ def test_a_report_says_what_a_queue_has_is_due_and_why_it_waits() -> None:
     """With the queues below it, and the reason of the gang that is next."""
     reports = {report.queue: report for report in queue_reports(WhatIf(world_of_two().dump()))}
     gpu = "nvidia.com/gpu"
-    assert reports["a"].allocated[gpu] == 8
-    assert (reports["a"].fair_share[gpu], reports["b"].fair_share[gpu]) == (2, 6)
-    assert reports["root"].allocated[gpu] == 8
+    assert reports["a"].allocated[gpu] == 8000
+    assert (reports["a"].fair_share[gpu], reports["b"].fair_share[gpu]) == (2000, 6000)
+    assert reports["root"].allocated[gpu] == 8000
     assert reports["b"].waiting == 2
     assert {gang.reason for gang in reports["b"].first} == {"QueueOverCapability", "NotEnoughResources"}
     lines = list(queue_lines(reports["b"]))

@@ -42,8 +42,8 @@ def test_the_left_queue_comes_first(rule: str) -> None:
     """And the right one does not."""
     left, right, mine, other = LEFT_FIRST[rule]
     keys = key_of(left, (0, mine)), key_of(right, (0, other))
-    assert compare(left, right, *keys) < 0
-    assert compare(right, left, keys[1], keys[0]) > 0
+    assert compare(*keys) < 0
+    assert compare(keys[1], keys[0]) > 0
 
 
 def test_an_idle_resource_does_not_hide_that_a_queue_is_over_its_share() -> None:

@@ -32,7 +32,7 @@ def books_of(*rows: Row) -> ReclaimRules:
     queues = {
         chr(97 + number): Queue(
             metadata=ObjectMeta(name=chr(97 + number)),
-            spec=QueueSpec(deserved={"nvidia.com/gpu": row[0]} if row[0] else {}),
+            spec=QueueSpec(deserved={"nvidia.com/gpu": f"{row[0]}m"} if row[0] else {}),
         )
         for number, row in enumerate(rows)
     }

@@ -194,6 +194,6 @@ def test_pages_show_the_snapshot_and_the_order() -> None:
     world.gang("big", {"worker": (9, GPU8)})
     session = world.plan()
     pages = session.ask("http_handler")
-    assert pages["snapshot"]()["nodes"]["node-0"]["nvidia.com/gpu"] == [8, 8]
+    assert pages["snapshot"]()["nodes"]["node-0"]["nvidia.com/gpu"] == [8000, 8000]
     assert pages["snapshot"]()["gangs"]["ns/big"]["minMember"] == 9
     assert pages["job-order"]() == [{"gang": "ns/big", "queue": "default", "priority": 0}]

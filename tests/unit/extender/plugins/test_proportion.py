@@ -164,3 +164,13 @@ def test_past_usage_lowers_what_is_left_to_a_queue() -> None:
             world.gang(f"{queue}-{number}", {"worker": (1, GPU)}, queue=queue)
     counts = placed(world.plan())
     assert counts["idle"] > counts["busy"]
+
+
+def test_queues_share_what_is_left_for_pods_above_minimums_by_weight() -> None:
+    """The gang of the light queue came first; both need one pod, and would take all eight nodes."""
+    world = world_of(8)
+    world.queue("light", weight=1)
+    world.queue("heavy", weight=3)
+    for queue in ("light", "heavy"):
+        world.gang(queue, {"worker": (64, GPU)}, min_member=1, min_task_member={}, queue=queue)
+    assert placed(world.plan()) == {"heavy": 48, "light": 16}

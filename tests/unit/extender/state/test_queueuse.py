@@ -12,8 +12,8 @@ def test_pods_of_a_gang_count_for_its_queue_once_that_is_known() -> None:
     cls = ClassTable().of_spec(PodSpec())
     one, two = Use({"pods": 1}), Use({"pods": 2})
     steps = (
-        lambda use: use.charge("p", "ns/g", "a", cls),
-        lambda use: use.charge("q", "ns/g", "b", cls),
+        lambda use: use.charge("p", "ns/g", "a", cls.requests),
+        lambda use: use.charge("q", "ns/g", "b", cls.requests),
         lambda use: use.moved("ns/g", "c"),
     )
     for order in permutations(steps):

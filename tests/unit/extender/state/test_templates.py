@@ -6,6 +6,7 @@ import pytest
 from msgspec import convert
 from plugin_jobs import job, shaped
 
+from extender.state.devicetable import DeviceTable
 from extender.state.podclass import ClassTable, host_ports
 from extender.state.templates import Templates
 from muster.api.batch import VolumeSpec
@@ -31,7 +32,7 @@ def test_ports_of_plugins(plugins: dict[str, list[str]], on_the_node: bool) -> N
     for task in of.spec.tasks:
         if on_the_node:
             task.template["spec"]["hostNetwork"] = True
-    for template in Templates(ClassTable()).of(of):
+    for template in Templates(ClassTable(), DeviceTable()).of(of):
         made: Any = shaped(of, template.task.name, 0)
         assert template.cls.host_ports == host_ports(convert(made["spec"], PodSpec))
 
@@ -43,7 +44,7 @@ def test_claims_of_the_job() -> None:
         VolumeSpec(mount_path="/a", volume_claim_name="data"),
         VolumeSpec(mount_path="/b", volume_claim={}),
     ]
-    (template,) = Templates(ClassTable()).of(of)
+    (template,) = Templates(ClassTable(), DeviceTable()).of(of)
     manifest = shaped(of, "w", 0)
     mounted = [volume["persistentVolumeClaim"]["claimName"] for volume in manifest["spec"]["volumes"]]
     assert sorted(mounted) == sorted(claim_names(of))

@@ -1,68 +1,17 @@
 """A pod without a gang is bound only if it is Muster's, and only where filter has let it pass."""
 
-import time
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
-from extender_world import World
+from verbs_world import NODES, Extender
 
-from extender.barrier import Barrier
-from extender.cluster import Cluster
 from extender.verbs import bind
-from extender.verbs.bind import Bind
-from extender.verbs.filter import Filter
 from extender.verbs.reasons import Reason
 from muster.api.core import Pod
-from muster.api.extender import ExtenderArgs, ExtenderBindingArgs
+from muster.api.extender import ExtenderBindingArgs
 from muster.api.names import BINDING_MARKER, MARKERS
-
-NODES = ["node-0", "node-1"]
-
-
-class Filled(Cluster):
-    """A cluster whose caches are filled by hand."""
-
-    synced = True  # type: ignore[assignment]
-
-
-class Extender:
-    """Two nodes, and both verbs over them."""
-
-    def __init__(self) -> None:
-        self.world = World()
-        self.world.nodes(2)
-        self.bound: dict[str, str] = {}
-        cluster = Filled(cast("Any", None), wake=lambda: None)
-        cluster.state = self.world.state
-        self.filter = Filter(cluster, active=lambda: True)
-        barrier = Barrier(timeout_s=1, monotonic_s=time.monotonic)
-        self._bind = Bind(cluster, barrier, cast("Any", self), active=lambda: True, on_release=lambda *_: None)
-
-    def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
-        """Takes a binding as the API server would."""
-        del namespace, uid, annotations
-        self.bound[name] = node
-
-    def pod(self, name: str, *, scheduler: str = "muster", limits: Mapping[str, Any] | None = None) -> Pod:
-        """A pod without a gang."""
-        resources = {"requests": {"cpu": 1}, "limits": dict(limits or {})}
-        spec = {"schedulerName": scheduler, "containers": [{"name": "main", "resources": resources}]}
-        meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "1"}
-        pod = msgspec.convert({"metadata": meta, "spec": spec}, Pod)
-        self.world.state.on_pod(None, pod)
-        return pod
-
-    def passed(self, pod: Pod, *nodes: str) -> list[str]:
-        """What filter answers."""
-        return self.filter(ExtenderArgs(pod=pod, node_names=list(nodes))).node_names
-
-    def error(self, pod: Pod, node: str) -> str:
-        """What bind answers."""
-        meta = pod.metadata
-        args = ExtenderBindingArgs(pod_name=meta.name, pod_namespace="ns", pod_uid=meta.uid, node=node)
-        return self._bind(args).error
 
 
 @pytest.fixture
@@ -114,3 +63,58 @@ def test_a_marked_pod_of_a_shared_scheduler_passes_where_there_is_room_and_is_bo
     assert extender.passed(pod, *NODES) == NODES
     assert extender.error(pod, "node-1") == ""
     assert not MARKERS & extender.world.state.nodes.axis.keys()
+
+
+class Sharing(Extender):
+    """Two nodes of two GPUs, and what bindings said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.annotations: dict[str, Mapping[str, str]] = {}
+        for name in ("node-0", "node-1"):
+            self.world.node(name, gpus=2)
+
+    def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+        """Remembers the annotations too."""
+        super().bind(namespace, name, uid, node, annotations)
+        self.annotations[name] = annotations
+
+    def sharer(self, name: str, fraction: str) -> Pod:
+        """A pod that shares a GPU."""
+        meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "1"}
+        meta |= {"annotations": {"gpu-fraction": fraction}}  # type: ignore[dict-item]
+        spec = {"schedulerName": "muster", "containers": [{"name": "main"}]}
+        pod = msgspec.convert({"metadata": meta, "spec": spec}, Pod)
+        self.world.state.on_pod(None, pod)
+        return pod
+
+    def post(self, pod: Pod, node: str) -> str:
+        """The answer to kube-scheduler's bind call."""
+        meta = pod.metadata
+        args = ExtenderBindingArgs(pod_name=meta.name, pod_namespace="ns", pod_uid=meta.uid, node=node)
+        return self._bind(args).error
+
+
+def test_pods_are_put_together_until_a_device_is_full() -> None:
+    """0.6 and 0.4 share one, the next gets the other; then no node has room for 0.8, and one for the whole GPU."""
+    extender = Sharing()
+    for name, fraction, device in (("a", "0.6", "0"), ("b", "0.4", "0"), ("c", "0.5", "1")):
+        pod = extender.sharer(name, fraction)
+        assert extender.passed(pod, "node-0") == ["node-0"]
+        assert extender.post(pod, "node-0") == ""
+        assert extender.annotations[name] == {"muster.dev/gpu-devices": device, "muster.dev/gpu-portion": fraction}
+    assert extender.passed(extender.sharer("d", "0.8"), "node-0", "node-1") == ["node-1"]
+    whole = extender.pod("whole", limits={"nvidia.com/gpu": 1})
+    assert extender.passed(whole, "node-0", "node-1") == ["node-1"]
+
+
+@pytest.mark.parametrize("fraction", ["0.5", "0.7"])
+def test_room_that_is_gone_by_then_is_an_error(fraction: str) -> None:
+    """Both passed filter; the second one to be bound finds the devices full."""
+    extender = Sharing()
+    pods = [extender.sharer(f"p{number}", fraction) for number in range(5)]
+    for pod in pods:
+        assert extender.passed(pod, "node-0") == ["node-0"]
+    answers = [extender.post(pod, "node-0") for pod in pods]
+    fit = 4 if fraction == "0.5" else 2
+    assert answers == [""] * fit + [Reason.ROOM_TAKEN] * (5 - fit)

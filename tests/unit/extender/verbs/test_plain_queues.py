@@ -1,6 +1,7 @@
 """Pods without a gang stay within the capability of their queue, and of those above it."""
 
 from extender.fairshare.plain import queue_full
+from extender.state.pledges import Pledge
 from extender.state.queueuse import Use
 from muster.api.meta import ObjectMeta
 from muster.api.scheduling import Queue, QueueSpec
@@ -22,13 +23,13 @@ def test_what_is_used_below_a_queue_counts() -> None:
     """With pods that are being deleted, and those that are being bound."""
     assert not queue_full(QUEUES, USES, "team", {"cpu": 1000})
     assert queue_full(QUEUES, USES, "team", {"cpu": 1001})
-    assert queue_full(QUEUES, USES, "team", {"cpu": 1000}, [("other", {"cpu": 1})])
-    assert not queue_full(QUEUES, USES, "team", {"cpu": 1000}, [("free", {"cpu": 1})])
+    assert queue_full(QUEUES, USES, "team", {"cpu": 1000}, [Pledge("other", {"cpu": 1})])
+    assert not queue_full(QUEUES, USES, "team", {"cpu": 1000}, [Pledge("free", {"cpu": 1})])
 
 
 def test_only_what_is_asked_for_counts() -> None:
     """A queue that is full of something else takes the pod."""
-    assert queue_full(QUEUES, USES, "team", {"nvidia.com/gpu": 2})
+    assert queue_full(QUEUES, USES, "team", {"nvidia.com/gpu": 2000})
     assert not queue_full(QUEUES, USES, "free", {"cpu": 10**9})
     assert not queue_full(QUEUES, USES, "broken", {"cpu": 10**9})
     assert not queue_full(QUEUES, USES, "missing", {"cpu": 10**9})

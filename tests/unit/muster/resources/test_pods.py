@@ -45,8 +45,8 @@ def test_a_sidecar_counts_with_what_runs_beside_it() -> None:
 def test_limits_stand_in_for_missing_requests() -> None:
     """The API server does the same before kube-scheduler sees the pod."""
     limits = {"cpu": "2", "nvidia.com/gpu": "8"}
-    assert requests(containers=[container(limits=limits)]) == {"cpu": 2000, "nvidia.com/gpu": 8}
-    assert requests(containers=[container("1", limits=limits)]) == {"cpu": 1000, "nvidia.com/gpu": 8}
+    assert requests(containers=[container(limits=limits)]) == {"cpu": 2000, "nvidia.com/gpu": 8000}
+    assert requests(containers=[container("1", limits=limits)]) == {"cpu": 1000, "nvidia.com/gpu": 8000}
 
 
 def test_overhead_comes_on_top() -> None:
@@ -63,7 +63,7 @@ def test_pod_level_requests_replace_the_sum() -> None:
     assert requests(containers=[container("1", limits=limits)], resources=resources) == {
         "cpu": 4000,
         "memory": 2**30,
-        "nvidia.com/gpu": 1,
+        "nvidia.com/gpu": 1000,
     }
 
 
@@ -92,4 +92,4 @@ def test_allocatable_of_a_node() -> None:
     """What the kubelet says it has for pods."""
     status = {"allocatable": {"cpu": "32", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8"}}
     node = msgspec.convert({"status": status}, Node)
-    assert node_allocatable(node) == {"cpu": 32000, "memory": 256 * 2**30, "pods": 110, "nvidia.com/gpu": 8}
+    assert node_allocatable(node) == {"cpu": 32000, "memory": 256 * 2**30, "pods": 110, "nvidia.com/gpu": 8000}

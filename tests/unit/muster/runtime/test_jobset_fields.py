@@ -100,14 +100,12 @@ def test_jobs_that_start_in_order() -> None:
 WITHOUT_EFFECT: dict[str, tuple[JSON, JSON, str]] = {
     "subdomain": ({"network": {"subdomain": "svc"}}, {}, "network.subdomain"),
     "names": ({"network": {"enableDNSHostnames": False}}, {}, "network.enableDNSHostnames"),
-    "addresses": ({"network": {"publishNotReadyAddresses": False}}, {}, "network.publishNotReadyAddresses"),
     "strategy": ({"failurePolicy": {"restartStrategy": "InPlaceRestart"}}, {}, "failurePolicy.restartStrategy"),
     "rules": (
         {"failurePolicy": {"rules": [{"name": "a", "action": "FailJobSet"}]}},
         {},
         "failurePolicy.rules",
     ),
-    "coordinator": ({"coordinator": {"replicatedJob": "node"}}, {}, "coordinator"),
     "success": (
         {"successPolicy": {"operator": "Any", "targetReplicatedJobs": ["node", "other"]}},
         {},
@@ -126,6 +124,37 @@ def test_what_has_no_effect_is_warned_of(jobset: JSON, job: JSON, field: str) ->
     [warning] = compiled(train_job(), on, "Job").findings.warnings
     assert warning.startswith(f"spec.runtimeRef: runtime: spec.template.spec.{field} has no effect where")
     assert compiled(train_job(), on, "JobSet").findings.warnings == []
+
+
+@pytest.mark.parametrize(("ready", "flags"), [(None, ["--publish-not-ready-addresses"]), (False, [])])
+def test_addresses_of_pods_that_are_not_ready(ready: bool | None, flags: list[str]) -> None:  # noqa: FBT001
+    """Published, as by a JobSet, unless the runtime says otherwise."""
+    jobset = {"network": {} if ready is None else {"publishNotReadyAddresses": ready}}
+    job = component(compiled(train_job(), runtime({"torch": {}}, jobset=jobset), "Job"), "Job")
+    assert job["spec"]["plugins"] == {"svc": flags}
+
+
+def test_the_coordinator_is_told_to_all_pods() -> None:
+    """Its host name, as a label and an annotation; of a pod that does not exist nobody is told."""
+    jobset = {"coordinator": {"replicatedJob": "node", "podIndex": 1}}
+    on = runtime({"torch": {}}, replicated_job("node", "trainer"), replicated_job("other"), jobset=jobset)
+    for nodes, host in ((2, "train-node-1.train"), (1, None)):
+        job = component(compiled(train_job(trainer={"numNodes": nodes}), on, "Job"), "Job")
+        for task in job["spec"]["tasks"]:
+            metadata = task["template"]["metadata"]
+            for place in ("labels", "annotations"):
+                assert (metadata.get(place) or {}).get("jobset.sigs.k8s.io/coordinator") == host
+
+
+@pytest.mark.parametrize(("restarts", "most"), [(0, 1000), (1, 2), (3, 4)])
+def test_restarts(restarts: int, most: int) -> None:
+    """The Job counts the one that comes too late, too; without restarts only evictions are retried."""
+    job = component(
+        compiled(train_job(), runtime({"torch": {}}, jobset={"failurePolicy": {"maxRestarts": restarts}}), "Job"), "Job"
+    )
+    assert job["spec"]["maxRetry"] == most
+    failed = next(each for each in job["spec"]["policies"] if each["event"] == "PodFailed")
+    assert failed["action"] == ("RestartJob" if restarts else "TerminateJob")
 
 
 def test_what_has_an_effect_is_not() -> None:

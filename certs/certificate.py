@@ -1,0 +1,147 @@
+"""Certificates as they are read: by whom, for whom, from when to when. Pure functions of PEM text."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+
+from certs.authority import BACKDATE, KeyPair
+
+_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_RENEWED_AFTER = 2 / 3
+"""Of its life: a certificate is replaced then, so that a third of it is left for whatever goes wrong."""
+_SHOWN_CHARS = 12
+
+
+class UnreadableError(ValueError):
+    """What should be a certificate, or its key, is not; the message says which, and never shows any of it."""
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate:
+    """One certificate; two are equal if they are the same one, byte by byte."""
+
+    pem: bytes
+    parsed: x509.Certificate = field(compare=False)
+
+    def __repr__(self) -> str:
+        return f"<{self.subject} {self.short}>"
+
+    @classmethod
+    def read(cls, pem: bytes) -> Self:
+        """The first certificate in a PEM text. UnreadableError if there is none."""
+        try:
+            found = x509.load_pem_x509_certificate(pem)
+            return cls(found.public_bytes(serialization.Encoding.PEM), found)
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise UnreadableError("it is not a certificate (PEM)") from error
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the whole certificate, as `openssl x509 -fingerprint` computes it: 64 hexadecimal digits."""
+        return self.parsed.fingerprint(hashes.SHA256()).hex()
+
+    @property
+    def short(self) -> str:
+        """The first digits of the fingerprint, enough for people."""
+        return self.fingerprint[:_SHOWN_CHARS]
+
+    @cached_property
+    def subject(self) -> str:
+        """Whom it is for: the common name, else all of the name."""
+        names = self.parsed.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        return str(names[0].value) if names else self.parsed.subject.rfc4514_string()
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The host names and addresses for which a server may show it."""
+        try:
+            found = self.parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except (x509.ExtensionNotFound, ValueError):
+            return frozenset()
+        addresses = found.get_values_for_type(x509.IPAddress)
+        return frozenset([*found.get_values_for_type(x509.DNSName), *map(str, addresses)])
+
+    @cached_property
+    def is_authority(self) -> bool:
+        """Whether it may sign others."""
+        try:
+            return self.parsed.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        except (x509.ExtensionNotFound, ValueError):
+            return False
+
+    @property
+    def begins_s(self) -> float:
+        """From when it is valid, in seconds since the epoch."""
+        return self.parsed.not_valid_before_utc.timestamp()
+
+    @property
+    def ends_s(self) -> float:
+        """Until when it is valid, in seconds since the epoch."""
+        return self.parsed.not_valid_after_utc.timestamp()
+
+    @property
+    def due_s(self) -> float:
+        """When it is to be replaced: at two thirds of the life that it had when it was made."""
+        made_s = min(self.begins_s + BACKDATE.total_seconds(), self.ends_s)
+        return made_s + (self.ends_s - made_s) * _RENEWED_AFTER
+
+    def valid_at(self, now_s: float) -> bool:
+        """Whether that time is within its life."""
+        return self.begins_s <= now_s <= self.ends_s
+
+    def signed_by(self, authority: "Certificate") -> bool:
+        """Whether that authority has signed it."""
+        try:
+            self.parsed.verify_directly_issued_by(authority.parsed)
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+            return False
+        return authority.is_authority
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A certificate with its private key, which fits; the key (PEM) is not shown when the pair is printed."""
+
+    certificate: Certificate
+    key_pem: bytes = field(repr=False)
+
+    @classmethod
+    def read(cls, cert_pem: bytes, key_pem: bytes) -> Self:
+        """The pair; UnreadableError says which of the two is wrong, or that they are of different pairs."""
+        certificate = Certificate.read(cert_pem)
+        try:
+            key = serialization.load_pem_private_key(key_pem, password=None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            # Not even what the library says: it has seen the key.
+            raise UnreadableError("its key is not a private key (PEM, not encrypted)") from None
+        form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        if key.public_key().public_bytes(*form) != certificate.parsed.public_key().public_bytes(*form):
+            raise UnreadableError("its key belongs to another certificate")
+        return cls(certificate, key_pem)
+
+    @classmethod
+    def of(cls, pair: KeyPair) -> Self:
+        """The pair that an authority has made."""
+        return cls(Certificate.read(pair.cert_pem), pair.key_pem)
+
+
+def read_bundle(pem: bytes) -> tuple[Certificate, ...]:
+    """The certificates in a PEM text in their order, each once; what cannot be read is left out."""
+    found: dict[Certificate, None] = {}
+    for block in _BLOCK.findall(pem):
+        try:
+            found[Certificate.read(block)] = None
+        except UnreadableError:
+            continue
+    return tuple(found)
+
+
+def write_bundle(certificates: Iterable[Certificate]) -> bytes:
+    """The PEM text of these certificates, each once."""
+    return b"".join(dict.fromkeys(certificate.pem for certificate in certificates))

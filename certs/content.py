@@ -1,0 +1,104 @@
+"""What stands in the Secret of our certificates, and how it is written down.
+
+================  ====================================================================================================
+`ca.crt`          every authority that is trusted: the one that signs, the coming one, and old ones that still may
+                  have signed what somebody serves. It is what the webhook configurations get as `caBundle`
+`issuer.crt/key`  the authority that signs now
+`next.crt/key`    the authority that will sign as soon as everybody trusts it; usually there is none
+`<name>.crt/key`  the certificates in use, each under its name; `tls` is the webhook's
+================  ====================================================================================================
+
+`ca.crt`, `tls.crt` and `tls.key` are named as in the Secrets of cert-manager, so a process mounts either.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from certs.certificate import Certificate, Pair, UnreadableError, read_bundle, write_bundle
+from muster.api import names
+
+BUNDLE: Final = "ca.crt"
+ISSUER: Final = "issuer"
+NEXT: Final = "next"
+
+
+@dataclass(frozen=True)
+class Content:
+    """The Secret as far as it can be read: what is broken counts as missing, and `faults` says so.
+
+    `ours` is False for what somebody else keeps, which is never written. `revoked` has the fingerprints of authorities
+    that are to go as soon as nobody serves what they have signed; `request` is what a user has asked for.
+    """
+
+    issuer: Pair | None = None
+    coming: Pair | None = None
+    trusted: tuple[Certificate, ...] = ()
+    """The newest first."""
+    leaves: Mapping[str, Pair] = field(default_factory=dict)
+    revoked: frozenset[str] = frozenset()
+    request: str = ""
+    ours: bool = True
+    faults: tuple[str, ...] = ()
+
+    @property
+    def signer(self) -> Pair | None:
+        """The newest authority that has a key."""
+        return self.coming or self.issuer
+
+    def signer_of(self, leaf: Certificate) -> Certificate | None:
+        """Which of the trusted authorities has signed it."""
+        return next((authority for authority in self.trusted if leaf.signed_by(authority)), None)
+
+
+def read(
+    data: Mapping[str, bytes], labels: Mapping[str, str], annotations: Mapping[str, str], leaves: tuple[str, ...]
+) -> Content:
+    """The content of a Secret that is there; `leaves` are the names of the certificates that it should have."""
+    faults: list[str] = []
+    found = {name: _pair(data, name, faults) for name in (ISSUER, NEXT, *leaves)}
+    issuer, coming = found[ISSUER], found[NEXT]
+    signing = [pair.certificate for pair in (coming, issuer) if pair]
+    trusted = [authority for authority in read_bundle(data.get(BUNDLE, b"")) if authority.is_authority]
+    return Content(
+        issuer=issuer,
+        coming=coming,
+        trusted=tuple(dict.fromkeys([*signing, *trusted])),  # a bundle that lost one of them gets it back
+        leaves={name: pair for name in leaves if (pair := found[name])},
+        revoked=frozenset(filter(None, annotations.get(names.REVOKED_AUTHORITIES, "").split(","))),
+        request=annotations.get(names.ROTATE, ""),
+        ours=labels.get(names.MANAGED_BY) == names.MANAGER or not any(data.values()),
+        faults=tuple(faults),
+    )
+
+
+def data_of(content: Content) -> dict[str, bytes | None]:
+    """The data of the Secret; None removes what an earlier content had."""
+    result: dict[str, bytes | None] = {BUNDLE: write_bundle(content.trusted)}
+    for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
+        result[f"{name}.crt"] = pair.certificate.pem if pair else None
+        result[f"{name}.key"] = pair.key_pem if pair else None
+    return result
+
+
+def annotations_of(content: Content) -> dict[str, str | None]:
+    """The annotations that belong to the content; None removes one."""
+    return {names.ROTATE: content.request or None, names.REVOKED_AUTHORITIES: ",".join(sorted(content.revoked)) or None}
+
+
+def _pair(data: Mapping[str, bytes], name: str, faults: list[str]) -> Pair | None:
+    cert_pem, key_pem = data.get(f"{name}.crt", b""), data.get(f"{name}.key", b"")
+    if not cert_pem and not key_pem:
+        return None
+    try:
+        return Pair.read(cert_pem, key_pem)
+    except UnreadableError as error:
+        faults.append(f"{name}.crt: {error}")
+        return None
+
+
+def all_pairs(content: Content) -> Iterator[tuple[str, Certificate]]:
+    """Every certificate that has its key here, with the name under which people know it."""
+    for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
+        if pair:
+            yield name, pair.certificate

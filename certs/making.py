@@ -1,0 +1,96 @@
+"""Makes what a step of `rotation` asks for: new keys and certificates, and the content that has them."""
+
+import ipaddress
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from certs.authority import Authority, KeyPair
+from certs.certificate import Pair
+from certs.content import Content
+from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Seen, Step, Terms, Wanted, next_step
+
+
+def all_steps(
+    content: Content | None, bundles: Bundles, *, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
+) -> tuple[Content | None, list[Step]]:
+    """The content after every step that can be taken now, all in one write, and which steps these were."""
+    steps: list[Step] = []
+    while step := next_step(content, bundles, now_s=now_s, seen=seen, terms=terms, wanted=wanted):
+        steps.append(step)
+        content = after(content or Content(), step, now_s=now_s, terms=terms)
+    return content, steps
+
+
+def after(content: Content, step: Step, *, now_s: float, terms: Terms) -> Content:
+    """The content with one step taken."""
+    match step:
+        case NewAuthority():
+            return _with_authority(content, step, now_s, terms)
+        case Issue():
+            return _with_certificates(content, step, now_s, terms)
+        case Drop():
+            trusted = tuple(each for each in content.trusted if each not in step.authorities)
+            return replace(content, trusted=trusted, revoked=content.revoked & {each.fingerprint for each in trusted})
+        case Refuse():
+            return replace(content, request="")
+
+
+def _with_authority(content: Content, step: NewAuthority, now_s: float, terms: Terms) -> Content:
+    # The name differs from that of every other one, so that nobody takes a certificate for one of another's.
+    name = f"muster-ca-{secrets.token_hex(4)}"
+    coming = Pair.of(Authority.create(name, life=timedelta(seconds=terms.authority_life_s), now=_time(now_s)).pair)
+    known = tuple(dict.fromkeys([*content.trusted, *step.adopted]))
+    return replace(
+        content,
+        coming=coming,
+        trusted=(coming.certificate, *known),
+        revoked=content.revoked | ({each.fingerprint for each in known} if step.revoke else frozenset()),
+        request="" if content.request in {"authority", "revoke"} else content.request,
+        faults=(),
+    )
+
+
+def _with_certificates(content: Content, step: Issue, now_s: float, terms: Terms) -> Content:
+    signer = content.coming if step.by == "coming" else content.issuer
+    if signer is None:
+        raise ValueError(f"there is no {step.by} authority to sign with")  # a defect of who decided
+    authority = Authority(KeyPair(signer.certificate.pem, signer.key_pem))
+    made = {each.name: _issued(authority, each, now_s, terms) for each in step.wanted}
+    return replace(
+        content,
+        issuer=signer,
+        coming=None if step.by == "coming" else content.coming,
+        leaves={**content.leaves, **made},
+        request="" if content.request == "serving" else content.request,
+        faults=(),
+    )
+
+
+def _issued(authority: Authority, wanted: Wanted, now_s: float, terms: Terms) -> Pair:
+    addresses = sorted(name for name in wanted.names if _is_address(name))
+    pair = authority.issue(
+        wanted.common_name,
+        dns_names=sorted(wanted.names - set(addresses)),
+        ips=addresses,
+        organizations=wanted.organizations,
+        client=wanted.client,
+        server=wanted.server,
+        life=timedelta(seconds=terms.life_s),
+        now=_time(now_s),
+    )
+    return Pair.of(pair)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _time(now_s: float) -> datetime:
+    """Whole seconds, as certificates have them."""
+    return datetime.fromtimestamp(int(now_s), UTC)

@@ -1,0 +1,242 @@
+"""What to do next about our certificates: pure decisions of the Secret, the webhook configurations and two clocks.
+
+The order in which authorities change, so that at each moment everybody trusts what everybody shows:
+
+1. `NewAuthority`: a coming authority stands in the Secret, and goes into every caBundle beside the old one.
+2. `Issue`: it signs, and new certificates stand in the Secret, once every caBundle has held it for `trust_wait_s`:
+   until then an API server may not have taken the change up.
+3. `Drop`: an old authority goes, once no certificate of the Secret has been its own for `load_wait_s`, in which every
+   replica has loaded the new ones, and once it has expired or is revoked.
+
+Two clocks, as one of them may jump. Whether something is valid or due is told by the API server's own time, as it is
+the one that checks. How long something has been so is told by the monotonic clock of this process: after a restart each
+wait begins anew, which is only later, never wrong.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from certs.certificate import Certificate, Pair
+from certs.content import Content
+
+MAX_TRUSTED: Final = 5
+"""Authorities at once: each stands in the caBundle of every webhook. The oldest of more go as if they were revoked."""
+REQUESTS: Final = ("serving", "authority", "revoke")
+"""What users can ask for: new certificates; a new authority too; and that the old ones go soon."""
+_LONGEST_S: Final = 600.0
+_SHORTEST_S: Final = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A certificate that shall be there, under a name: for a server with these names, for a client, or both."""
+
+    name: str
+    common_name: str
+    names: frozenset[str] = frozenset()
+    organizations: tuple[str, ...] = ()
+    client: bool = False
+    server: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """How long things live, and how long others need to take up a change; all in seconds."""
+
+    authority_life_s: float
+    life_s: float
+    trust_wait_s: float
+    """Until every API server asks webhooks with a new caBundle."""
+    load_wait_s: float
+    """Until every replica shows what stands in the Secret: longer than a kubelet takes to renew a volume."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """For how many seconds, without a break, this process has seen something; by fingerprint, missing is 0."""
+
+    trusted_s: Mapping[str, float] = field(default_factory=dict)
+    """That an authority was in every caBundle that is there."""
+    loaded_s: Mapping[str, float] = field(default_factory=dict)
+    """That a certificate stood in the Secret."""
+
+
+@dataclass(frozen=True)
+class NewAuthority:
+    """An authority is to be made, which does not sign yet. `adopted` are those that caBundles hold already."""
+
+    why: str
+    adopted: tuple[Certificate, ...] = ()
+    revoke: bool = False
+
+
+@dataclass(frozen=True)
+class Issue:
+    """These certificates are to be made, by the issuer or by the coming authority, which thereby becomes the issuer."""
+
+    why: str
+    wanted: tuple[Wanted, ...]
+    by: Literal["coming", "issuer"]
+
+
+@dataclass(frozen=True)
+class Drop:
+    """These authorities are not to be trusted any more."""
+
+    why: str
+    authorities: tuple[Certificate, ...]
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """What a user has asked for is nothing that can be done; the request goes."""
+
+    why: str
+
+
+Step = NewAuthority | Issue | Drop | Refuse
+Bundles = Sequence[tuple[Certificate, ...]]
+"""The caBundle of every webhook, read."""
+
+
+def next_step(
+    content: Content | None, bundles: Bundles, *, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
+) -> Step | None:
+    """What is to be written to the Secret now, `content` being None where there is none; None: nothing.
+
+    One after the other can be taken in one write: what a step has just made has been seen by nobody.
+    """
+    content = content or Content()
+    if not content.ours:
+        return None
+    if content.request and content.request not in REQUESTS:
+        return Refuse(f"{content.request!r} cannot be asked for; there is {', '.join(REQUESTS)}")
+    if why := _why_new_authority(content, now_s):
+        # Whose key is lost signs nothing any more; but what it has signed may still be shown.
+        lost = content.signer is None
+        held = dict.fromkeys(each for bundle in bundles for each in bundle if each.is_authority) if lost else ()
+        return NewAuthority(why, tuple(held)[: MAX_TRUSTED - 1], revoke=lost or content.request == "revoke")
+    return _issue(content, bundles, now_s, seen, terms, wanted) or _drop(content, now_s, seen, terms, wanted)
+
+
+def _why_new_authority(content: Content, now_s: float) -> str:
+    signer = content.signer
+    if signer is None:
+        return "there was none"
+    if not signer.certificate.valid_at(now_s):
+        return "the last one is not valid at this time"
+    if signer.certificate.due_s <= now_s:
+        return "the last one has lived for two thirds of its life"
+    asked = content.coming is None and content.request in {"authority", "revoke"}
+    return "it was asked for" if asked else ""
+
+
+def _issue(
+    content: Content, bundles: Bundles, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
+) -> Issue | None:
+    """Only an authority that everybody trusts may sign: the coming one, or the issuer if something is due before."""
+
+    def ready(pair: Pair | None) -> bool:
+        if pair is None or not pair.certificate.valid_at(now_s):
+            return False
+        waited_s = seen.trusted_s.get(pair.certificate.fingerprint, 0.0)
+        return waited_s >= terms.trust_wait_s or not any(bundles)  # whom nobody trusts, nobody can be cut off from
+
+    if content.coming and ready(content.coming):
+        return Issue("a new authority signs", tuple(wanted), "coming")
+    if not content.issuer or not ready(content.issuer):
+        return None
+    issuer = content.issuer.certificate
+    ends_s = min(now_s + terms.life_s, issuer.ends_s)
+    reasons = {each: why for each in wanted if (why := _why_new(content, each, issuer, now_s, ends_s))}
+    if not reasons:
+        return None
+    return Issue("; ".join(dict.fromkeys(reasons.values())), tuple(reasons), "issuer")
+
+
+def _why_new(content: Content, wanted: Wanted, issuer: Certificate, now_s: float, ends_s: float) -> str:
+    """Why another certificate is needed, which would be valid until `ends_s`."""
+    pair = content.leaves.get(wanted.name)
+    if pair is None:
+        return "there was none"
+    certificate = pair.certificate
+    if not certificate.valid_at(now_s):
+        return "the last one is not valid at this time"
+    if certificate.names != wanted.names:
+        return "the last one is for other names"
+    if not certificate.signed_by(issuer):
+        return "the last one is of another authority"
+    if certificate.due_s <= now_s and certificate.ends_s + 1 < ends_s:  # else the authority's end is in the way
+        return "the last one has lived for two thirds of its life"
+    return "it was asked for" if content.request == "serving" else ""
+
+
+def _drop(content: Content, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]) -> Drop | None:
+    def over(place: int, authority: Certificate) -> str:
+        if authority.ends_s < now_s:
+            return "expired"
+        if authority.fingerprint in content.revoked:
+            return "revoked"
+        return f"older than the newest {MAX_TRUSTED}" if place >= MAX_TRUSTED else ""
+
+    reasons = {
+        authority: why
+        for place, authority in enumerate(content.trusted)
+        if (why := over(place, authority)) and unused(content, authority, seen, terms, wanted)
+    }
+    return Drop("; ".join(dict.fromkeys(reasons.values())), tuple(reasons)) if reasons else None
+
+
+def unused(content: Content, authority: Certificate, seen: Seen, terms: Terms, wanted: Sequence[Wanted]) -> bool:
+    """Whether nobody shows a certificate of that authority any more, and nobody will."""
+    if authority in {pair.certificate for pair in (content.issuer, content.coming) if pair}:
+        return False
+    leaves = [pair.certificate for pair in content.leaves.values()]
+    if {each.name for each in wanted} - set(content.leaves):
+        return False  # what is not in the Secret is still shown by who has loaded it before
+    return all(
+        seen.loaded_s.get(leaf.fingerprint, 0.0) >= terms.load_wait_s and not leaf.signed_by(authority)
+        for leaf in leaves
+    )
+
+
+def bundle_for(
+    content: Content, present: tuple[Certificate, ...], *, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
+) -> tuple[Certificate, ...]:
+    """What the caBundle of a webhook should hold that holds `present` now.
+
+    It holds all that the Secret trusts; and what it held before, from an earlier Secret or another issuer, stays until
+    nobody shows a certificate of it.
+    """
+    if not content.ours or not content.trusted:
+        return present
+    others = [each for each in present if each not in content.trusted]
+    return (*content.trusted, *(each for each in others if not unused(content, each, seen, terms, wanted)))
+
+
+def look_again_s(content: Content | None, *, now_s: float, seen: Seen, terms: Terms) -> float:
+    """After how many seconds to decide again if nothing changes before; at least every ten minutes, as clocks jump."""
+    waits: list[float] = [_LONGEST_S, *(_waits(content, now_s, seen, terms) if content and content.ours else ())]
+    return max(_SHORTEST_S, min(waits))
+
+
+def _waits(content: Content, now_s: float, seen: Seen, terms: Terms) -> Iterator[float]:
+    for moment_s in (
+        *(pair.certificate.due_s for pair in (content.signer, *content.leaves.values()) if pair),
+        *(authority.ends_s + 1 for authority in content.trusted),
+    ):
+        if moment_s > now_s:
+            yield moment_s - now_s
+    for pair in (content.coming, content.issuer):
+        if pair:
+            yield from _rest(seen.trusted_s, pair.certificate, terms.trust_wait_s)
+    for pair in content.leaves.values():
+        yield from _rest(seen.loaded_s, pair.certificate, terms.load_wait_s)
+
+
+def _rest(seen: Mapping[str, float], certificate: Certificate, wait_s: float) -> Iterator[float]:
+    """What is left of a wait that has begun."""
+    waited_s = seen.get(certificate.fingerprint)
+    if waited_s is not None and waited_s < wait_s:
+        yield wait_s - waited_s

@@ -1,0 +1,60 @@
+{{/* KubeSchedulerConfiguration of Muster's own kube-scheduler. */}}
+{{- define "muster.kubeSchedulerConfiguration" -}}
+{{- $config := .Files.Get "files/kube-scheduler.yaml" | fromYaml -}}
+{{- $_ := set $config.leaderElection "resourceNamespace" .Release.Namespace -}}
+{{- range $config.extenders }}{{ $_ := set . "urlPrefix" (printf "http://127.0.0.1:%d" (int $.Values.extender.port)) }}{{ end -}}
+{{- toYaml $config -}}
+{{- end }}
+
+{{/* What the cluster's own KubeSchedulerConfiguration needs: profiles and extenders. */}}
+{{- define "muster.sharedConfiguration" -}}
+{{- $config := .Files.Get "files/kube-scheduler-shared.yaml" | fromYaml -}}
+{{- range $config.extenders }}{{ $_ := set . "urlPrefix" (printf "http://127.0.0.1:%d" (int $.Values.extender.port)) }}{{ end -}}
+{{- toYaml $config -}}
+{{- end }}
+
+{{/* The planner's configuration, as text; empty means its own defaults. */}}
+{{- define "muster.planning" -}}
+{{- $config := .Values.extender.config -}}
+{{- if kindIs "string" $config }}{{ $config }}{{ else if $config }}{{ toYaml $config }}{{ end -}}
+{{- end }}
+
+{{- define "muster.extenderContainer" -}}
+{{- $values := .Values.extender }}
+{{- $lease := fromJson (include "muster.lease" (list . "extender")) }}
+- name: extender
+  image: {{ include "muster.image" (list . .Values.image .Chart.AppVersion) }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  command: [python, -m, extender]
+  args:
+  - --host=127.0.0.1
+  - --port={{ $values.port }}
+  - --status-host=$(POD_IP)
+  - --status-port={{ $values.statusPort }}
+  - --lease-namespace={{ $lease.namespace }}
+  - --lease-name={{ $lease.name }}
+  - --barrier-timeout={{ $values.barrierTimeoutSeconds }}
+  - --recovery-timeout={{ $values.recoveryTimeoutSeconds }}
+  - --staleness-grace={{ $values.stalenessGraceSeconds }}
+  - --log-level={{ $values.logLevel }}
+  {{- if include "muster.planning" . }}
+  - --config=/etc/muster/planning/config.yaml
+  {{- end }}
+  {{- range $values.extraArgs }}
+  - {{ . | quote }}
+  {{- end }}
+  {{- include "muster.env" (list . $values) | nindent 2 }}
+  ports:
+  - name: status
+    containerPort: {{ $values.statusPort }}
+  {{- include "muster.probes" "status" | nindent 2 }}
+  {{- include "muster.containerSecurity" . | nindent 2 }}
+  resources:
+    {{- toYaml $values.resources | nindent 4 }}
+  volumeMounts:
+  - name: planning
+    mountPath: /etc/muster/planning
+    readOnly: true
+  - name: tmp
+    mountPath: /tmp
+{{- end }}

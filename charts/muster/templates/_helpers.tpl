@@ -1,0 +1,186 @@
+{{/* Names are fixed: what Muster serves (Leases, webhooks, CRDs) exists once in a cluster, hence the release too. */}}
+
+{{- define "muster.labels" -}}
+app.kubernetes.io/name: muster
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: muster
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Labels by which the pods of a part are selected: (list $ "webhook") */}}
+{{- define "muster.selector" -}}
+app.kubernetes.io/name: muster
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* Metadata of an object of a part: (list $ "webhook" "muster-webhook") */}}
+{{- define "muster.metadata" -}}
+name: {{ index . 2 }}
+namespace: {{ (index . 0).Release.Namespace }}
+labels:
+  {{- include "muster.labels" (index . 0) | nindent 2 }}
+  app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* Reference of an image: (list $ .Values.image "default tag") */}}
+{{- define "muster.image" -}}
+{{- $image := index . 1 -}}
+{{- $name := printf "%s/%s" (trimSuffix "/" $image.registry) $image.repository | trimPrefix "/" -}}
+{{- if $image.digest -}}
+{{ $name }}@{{ $image.digest }}
+{{- else -}}
+{{ $name }}:{{ $image.tag | default (index . 2) }}
+{{- end -}}
+{{- end }}
+
+{{/* The version of the cluster without what vendors add to it, as kube-scheduler's images are tagged. */}}
+{{- define "muster.kubeSchedulerTag" -}}
+{{- regexFind "^v[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version -}}
+{{- end }}
+
+{{/* What every pod has: (list $ "webhook" $values) */}}
+{{- define "muster.podSpec" -}}
+{{- $values := index . 2 -}}
+serviceAccountName: muster-{{ index . 1 }}
+{{- with (index . 0).Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if hasKey $values "topologySpreadConstraints" }}
+topologySpreadConstraints:
+{{- $own := dict "matchLabels" (include "muster.selector" (list (index . 0) (index . 1)) | fromYaml) }}
+{{- range $values.topologySpreadConstraints }}
+  - {{ merge (deepCopy .) (dict "labelSelector" $own) | toYaml | nindent 4 | trim }}
+{{- else }}
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - maxSkew: 1
+    topologyKey: {{ . }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      {{- toYaml $own | nindent 6 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+{{- end }}
+
+{{- define "muster.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end }}
+
+{{/* Environment of a process of Muster's: (list $ $values) */}}
+{{- define "muster.env" -}}
+env:
+- name: POD_IP
+  valueFrom:
+    fieldRef:
+      fieldPath: status.podIP
+{{- with (index . 1).extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Probes of a status port: (list "status" readiness) */}}
+{{- define "muster.probes" -}}
+livenessProbe:
+  httpGet:
+    path: /healthz
+    port: {{ . }}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: {{ . }}
+  periodSeconds: 5
+  timeoutSeconds: 5
+startupProbe:
+  httpGet:
+    path: /healthz
+    port: {{ . }}
+  periodSeconds: 2
+  timeoutSeconds: 5
+  failureThreshold: 60
+{{- end }}
+
+{{/* A PodDisruptionBudget: (list $ "webhook" $values) */}}
+{{- define "muster.podDisruptionBudget" -}}
+{{- $values := index . 2 -}}
+{{- if and $values.podDisruptionBudget.enabled (gt (int $values.replicas) 1) }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  {{- include "muster.metadata" (list (index . 0) (index . 1) (printf "muster-%s" (index . 1))) | nindent 2 }}
+spec:
+  maxUnavailable: {{ $values.podDisruptionBudget.maxUnavailable }}
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "muster.selector" (list (index . 0) (index . 1)) | nindent 6 }}
+{{- end }}
+{{- end }}
+
+{{/* Which processes have a ServiceAccount: account and processes, as JSON. */}}
+{{- define "muster.accounts" -}}
+{{- $accounts := dict -}}
+{{- if .Values.webhook.enabled }}{{ $_ := set $accounts "webhook" (list "webhook") }}{{ end -}}
+{{- if eq .Values.scheduler.mode "muster" }}{{ $_ := set $accounts "scheduler" (list "scheduler" "extender") }}{{ end -}}
+{{- if eq .Values.scheduler.mode "cluster" }}{{ $_ := set $accounts "extender" (list "extender") }}{{ end -}}
+{{- if .Values.controller.enabled }}{{ $_ := set $accounts "controller" (list "controller") }}{{ end -}}
+{{- toJson $accounts -}}
+{{- end }}
+
+{{/* The Lease of a process, as {namespace, name}: (list $ "extender") */}}
+{{- define "muster.lease" -}}
+{{- $root := index . 0 -}}
+{{- if eq (index . 1) "controller" -}}
+{{ toJson (dict "namespace" $root.Release.Namespace "name" "muster-controller") }}
+{{- else if eq $root.Values.scheduler.mode "cluster" -}}
+{{ toJson (dict "namespace" "kube-system" "name" "kube-scheduler") }}
+{{- else -}}
+{{ toJson (dict "namespace" $root.Release.Namespace "name" "muster-scheduler") }}
+{{- end -}}
+{{- end }}
+
+{{/* Rules of a role: the file's without what is for readers. (list $rules $leaseName) */}}
+{{- define "muster.rules" -}}
+{{- $name := index . 1 -}}
+{{- range index . 0 }}
+{{- $rule := omit . "why" "implicit" "unnamed" "names" }}
+{{- with .names }}{{ $_ := set $rule "resourceNames" . }}{{ end }}
+{{- if and $name (not .unnamed) }}{{ $_ := set $rule "resourceNames" (list $name) }}{{ end }}
+- {{ toYaml $rule | nindent 2 | trim }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,249 @@
+"""Keeps one Secret of certificates, and the caBundles that trust them, as `certs.rotation` decides.
+
+Everything is decided anew in each pass from what the caches show, and each write names the version that was read. So it
+does not matter who else writes, at which instruction the process is killed, or whether two of them act at once: one
+write gets through, and who loses reads again.
+"""
+
+import time
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+
+from certs.certificate import Certificate, read_bundle, write_bundle
+from certs.content import Content, annotations_of, data_of, read
+from certs.making import all_steps
+from certs.problems import problems
+from certs.rotation import Seen, Step, bundle_for, look_again_s
+from certs.since import Since
+from controller.certificates.metrics import PROBLEMS, STEPS, measure
+from controller.certificates.options import CertificateOptions
+from controller.certificates.sentences import told
+from controller.worker import Retry, Worker
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.certificates import (
+    CERTIFICATE_SECRETS,
+    WEBHOOK_CONFIGURATIONS,
+    CertificateSecret,
+    WebhookConfiguration,
+)
+from muster.kube.client import Client
+from muster.kube.errors import AlreadyExists, APIError, Conflict
+from muster.kube.events import Recorder
+from muster.kube.reflector import Reflector
+
+log = structlog.get_logger(__name__)
+
+_KEY = "certificates"
+_SOON_S = 1.0
+
+
+class Keeper:
+    """A worker over one key. `namespace` is the Secret's; `wall_s` gives seconds since the epoch.
+
+    By default that is the API server's time, as it is the one that looks whether a certificate is valid.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        options: CertificateOptions,
+        namespace: str,
+        *,
+        monotonic_s: Callable[[], float] = time.monotonic,
+        wall_s: Callable[[], float] | None = None,
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._namespace = namespace
+        self._monotonic_s = monotonic_s
+        self._wall_s = wall_s or (lambda: client.server_time_s() or time.time())
+        self._leaves = tuple(each.name for each in options.wanted)
+        self._recorder = Recorder(client, "muster-controller")
+        self._secret = self._reflector(CERTIFICATE_SECRETS, options.secret, namespace)
+        self._configurations: list[tuple[Resource[WebhookConfiguration], Reflector[WebhookConfiguration]]] = [
+            (kind, self._reflector(kind, name)) for name in options.configurations for kind in WEBHOOK_CONFIGURATIONS
+        ]
+        self._trusted, self._loaded = Since(), Since()
+        self._told: list[str] = []
+        self.worker = Worker("certificates", self.process, queue="certificates", monotonic_s=monotonic_s)
+
+    def start(self) -> None:
+        """Starts the caches; who stands by has them too, and tells when certificates end."""
+        self._recorder.start()
+        for reflector in self._reflectors:
+            reflector.start()
+
+    def lead(self, may_act: Callable[[], bool]) -> None:
+        """Starts to write; `may_act` is asked before each pass."""
+        self.worker.may_act = may_act
+        self.worker.queue.add(_KEY)
+        self.worker.start()
+
+    def stop(self) -> None:
+        """Ends the worker, then the caches."""
+        self.worker.stop()
+        for reflector in self._reflectors:
+            reflector.stop()
+        self._recorder.stop()
+
+    def process(self, _key: str) -> None:
+        """One pass: the caBundles first, as they follow what the Secret says already; then the Secret."""
+        if waiting := [reflector for reflector in self._reflectors if not reflector.synced]:
+            raise Retry(
+                f"{len(waiting)} of {len(self._reflectors)} caches are not in sync: may it list and watch them?"
+            )
+        secret = self._secret.store.get(f"{self._namespace}/{self._options.secret}")
+        content = self._content(secret)
+        configurations = [(kind, found) for kind, each in self._configurations for found in each.store.list()]
+        bundles = {
+            f"{kind.kind} {found.metadata.name}": [_bundle_of(webhook) for webhook in found.webhooks or ()]
+            for kind, found in configurations
+        }
+        seen, now_s = self._see(content, bundles), self._wall_s()
+        failure: APIError | None = None
+        if self._options.issuer == "own":
+            trusted = [self._trust(kind, found, content, seen) for kind, found in configurations if content]
+            written = self._write(secret, content, bundles, seen, now_s)
+            failure = next((each for each in trusted if isinstance(each, APIError)), None)
+            if failure is None and (written or any(trusted)):
+                self.worker.queue.add_after(_KEY, _SOON_S)  # the caches tell sooner
+                return
+        self._complain(secret, content, bundles, now_s)
+        if failure:
+            raise failure
+        again_s = look_again_s(content, now_s=now_s, seen=seen, terms=self._options.terms)
+        self.worker.queue.add_after(_KEY, again_s)
+
+    @property
+    def _reflectors(self) -> list[Reflector[Any]]:
+        return [self._secret, *(reflector for _, reflector in self._configurations)]
+
+    def _reflector(self, kind: Resource[Any], name: str, namespace: str | None = None) -> Reflector[Any]:
+        """Of one object, by its name: that is all that we need to be allowed to see."""
+        reflector: Reflector[Any] = Reflector(
+            self._client, kind, namespace=namespace, field_selector=f"metadata.name={name}"
+        )
+        reflector.add_handler(self._changed)
+        return reflector
+
+    def _changed(self, old: object, new: object) -> None:
+        if isinstance(new or old, CertificateSecret):
+            measure(self._content(new if isinstance(new, CertificateSecret) else None))
+        self.worker.queue.add(_KEY)
+
+    def _content(self, secret: CertificateSecret | None) -> Content | None:
+        if secret is None:
+            return None
+        meta = secret.metadata
+        return read(secret.data or {}, meta.labels, meta.annotations, self._leaves)
+
+    def _see(self, content: Content | None, bundles: Mapping[str, list[tuple[Certificate, ...]]]) -> Seen:
+        """What is so now, and for how long this process has seen it."""
+        now_s = self._monotonic_s()
+        held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
+        leaves = [pair.certificate.fingerprint for pair in content.leaves.values()] if content else []
+        everywhere = set.intersection(*held) if held else set()
+        return Seen(self._trusted.update(everywhere, now_s), self._loaded.update(leaves, now_s))
+
+    def _trust(
+        self, kind: Resource[WebhookConfiguration], found: WebhookConfiguration, content: Content, seen: Seen
+    ) -> bool | APIError:
+        """Gives a webhook configuration the caBundles that it should have; whether that was needed, or why it failed.
+
+        A failure must not keep certificates from being renewed.
+        """
+        changed = []
+        for webhook in found.webhooks or ():
+            present = _bundle_of(webhook)
+            wanted = bundle_for(content, present, seen=seen, terms=self._options.terms, wanted=self._options.wanted)
+            if wanted != present:
+                pem = b64encode(write_bundle(wanted)).decode()
+                changed.append({"name": webhook.name, "clientConfig": {"caBundle": pem}})
+        if changed:
+            name, version = found.metadata.name, found.metadata.resource_version
+            patch = {"metadata": {"resourceVersion": version}, "webhooks": changed}
+            try:
+                self._client.strategic_patch(kind, name, patch)
+            except APIError as error:
+                return error
+            log.info("caBundles written", configuration=f"{kind.kind} {name}", webhooks=len(changed))
+        return bool(changed)
+
+    def _write(
+        self,
+        secret: CertificateSecret | None,
+        content: Content | None,
+        bundles: Mapping[str, list[tuple[Certificate, ...]]],
+        seen: Seen,
+        now_s: float,
+    ) -> bool:
+        """Takes all steps that can be taken now, in one write; whether there were any."""
+        after, steps = all_steps(
+            content,
+            [bundle for webhooks in bundles.values() for bundle in webhooks],
+            now_s=now_s,
+            seen=seen,
+            terms=self._options.terms,
+            wanted=self._options.wanted,
+        )
+        if after is None or not steps:
+            return False
+        self._tell(self._store(secret, after), after, steps)
+        return True
+
+    def _store(self, secret: CertificateSecret | None, content: Content) -> CertificateSecret:
+        """Creates or patches the Secret as it was read; raises Conflict if it is another one by now."""
+        data = {name: b64encode(value).decode() if value else None for name, value in data_of(content).items()}
+        metadata: dict[str, Any] = {
+            "labels": {names.MANAGED_BY: names.MANAGER},
+            "annotations": annotations_of(content),
+        }
+        if secret:
+            metadata["resourceVersion"] = secret.metadata.resource_version
+            body = {"metadata": metadata, "data": data}
+            return self._client.merge_patch(CERTIFICATE_SECRETS, self._options.secret, body, self._namespace)
+        metadata |= {"name": self._options.secret, "annotations": _given(metadata["annotations"])}
+        try:
+            return self._client.create(
+                CERTIFICATE_SECRETS, {"metadata": metadata, "type": "Opaque", "data": _given(data)}, self._namespace
+            )
+        except AlreadyExists as error:
+            raise Conflict(f"another one has made the Secret {self._options.secret}") from error
+
+    def _tell(self, secret: CertificateSecret, content: Content, steps: list[Step]) -> None:
+        for step in steps:
+            STEPS.labels(type(step).__name__).inc()
+            event = told(step, content)
+            log.info("certificates changed", reason=event.reason, what=event.message)
+            self._recorder.event(secret, *event)
+
+    def _complain(
+        self,
+        secret: CertificateSecret | None,
+        content: Content | None,
+        bundles: Mapping[str, list[tuple[Certificate, ...]]],
+        now_s: float,
+    ) -> None:
+        """Tells what is wrong, each thing once as long as it lasts."""
+        own = self._options.issuer == "own"
+        found = problems(content, bundles, now_s=now_s, leaves=self._leaves, managed=own)
+        PROBLEMS.set(len(found))
+        for problem in found:
+            if problem not in self._told:
+                log.warning("something is wrong with the certificates", what=problem, secret=self._options.secret)
+                if secret:
+                    self._recorder.event(secret, "Warning", "CertificateProblem", problem)
+        self._told = found
+
+
+def _bundle_of(webhook: Any) -> tuple[Certificate, ...]:
+    return read_bundle(webhook.client_config.ca_bundle or b"")
+
+
+def _given(values: Mapping[str, str | None]) -> dict[str, str]:
+    """Without those that would remove something."""
+    return {name: value for name, value in values.items() if value is not None}

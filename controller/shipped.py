@@ -1,0 +1,85 @@
+"""Queues and runtimes that an installation ships: applied once by each leader, and whoever changes one keeps it so.
+
+The chart cannot make them itself: their kinds do not exist while it is installed for the first time, and the webhook
+that checks them is not there yet. So they lie in a folder, and the leader tries until the API server takes them.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+import yaml
+
+from controller.worker import Worker
+from muster.api.base import Resource
+from muster.api.scheduling import QUEUES
+from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.kube.client import Client
+from muster.kube.errors import Conflict
+
+log = structlog.get_logger(__name__)
+
+KINDS: Final[Mapping[tuple[str, str], Resource[Any]]] = {
+    (each.api_version, each.kind): each for each in (QUEUES, CLUSTER_TRAINING_RUNTIMES)
+}
+"""What can be shipped: objects of the cluster that only say what users may refer to."""
+
+Manifest = dict[str, Any]
+
+
+def read(folder: Path) -> list[Manifest]:
+    """The objects in the YAML files of a folder. Raises ValueError that names everything that is wrong."""
+    found: list[Manifest] = []
+    errors: list[str] = []
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder; it should hold the objects to apply, as YAML files")
+    for file in sorted(folder.glob("*.yaml")):
+        try:
+            documents = [one for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if one is not None]
+        except (OSError, UnicodeError, yaml.YAMLError) as error:
+            errors.append(f"{file} cannot be read: {' '.join(str(error).split())}")
+            continue
+        errors += [f"{file}: {mistake}" for mistake in map(_mistake, documents) if mistake]
+        found += documents
+    if errors:
+        raise ValueError("; ".join(errors))
+    return found
+
+
+def _mistake(document: Any) -> str:
+    """What is wrong with an object; empty if nothing is."""
+    if not isinstance(document, dict):
+        return "each document should be an object"
+    kind = (document.get("apiVersion"), document.get("kind"))
+    if kind not in KINDS:
+        known = ", ".join(f"{each.kind} ({each.api_version})" for each in KINDS.values())
+        return f"{kind[1]} ({kind[0]}) cannot be shipped; it should be one of {known}"
+    metadata = document.get("metadata")
+    return "" if isinstance(metadata, dict) and metadata.get("name") else f"a {kind[1]} has no metadata.name"
+
+
+class Shipped:
+    """A worker over what is shipped, by kind and name."""
+
+    def __init__(
+        self, client: Client, manifests: list[Manifest], *, monotonic_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._client = client
+        self._manifests = {f"{each['kind']}/{each['metadata']['name']}": each for each in manifests}
+        self.worker = Worker("shipped", self.process, queue="shipped", monotonic_s=monotonic_s)
+
+    def replay(self) -> None:
+        """Looks after everything."""
+        for key in self._manifests:
+            self.worker.queue.add(key)
+
+    def process(self, key: str) -> None:
+        """Applies one object, unless somebody else has changed what it says."""
+        manifest = self._manifests[key]
+        resource = KINDS[manifest["apiVersion"], manifest["kind"]]
+        try:
+            self._client.apply(resource, manifest, force=False)
+        except Conflict as conflict:
+            log.info("somebody else's, and left alone", object=key, why=str(conflict))

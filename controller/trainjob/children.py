@@ -1,0 +1,239 @@
+"""What exists for TrainJobs, from caches and from what this process has just done; and the steps, carried out."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+import structlog
+
+from certs import ssh
+from controller.deletion import delete
+from controller.trainjob.kinds import Kinds
+from controller.trainjob.obstacle import Obstacle
+from controller.trainjob.rules.children import Children
+from controller.trainjob.rules.manifests import covers, fingerprint
+from controller.trainjob.rules.owners import belongs, told
+from controller.trainjob.rules.steps import Change, Clear, Command, Create, Delete, Ensure, Step, Suspend
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.batch import JOBS, Job
+from muster.api.bus import COMMANDS
+from muster.api.core import INDEXED_JOBS, PODS, IndexedJob, Pod
+from muster.api.meta import Object, ObjectMeta
+from muster.api.trainer import TrainJob
+from muster.kube.client import Client
+from muster.kube.errors import AlreadyExists, NotFound
+from muster.kube.store import Store
+from muster.volcano.owner import reference
+
+JSON = dict[str, Any]
+log = structlog.get_logger(__name__)
+BELIEVED_S = 30.0
+"""How long something that was made or asked for is believed in while no cache shows it."""
+
+
+TRAIN_JOB_INDEX = "train-job"
+"""Index of the store of initializers: `namespace/name` of the TrainJob."""
+
+
+def train_job_keys(job: IndexedJob) -> list[str]:
+    """The index function."""
+    return [f"{job.metadata.namespace}/{job.metadata.labels.get(names.TRAIN_JOB, '')}"]
+
+
+class Ensured(NamedTuple):
+    """An object that was as it should be: what it said, and which version of it."""
+
+    fingerprint: str
+    uid: str
+    version: str
+
+
+class Caches(NamedTuple):
+    """Jobs of Muster's; batch/v1 Jobs and ConfigMaps of TrainJobs; and pods by Job."""
+
+    jobs: Store[Job]
+    initializers: Store[IndexedJob]
+    maps: Store[Object]
+    pods_of: Callable[[str], list[Pod]]
+
+
+class Steps:
+    """Reads what exists, and takes steps. One TrainJob is in one thread's hands at a time."""
+
+    def __init__(self, client: Client, caches: Caches, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._caches = caches
+        self._kinds = Kinds(client)
+        self._monotonic_s = monotonic_s
+        self._lock = threading.Lock()
+        self._made: dict[str, tuple[float, Job | IndexedJob]] = {}
+        self._ensured: dict[str, dict[str, Ensured]] = {}
+        self._asked: dict[str, tuple[float, tuple[str, int, str]]] = {}
+
+    def children(self, train_job: TrainJob, initializers: list[str]) -> Children:
+        """What exists for the TrainJob."""
+        job = self._mine(train_job, self._caches.jobs, JOBS, train_job.metadata.name)
+        found = {
+            name: each
+            for name in initializers
+            if (each := self._mine(train_job, self._caches.initializers, INDEXED_JOBS, name))
+        }
+        return Children(job, self._caches.pods_of(reference(job).entry) if job else (), found)
+
+    def left(self, train_job: TrainJob) -> Children:
+        """What is left of a TrainJob that has ended, whatever its runtime was."""
+        own = self._caches.initializers.by_index(TRAIN_JOB_INDEX, train_job.metadata.key)
+        return self.children(train_job, [each.metadata.name for each in own])
+
+    def forget(self, uid: str) -> None:
+        """The TrainJob with this UID has ended or is gone."""
+        with self._lock:
+            self._ensured.pop(uid, None)
+            self._asked.pop(uid, None)
+
+    def take(self, train_job: TrainJob, step: Step) -> None:
+        """Takes one step. Obstacle if something is in the way."""
+        match step:
+            case Create():
+                self._create(train_job, step.manifest)
+            case Ensure():
+                self._ensure(train_job, step)
+            case Suspend():
+                self._suspend(step)
+            case Command():
+                self._command(train_job, step)
+            case Clear():
+                for pod in step.pods:
+                    delete(self._client, PODS, pod.metadata)
+            case Change():
+                meta = step.job.metadata
+                self._remember(JOBS, self._client.json_patch(JOBS, meta.name, step.operations, meta.namespace))
+            case Delete():
+                self.delete(step.job, step.why)
+
+    def delete(self, job: Job | IndexedJob, why: str) -> None:
+        """Deletes a Job; it stays until its pods are gone."""
+        resource: Resource[Any] = JOBS if isinstance(job, Job) else INDEXED_JOBS
+        if job.metadata.deletion_timestamp:
+            return
+        meta = job.metadata
+        with suppress(NotFound):
+            self._client.delete(resource, meta.name, meta.namespace, uid=meta.uid, propagation="Foreground")
+        with self._lock:
+            self._made.pop(_key(resource, meta.namespace, meta.name), None)
+        log.info("deleted", job=meta.key, why=why)
+
+    def _mine(self, train_job: TrainJob, store: Store[Any], resource: Resource[Any], name: str) -> Any:
+        """A Job of this TrainJob by name: the newer of what the cache shows and what was made."""
+        key = f"{train_job.metadata.namespace}/{name}"
+        cached = store.get(key)
+        made_key = _key(resource, train_job.metadata.namespace, name)
+        with self._lock:
+            until, made = self._made.get(made_key, (0.0, None))
+            if made is not None and (self._monotonic_s() >= until or (cached and _as_new(cached, made))):
+                del self._made[made_key]
+                made = None
+        found = made or cached
+        return found if found is not None and belongs(found.metadata, train_job) else None
+
+    def _remember(self, resource: Resource[Any], made: Job | IndexedJob) -> None:
+        with self._lock:
+            key = _key(resource, made.metadata.namespace, made.metadata.name)
+            self._made[key] = (self._monotonic_s() + BELIEVED_S, made)
+
+    def _create(self, train_job: TrainJob, manifest: JSON) -> None:
+        resource: Resource[Any] = JOBS if manifest["apiVersion"] == JOBS.api_version else INDEXED_JOBS
+        name = manifest["metadata"]["name"]
+        try:
+            made = self._client.create(resource, manifest)
+        except AlreadyExists:
+            made = self._client.get(resource, name, train_job.metadata.namespace)
+            if not belongs(made.metadata, train_job):
+                raise Obstacle(**told(f"{resource.kind} {name}", made.metadata, train_job)) from None
+        self._remember(resource, made)
+
+    def _suspend(self, step: Suspend) -> None:
+        meta = step.job.metadata
+        patch = {"metadata": {"uid": meta.uid}, "spec": {"suspend": step.suspend}}
+        self._remember(INDEXED_JOBS, self._client.merge_patch(INDEXED_JOBS, meta.name, patch, meta.namespace))
+
+    def _command(self, train_job: TrainJob, step: Command) -> None:
+        """Asks once for each phase of the Job: the Command stays until it is carried out."""
+        meta = step.job.metadata
+        asked = (step.action, train_job.metadata.generation, step.job.status.state.phase)
+        until, last = self._asked.get(train_job.metadata.uid, (0.0, None))
+        if last == asked and self._monotonic_s() < until:
+            return
+        name = f"{meta.name}-{step.action.lower()}-{train_job.metadata.generation}"
+        target = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": meta.name, "uid": meta.uid}
+        manifest = {
+            "metadata": {"name": name, "namespace": meta.namespace, "ownerReferences": [target]},
+            "action": step.action,
+            "target": target,
+            "reason": "Suspended" if step.action == "AbortJob" else "Resumed",
+            "message": f"spec.suspend of TrainJob {train_job.metadata.name} is {str(train_job.spec.suspend).lower()}",
+        }
+        with suppress(AlreadyExists):
+            self._client.create(COMMANDS, manifest)
+        self._asked[train_job.metadata.uid] = (self._monotonic_s() + BELIEVED_S, asked)
+
+    def _ensure(self, train_job: TrainJob, step: Ensure) -> None:
+        component, meta = step.component, train_job.metadata
+        key = f"{component.kind}/{component.name}"
+        known = self._ensured.get(meta.uid, {}).get(key)
+        mark = fingerprint(component.manifest)
+        if known and known.fingerprint == mark and self._unchanged(component.kind, meta, component.name, known):
+            return
+        resource = self._kinds.of(component.manifest["apiVersion"], component.kind)
+        live = self._present(train_job, resource, component.name, likely=bool(train_job.status.jobs_status))
+        if live is None:
+            try:
+                live = self._client.create(resource, ssh.complete(component))
+            except AlreadyExists:
+                live = self._present(train_job, resource, component.name, likely=True)
+        elif not component.once and not covers(component.manifest, live):
+            uid = {**component.manifest["metadata"], "uid": live["metadata"]["uid"]}
+            live = self._client.apply(
+                resource, {**component.manifest, "metadata": uid}, field_manager=names.FIELD_MANAGER
+            )
+        if live is not None:
+            with self._lock:
+                version = str(live["metadata"].get("resourceVersion", ""))
+                self._ensured.setdefault(meta.uid, {})[key] = Ensured(mark, live["metadata"]["uid"], version)
+
+    def _present(self, train_job: TrainJob, resource: Resource[JSON], name: str, *, likely: bool) -> JSON | None:
+        """The object that has the name, if it is the TrainJob's; where it is hardly there, nobody is asked."""
+        if not likely and self._caches.maps.get(f"{train_job.metadata.namespace}/{name}") is None:
+            return None
+        try:
+            found = self._client.get(resource, name, train_job.metadata.namespace if resource.namespaced else None)
+        except NotFound:
+            return None
+        meta = msgspec.convert(found["metadata"], ObjectMeta)
+        if meta.owner_references and not belongs(meta, train_job):
+            raise Obstacle(**told(f"{resource.kind} {name}", meta, train_job))
+        if not meta.owner_references and meta.labels.get(names.TRAIN_JOB) != train_job.metadata.name:
+            raise Obstacle(**told(f"{resource.kind} {name}", meta, train_job))
+        return found
+
+    def _unchanged(self, kind: str, owner: ObjectMeta, name: str, known: Ensured) -> bool:
+        """Whether an object is as it was left, as far as a cache of its kind shows."""
+        if kind != "ConfigMap":
+            return True
+        shown = self._caches.maps.get(f"{owner.namespace}/{name}")
+        return shown is not None and (shown.metadata.uid, shown.metadata.resource_version) == known[1:]
+
+
+def _as_new(cached: Mapping[str, Any] | Object, made: Object) -> bool:
+    """Whether the cache shows this object as it was made, or a later one."""
+    if not isinstance(cached, Object):
+        return False
+    return int(cached.metadata.resource_version) >= int(made.metadata.resource_version)
+
+
+def _key(resource: Resource[Any], namespace: str, name: str) -> str:
+    return f"{resource.group}/{namespace}/{name}"

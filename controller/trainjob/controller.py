@@ -1,0 +1,111 @@
+"""TrainJobs: caches, handlers and workers."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from controller.trainjob.children import TRAIN_JOB_INDEX, Caches, Steps, train_job_keys
+from controller.trainjob.reconcile import Context, Reconciler
+from controller.trainjob.rules.counts import is_ready
+from controller.trainjob.runtimes import Runtimes
+from controller.trainjob.writer import StatusWriter
+from controller.worker import Worker
+from muster.api import names
+from muster.api.batch import Job
+from muster.api.core import CONFIG_MAPS, INDEXED_JOBS, IndexedJob, Pod
+from muster.api.meta import Object
+from muster.api.trainer import TRAIN_JOBS, TrainJob
+from muster.kube.client import Client
+from muster.kube.events import Recorder
+from muster.kube.reflector import Reflector
+from muster.kube.store import Store
+from muster.runtime import registry
+from muster.runtime.framework import Framework
+from muster.volcano.owner import job_of
+
+PODS_S = 0.1
+"""Changes of a TrainJob's pods are looked at together, as they come many at a time."""
+
+
+class TrainJobs:
+    """A worker over `namespace/name` of TrainJobs; `pods_of` gives the pods of a Job (`JobRef.entry`)."""
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: Recorder,
+        jobs: Store[Job],
+        pods_of: Callable[[str], list[Pod]],
+        *,
+        framework: Framework | None = None,
+        threads: int = 1,
+        monotonic_s: Callable[[], float] = time.monotonic,
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
+        made = names.TRAIN_JOB
+        self._train_jobs = Reflector(client, TRAIN_JOBS)
+        by_train_job = Store[IndexedJob]({TRAIN_JOB_INDEX: train_job_keys})
+        self._initializers = Reflector(client, INDEXED_JOBS, label_selector=made, store=by_train_job)
+        self._maps = Reflector(client, CONFIG_MAPS, label_selector=made)
+        self.reflectors: dict[str, Reflector[Any]] = {
+            "trainjobs": self._train_jobs,
+            "jobs of trainjobs": self._initializers,
+            "configmaps of trainjobs": self._maps,
+        }
+        self.handlers: list[tuple[Reflector[Any], Any]] = [
+            (self._train_jobs, self._train_job_seen),
+            (self._initializers, self._child_seen),
+            (self._maps, self._child_seen),
+        ]
+        self.worker = Worker("trainjob", self.process, queue="trainjob", threads=threads, monotonic_s=monotonic_s)
+        caches = Caches(jobs, self._initializers.store, self._maps.store, pods_of)
+        self.reconciler = Reconciler(
+            Context(
+                framework=framework or registry.framework(),
+                runtimes=Runtimes(client, recorder, self._maps.store),
+                steps=Steps(client, caches, monotonic_s),
+                writer=StatusWriter(client, self._train_jobs.store),
+                recorder=recorder,
+                requeue_after=self.worker.queue.add_after,
+                wall_s=wall_s,
+            )
+        )
+
+    def process(self, key: str) -> None:
+        """One pass over one TrainJob."""
+        self.reconciler.process(key)
+
+    def job_seen(self, old: Job | None, new: Job | None) -> None:
+        """A Job has changed, perhaps one of a TrainJob."""
+        self._child_seen(old, new)
+
+    def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
+        """A pod of a TrainJob's Job has changed in a way that counts."""
+        pod = new or old
+        job = job_of(pod.metadata) if pod and names.REPLICATED_JOB in pod.metadata.labels else None
+        if job is None or self._train_jobs.store.get(job.key) is None:  # a Job is named as its TrainJob
+            return
+        if old is None or new is None or _state(old) != _state(new):
+            self.worker.queue.add_after(job.key, PODS_S)
+
+    def _train_job_seen(self, old: TrainJob | None, new: TrainJob | None) -> None:
+        if old and (new is None or new.metadata.uid != old.metadata.uid):
+            self.reconciler.forget(old)
+        if new and (old is None or _asked(old) != _asked(new)):
+            self.worker.queue.add(new.metadata.key)
+
+    def _child_seen(self, old: Object | None, new: Object | None) -> None:
+        child = new or old
+        owner = child.metadata.controller if child else None
+        if child and owner and owner.kind == TRAIN_JOBS.kind and owner.api_version == TRAIN_JOBS.api_version:
+            self.worker.queue.add(f"{child.metadata.namespace}/{owner.name}")
+
+
+def _state(pod: Pod) -> tuple[str, bool, bool]:
+    return pod.status.phase, is_ready(pod), bool(pod.metadata.deletion_timestamp)
+
+
+def _asked(train_job: TrainJob) -> tuple[Any, ...]:
+    """What a pass depends on; what trainers report of themselves is not part of it."""
+    meta, status = train_job.metadata, train_job.status
+    return meta.generation, meta.deletion_timestamp, meta.annotations, status.conditions, status.jobs_status

@@ -1,0 +1,180 @@
+"""One pass over a TrainJob: what it needs next, and what its status is.
+
+Nothing is remembered that could not be found out again: what a TrainJob needs follows from its spec, the runtime that
+was kept for it and what exists, so a process that dies at any instruction leaves the next one a pass to make.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from controller.trainjob.children import Steps
+from controller.trainjob.obstacle import Obstacle
+from controller.trainjob.rules import conditions, counts, deadline, outcome
+from controller.trainjob.rules.children import Children, before, finished, initializer_name
+from controller.trainjob.rules.outcome import Outcome
+from controller.trainjob.rules.steps import Create, Step, decide
+from controller.trainjob.runtimes import Runtimes
+from controller.trainjob.writer import StatusWriter
+from controller.worker import Retry
+from muster.api import names
+from muster.api.trainer import TrainJob
+from muster.kube.errors import Forbidden, Invalid
+from muster.kube.events import Recorder
+from muster.runtime.component import Compiled
+from muster.runtime.framework import Framework
+from muster.runtime.plan import Plan
+from muster.runtime.train_job import compile_train_job
+
+BLOCKED_S = 10.0
+"""How long a TrainJob that is blocked waits until it is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a pass works with. `requeue_after` wants another pass over a key after a delay in seconds."""
+
+    framework: Framework
+    runtimes: Runtimes
+    steps: Steps
+    writer: StatusWriter
+    recorder: Recorder
+    requeue_after: Callable[[str, float], None]
+    wall_s: Callable[[], float]
+
+
+class Reconciler:
+    """Passes over TrainJobs; never two at once over the same one."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._compiled: dict[str, tuple[tuple[int, str], Compiled]] = {}
+
+    def process(self, key: str) -> None:
+        """One pass. What others manage is left alone, and what is being deleted goes with all that is its."""
+        train_job = self._context.writer.newest(key)
+        if train_job is None or train_job.metadata.deletion_timestamp or not train_job.managed_here:
+            return
+        if finished(train_job):
+            self._after_the_end(train_job)
+            return
+        try:
+            self._go_on(train_job)
+        except Obstacle as obstacle:
+            self._blocked(train_job, str(obstacle), passing=obstacle.passing)
+        except (Forbidden, Invalid) as error:
+            self._blocked(train_job, f"the API server refuses what this TrainJob needs: {error.message}")
+
+    def forget(self, train_job: TrainJob) -> None:
+        """The TrainJob has ended or is gone: keeps nothing about it."""
+        uid = train_job.metadata.uid
+        self._compiled.pop(uid, None)
+        self._context.runtimes.forget(uid)
+        self._context.steps.forget(uid)
+
+    def _go_on(self, train_job: TrainJob) -> None:
+        compiled = self._compile(train_job)
+        if compiled.plan is None:
+            raise Obstacle(
+                "this TrainJob does not fit its runtime: " + "; ".join(str(error) for error in compiled.errors)
+            )
+        plan = compiled.plan
+        children = self._children(train_job, plan)
+        now_s = self._context.wall_s()
+        end = outcome.outcome(children)
+        left_s = deadline.left_s(train_job, children, now_s)
+        if end is None and left_s is not None and left_s <= 0:
+            end = outcome.DEADLINE
+        train_job = self._write(train_job, plan, children, end)
+        if end:
+            self._ended(train_job, end)
+            return
+        if left_s is not None:
+            self._context.requeue_after(train_job.metadata.key, left_s)
+        self._take(train_job, decide(train_job, plan, compiled.components, children))
+        if any(each.type == conditions.BLOCKED for each in train_job.status.conditions):
+            self._write(train_job, plan, self._children(train_job, plan), None, unblocked=True)
+
+    def _take(self, train_job: TrainJob, steps: list[Step]) -> None:
+        """Takes the steps. What is in the way of one is told at the end: until then, only nothing new is begun."""
+        obstacle: Exception | None = None
+        for step in steps:
+            if obstacle and isinstance(step, Create):
+                continue
+            try:
+                self._context.steps.take(train_job, step)
+            except (Obstacle, Forbidden, Invalid) as error:
+                obstacle = obstacle or error
+        if obstacle:
+            raise obstacle
+
+    def _compile(self, train_job: TrainJob) -> Compiled:
+        """Plan and components; once for each generation and number of nodes."""
+        meta = train_job.metadata
+        version = (meta.generation, meta.annotations.get(names.NUM_NODES, ""))
+        known, compiled = self._compiled.get(meta.uid, (None, None))
+        if compiled is None or known != version:
+            runtime = self._context.runtimes.of(train_job)
+            compiled = compile_train_job(train_job, runtime, self._context.framework)
+            self._compiled[meta.uid] = (version, compiled)
+        return compiled
+
+    def _children(self, train_job: TrainJob, plan: Plan) -> Children:
+        return self._context.steps.children(
+            train_job, [initializer_name(train_job, each.name) for each in before(plan)]
+        )
+
+    def _write(
+        self, train_job: TrainJob, plan: Plan, children: Children, end: Outcome | None, *, unblocked: bool = False
+    ) -> TrainJob:
+        """The status. What blocks stays told until all steps were taken."""
+        statuses = counts.jobs_status(train_job, plan, children)
+        blocked = [each.message for each in train_job.status.conditions if each.type == conditions.BLOCKED]
+        held = conditions.conditions(
+            train_job,
+            now=deadline.stamp(self._context.wall_s()),
+            trains=counts.trains(statuses, plan),
+            obstacle="" if unblocked or not blocked else blocked[0],
+            end=end,
+        )
+        before_ = {each.type: each.status for each in train_job.status.conditions}
+        written = self._context.writer.write(train_job, statuses, held)
+        for each in held:
+            if each.type == conditions.SUSPENDED and before_.get(each.type) != each.status:
+                self._context.recorder.event(train_job, "Normal", each.reason, each.message)
+        return written
+
+    def _ended(self, train_job: TrainJob, end: Outcome) -> None:
+        kind: Literal["Normal", "Warning"] = "Normal" if end.type == "Complete" else "Warning"
+        self._context.recorder.event(train_job, kind, end.reason, end.message)
+        self._after_the_end(train_job)
+
+    def _after_the_end(self, train_job: TrainJob) -> None:
+        """Deletes what the end leaves no right to be: all pods after the deadline, the Job when its time is over."""
+        self.forget(train_job)
+        children = self._context.steps.left(train_job)
+        if deadline.overdue(train_job):
+            if children.job:
+                self._context.steps.delete(children.job, "activeDeadlineSeconds are over")
+            for job in children.initializers.values():
+                self._context.steps.delete(job, "activeDeadlineSeconds are over")
+            return
+        expires_s = deadline.expires_s(train_job, children)
+        if expires_s is None or children.job is None:
+            return
+        left_s = expires_s - self._context.wall_s()
+        if left_s > 0:
+            self._context.requeue_after(train_job.metadata.key, left_s)
+        else:
+            self._context.steps.delete(children.job, "ttlSecondsAfterFinished are over")
+
+    def _blocked(self, train_job: TrainJob, why: str, *, passing: bool = False) -> None:
+        """Tells what is in the way, and tries again later."""
+        if passing:
+            raise Retry(why)
+        held = conditions.conditions(train_job, now=deadline.stamp(self._context.wall_s()), obstacle=why)
+        if why not in {each.message for each in train_job.status.conditions}:
+            self._context.recorder.event(train_job, "Warning", conditions.CREATION_FAILED, why)
+        newest = self._context.writer.newest(train_job.metadata.key)
+        self._context.writer.write(newest or train_job, train_job.status.jobs_status, held)
+        self._context.requeue_after(train_job.metadata.key, BLOCKED_S)

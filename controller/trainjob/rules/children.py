@@ -1,0 +1,48 @@
+"""What exists for a TrainJob, as one pass sees it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from muster.api.batch import Job
+from muster.api.core import IndexedJob, Pod
+from muster.api.trainer import TrainJob
+from muster.runtime.plan import Plan, PodSetPlan
+
+OVER = frozenset({"Complete", "Failed"})
+"""Conditions that a TrainJob never loses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """The Job whose pods train, its pods, and the batch/v1 Jobs of initializers by name. None is another one's."""
+
+    job: Job | None = None
+    pods: Sequence[Pod] = ()
+    initializers: Mapping[str, IndexedJob] = field(default_factory=dict)
+
+
+def finished(train_job: TrainJob) -> bool:
+    """Whether the TrainJob has ended, which is for good."""
+    return any(each.type in OVER and each.status == "True" for each in train_job.status.conditions)
+
+
+def initializer_name(train_job: TrainJob, pod_set: str) -> str:
+    """The name of the batch/v1 Job of a step that comes before the training."""
+    return f"{train_job.metadata.name}-{pod_set}-0"
+
+
+def before(plan: Plan) -> list[PodSetPlan]:
+    """The pod sets that come and go before the gang."""
+    gang = plan.gang.pod_sets if plan.gang else ()
+    return [each for each in plan.pod_sets if each.count and each.name not in gang]
+
+
+def succeeded(job: IndexedJob) -> bool:
+    """Whether a batch/v1 Job is complete."""
+    return has(job, "Complete")
+
+
+def has(job: IndexedJob, condition: str) -> bool:
+    """Whether a condition of a batch/v1 Job holds."""
+    conditions = job.status.get("conditions") or []
+    return any(each.get("type") == condition and each.get("status") == "True" for each in conditions)

@@ -1,0 +1,104 @@
+"""What trainers tell of themselves: who may, and what it says. The wire is that of Kubeflow Trainer's status server."""
+
+import re
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import msgspec
+
+from muster.api.authentication import TokenReviewStatus
+from muster.api.base import Wire
+from muster.api.trainer import GROUP, VERSION, TrainerStatus
+
+MAX_BYTES = 64 << 10
+"""How much a report may say."""
+FIELD_MANAGER = "trainer-status"
+_BASE = f"{GROUP}/{VERSION}"
+_PATH = re.compile(
+    rf"/apis/{re.escape(_BASE)}/namespaces/(?P<namespace>[-a-z0-9]+)/trainjobs/(?P<name>[-a-z0-9]+)/status"
+)
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+_REASONS = {
+    HTTPStatus.BAD_REQUEST: "BadRequest",
+    HTTPStatus.UNAUTHORIZED: "Unauthorized",
+    HTTPStatus.FORBIDDEN: "Forbidden",
+    HTTPStatus.NOT_FOUND: "NotFound",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "RequestEntityTooLarge",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Invalid",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "InternalError",
+}
+
+
+class Target(NamedTuple):
+    """The TrainJob that a report is about."""
+
+    namespace: str
+    name: str
+
+    @property
+    def audience(self) -> str:
+        """What a token must have been made for: this TrainJob's status, and nothing else."""
+        return f"{_BASE}/namespaces/{self.namespace}/trainjobs/{self.name}/status"
+
+
+class Report(Wire):
+    """The body of a report."""
+
+    trainer_status: TrainerStatus | None = None
+
+
+class RefusedError(Exception):
+    """The report is refused; `status` is the HTTP code."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def target_of(path: str) -> Target:
+    """The TrainJob that a path names."""
+    found = _PATH.fullmatch(path)
+    if found is None:
+        raise RefusedError(HTTPStatus.NOT_FOUND, "there is only POST /apis/…/namespaces/…/trainjobs/…/status")
+    return Target(found["namespace"], found["name"])
+
+
+def token_of(header: str) -> str:
+    """The token of an Authorization header."""
+    scheme, _, token = header.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise RefusedError(HTTPStatus.FORBIDDEN, "a report needs the token that is mounted into the pod")
+    return token.strip()
+
+
+def admit(review: TokenReviewStatus, target: Target) -> None:
+    """Lets those in whose token was made for this TrainJob in its own namespace."""
+    if not review.authenticated or target.audience not in review.audiences:
+        raise RefusedError(HTTPStatus.FORBIDDEN, f"the token was not made for TrainJob {target.name}, or has expired")
+    namespace = review.user.username.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]
+    if not review.user.username.startswith(_SERVICE_ACCOUNT) or namespace != target.namespace:
+        raise RefusedError(HTTPStatus.FORBIDDEN, f"the token is not one of namespace {target.namespace}")
+
+
+def read(body: bytes) -> TrainerStatus | None:
+    """What is reported; None for nothing, which changes nothing."""
+    try:
+        return msgspec.json.decode(body or b"{}", type=Report).trainer_status
+    except msgspec.ValidationError as error:
+        raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, f"not a report: {error}") from error
+    except msgspec.DecodeError as error:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, f"not JSON: {error}") from error
+
+
+def answer(refused: RefusedError) -> dict[str, Any]:
+    """A refusal as the API server words one (meta/v1 Status)."""
+    reason = _REASONS.get(refused.status, refused.status.phrase.replace(" ", ""))
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": str(refused),
+        "reason": reason,
+        "code": int(refused.status),
+    }

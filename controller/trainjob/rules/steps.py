@@ -1,0 +1,200 @@
+"""What a TrainJob needs next, from what it says and what exists: a list of steps, in the order to take them.
+
+The rules of order: what initializers make is there before the gang is (so the gang's minimum counts nothing that cannot
+exist yet), and once the gang has been made initializers are over. While a TrainJob is suspended its pods are not made,
+and what exists stays: a Job is aborted and resumed, not deleted. Only pods that were made for other runtime patches go.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Literal
+
+from controller.trainjob.rules.children import Children, before, has, initializer_name, succeeded
+from controller.trainjob.rules.counts import completed
+from controller.trainjob.rules.deadline import resumed_at
+from controller.trainjob.rules.manifests import intent, job_manifest, makes_pods, marked, trains
+from muster.api import names
+from muster.api.batch import FINISHED, Job, JobSpec
+from muster.api.core import IndexedJob, Pod
+from muster.api.trainer import TrainJob
+from muster.runtime.component import Component
+from muster.runtime.plan import Plan
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make this Job, of either kind."""
+
+    manifest: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Ensure:
+    """See to it that this object is there, and says what it should unless it is made only `once`."""
+
+    component: Component
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """Suspend a batch/v1 Job, or resume it."""
+
+    job: IndexedJob
+    suspend: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Ask the controller of Jobs for this."""
+
+    job: Job
+    action: Literal["AbortJob", "ResumeJob"]
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Delete these pods, which have ended."""
+
+    pods: Sequence[Pod]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Bring back what may change in a Job: its numbers, and notes. A JSON patch that tests what it takes for given."""
+
+    job: Job
+    operations: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete a Job of either kind with its pods, and wait until it is gone."""
+
+    job: Job | IndexedJob
+    why: str
+
+
+Step = Create | Ensure | Suspend | Command | Clear | Change | Delete
+
+
+def decide(train_job: TrainJob, plan: Plan, components: Sequence[Component], children: Children) -> list[Step]:
+    """The steps that are to be taken now; none if all is as it should be, but for `Ensure`."""
+    steps: list[Step] = []
+    open_ = True
+    started = children.job is not None
+    by_name = {initializer_name(train_job, each.name): each.name for each in before(plan)}
+    done = completed(train_job)
+    for _, stage in groupby(components, key=lambda component: component.stage):
+        passed = True
+        for component in stage:
+            if not makes_pods(component.manifest):
+                if open_:
+                    steps.append(Ensure(_marked(component, train_job)))
+            elif trains(component.manifest):
+                steps += _train(train_job, component, children, may_create=open_)
+            elif not (started or by_name.get(component.name) in done):
+                live = children.initializers.get(component.name)
+                steps += _initialize(train_job, component, live, may_create=open_)
+                passed &= live is not None and succeeded(live)
+        open_ &= passed
+    return steps
+
+
+def _marked(component: Component, train_job: TrainJob) -> Component:
+    return Component(
+        marked(component.manifest, train_job), component.plugin, component.stage, component.once, component.keys
+    )
+
+
+def _initialize(
+    train_job: TrainJob, component: Component, live: IndexedJob | None, *, may_create: bool
+) -> Iterator[Step]:
+    suspend = train_job.spec.suspend
+    if live is None:
+        if may_create and not suspend:
+            yield Create(job_manifest(component.manifest, train_job, ""))
+    elif live.metadata.deletion_timestamp or has(live, "Complete") or has(live, "Failed"):
+        return
+    elif _outdated(live, train_job):
+        yield Delete(live, "its pods were made before spec.runtimePatches changed")
+    elif live.spec.suspend != suspend:
+        yield Suspend(live, suspend)
+
+
+def _train(train_job: TrainJob, component: Component, children: Children, *, may_create: bool) -> Iterator[Step]:
+    job, suspend = children.job, train_job.spec.suspend
+    since = resumed_at(train_job, children)
+    if job is None:
+        if may_create and not suspend:
+            yield Create(job_manifest(component.manifest, train_job, since))
+        return
+    phase = job.status.state.phase
+    if job.metadata.deletion_timestamp or phase in FINISHED:
+        return
+    if _outdated(job, train_job):
+        yield Delete(job, "its pods were made before spec.runtimePatches changed")
+        return
+    operations = changes(job, component.manifest, since)
+    if operations:
+        yield Change(job, operations)
+    if suspend and phase not in {"Aborting", "Aborted", "Completing", "Terminating"}:
+        yield Command(job, "AbortJob")
+    elif not suspend and phase == "Aborted":
+        yield from _resume(job, children.pods)
+
+
+def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
+    """Resumes a Job that has no pods any more.
+
+    A Job of Muster's goes on where it was, without the pods that had ended. Of a gang that trains they are needed
+    again: a world lacks nobody, and nobody would restart a pod that failed while it was being suspended.
+    """
+    ended = [pod for pod in pods if pod.finished and not pod.metadata.deletion_timestamp]
+    if ended:
+        yield Clear(ended)
+    elif not pods:
+        yield Command(job, "ResumeJob")
+
+
+def _outdated(job: Job | IndexedJob, train_job: TrainJob) -> bool:
+    """Whether it was made for other pods; without the note nobody knows, and what runs goes on."""
+    noted = job.metadata.annotations.get(names.TRAIN_JOB_SPEC)
+    return noted is not None and noted != intent(train_job)
+
+
+def changes(job: Job, manifest: Mapping[str, Any], since: str) -> list[JSON]:
+    """What brings the numbers of a Job, and the notes on it, back to what its TrainJob says.
+
+    Everything else in a Job's spec is fixed from its creation on.
+    """
+    operations: list[JSON] = []
+    if since and job.metadata.annotations.get(names.RESUMED_AT, "") != since:
+        operations.append({"op": "add", "path": f"/metadata/annotations/{_escaped(names.RESUMED_AT)}", "value": since})
+    operations += _numbers(job.spec, manifest["spec"])
+    if operations:
+        operations.insert(0, {"op": "test", "path": "/metadata/uid", "value": job.metadata.uid})
+    return operations
+
+
+def _numbers(live: JobSpec, wanted: Mapping[str, Any]) -> Iterator[JSON]:
+    if live.min_available != wanted["minAvailable"]:
+        yield {"op": "add", "path": "/spec/minAvailable", "value": wanted["minAvailable"]}
+    there = {task.name: (index, task) for index, task in enumerate(live.tasks)}
+    for task in wanted["tasks"]:
+        index, found = there.get(task["name"], (0, None))
+        if found is None:
+            continue
+        path = f"/spec/tasks/{index}"
+        numbers = {"replicas": found.replicas, "minAvailable": found.min_available}
+        different = {key: task[key] for key, value in numbers.items() if value != task[key]}
+        if different:
+            yield {"op": "test", "path": f"{path}/name", "value": task["name"]}
+        yield from ({"op": "add", "path": f"{path}/{key}", "value": value} for key, value in different.items())
+
+
+def _escaped(key: str) -> str:
+    """A key in a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")

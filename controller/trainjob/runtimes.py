@@ -1,0 +1,176 @@
+"""The runtime of a TrainJob: the version that admission saw, kept in a ConfigMap from the first pass on.
+
+Admission notes which version it has checked (`muster.dev/runtime-version`). If the runtime has changed by the time of
+the first pass, the API server still has that version: the state at a resource version can be listed until etcd is
+compacted, which is some minutes. Later changes of the runtime, and its deletion, do not reach the TrainJob.
+"""
+
+import json
+from typing import Any
+
+import msgspec
+import yaml
+
+from controller.trainjob.obstacle import Obstacle
+from controller.trainjob.rules.owners import belongs, told
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.core import CONFIG_MAPS
+from muster.api.meta import Object
+from muster.api.trainer import TRAIN_JOBS, RuntimeRef, TrainJob
+from muster.api.trainingruntime import (
+    CLUSTER_TRAINING_RUNTIMES,
+    TRAINING_RUNTIMES,
+    ClusterTrainingRuntime,
+    TrainingRuntime,
+)
+from muster.kube.client import Client
+from muster.kube.errors import AlreadyExists, BadRequest, Gone, NotFound, ServerError
+from muster.kube.events import Recorder
+from muster.kube.store import Store
+
+JSON = dict[str, Any]
+Runtime = TrainingRuntime | ClusterTrainingRuntime
+KEY = "runtime"
+_KINDS: dict[str, Resource[Any]] = {each.kind: each for each in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)}
+_RAW_MAPS: Resource[JSON] = Resource("", "v1", "configmaps", "ConfigMap", JSON)
+
+
+def snapshot_name(train_job: str) -> str:
+    """The ConfigMap that keeps the runtime of a TrainJob."""
+    return f"{train_job}-runtime-snapshot"
+
+
+class Runtimes:
+    """Finds the runtime of each TrainJob, once. `maps` holds the ConfigMaps of TrainJobs."""
+
+    def __init__(self, client: Client, recorder: Recorder, maps: Store[Object]) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._maps = maps
+        self._known: dict[str, Runtime] = {}
+
+    def of(self, train_job: TrainJob) -> Runtime:
+        """The runtime; Obstacle if it cannot be had."""
+        uid = train_job.metadata.uid
+        if uid not in self._known:
+            self._known[uid] = _typed(self._kept(train_job) or self._keep(train_job))
+        return self._known[uid]
+
+    def forget(self, uid: str) -> None:
+        """The TrainJob with this UID has ended or is gone."""
+        self._known.pop(uid, None)
+
+    def _kept(self, train_job: TrainJob) -> JSON | None:
+        """What an earlier pass has kept."""
+        meta = train_job.metadata
+        if self._maps.get(f"{meta.namespace}/{snapshot_name(meta.name)}") is None:
+            return None
+        try:
+            return self._read(train_job)
+        except NotFound:
+            return None
+
+    def _read(self, train_job: TrainJob) -> JSON:
+        meta = train_job.metadata
+        found = self._client.get(_RAW_MAPS, snapshot_name(meta.name), meta.namespace)
+        owners = msgspec.convert(found["metadata"], type(meta))
+        if not belongs(owners, train_job):
+            raise Obstacle(**told(f"ConfigMap {snapshot_name(meta.name)}", owners, train_job))
+        runtime: JSON = yaml.safe_load((found.get("data") or {}).get(KEY) or "") or {}
+        reference = train_job.spec.runtime_ref
+        if (runtime.get("kind"), (runtime.get("metadata") or {}).get("name")) != (reference.kind, reference.name):
+            raise Obstacle(
+                f"ConfigMap {snapshot_name(meta.name)} does not hold {reference.kind} {reference.name}, which this "
+                "TrainJob refers to; delete the ConfigMap, and the runtime will be read again"
+            )
+        return runtime
+
+    def _keep(self, train_job: TrainJob) -> JSON:
+        """Reads the runtime and keeps it; what somebody else has kept meanwhile is what counts."""
+        meta = train_job.metadata
+        runtime = self._version(train_job)
+        runtime["metadata"] = {
+            key: value for key, value in runtime["metadata"].items() if key not in {"managedFields", "selfLink"}
+        }
+        manifest = {
+            "metadata": {
+                "name": snapshot_name(meta.name),
+                "namespace": meta.namespace,
+                "labels": {names.TRAIN_JOB: meta.name},
+                "ownerReferences": [_reference(train_job)],
+            },
+            "immutable": True,
+            "data": {KEY: yaml.safe_dump(runtime, sort_keys=False)},
+        }
+        try:
+            self._client.create(CONFIG_MAPS, manifest)
+        except AlreadyExists:
+            return self._read(train_job)
+        return runtime
+
+    def _version(self, train_job: TrainJob) -> JSON:
+        """The version that admission saw; else, with a warning, the one that there is now."""
+        reference, meta = train_job.spec.runtime_ref, train_job.metadata
+        uid, _, version = meta.annotations.get(names.RUNTIME_VERSION, "").partition("/")
+        live = self._live(reference, meta.namespace)
+        if live and (not uid or (live["metadata"]["uid"], live["metadata"]["resourceVersion"]) == (uid, version)):
+            return live
+        found = self._at(reference, meta.namespace, version) if uid else None
+        if found and found["metadata"]["uid"] == uid:
+            return found
+        if live is None:
+            raise Obstacle(
+                f"{reference.kind} {reference.name}, to which spec.runtimeRef refers, is gone; create it again, or "
+                "delete this TrainJob"
+            )
+        why = (
+            f"{reference.kind} {reference.name} was changed after this TrainJob had been admitted, and the version of "
+            "that time is not to be had any more: the TrainJob runs with the runtime as it is now"
+        )
+        self._recorder.event(train_job, "Warning", "RuntimeChanged", why)
+        return live
+
+    def _live(self, reference: RuntimeRef, namespace: str) -> JSON | None:
+        kind = _KINDS[reference.kind]
+        path = kind.path(namespace if kind.namespaced else None, reference.name)
+        try:
+            return _object(self._client.request("GET", path))
+        except NotFound:
+            return None
+
+    def _at(self, reference: RuntimeRef, namespace: str, version: str) -> JSON | None:
+        """The runtime as it was at a resource version; None if nobody knows any more."""
+        kind = _KINDS[reference.kind]
+        query = {
+            "fieldSelector": f"metadata.name={reference.name}",
+            "resourceVersion": version,
+            "resourceVersionMatch": "Exact",
+        }
+        path = kind.path(namespace if kind.namespaced else None)
+        try:
+            items = _object(self._client.request("GET", path, query=query)).get("items") or []
+        except (Gone, BadRequest, ServerError):
+            return None
+        return {"apiVersion": kind.api_version, "kind": kind.kind, **items[0]} if items else None
+
+
+def _object(body: bytes) -> JSON:
+    found: JSON = json.loads(body)
+    return found
+
+
+def _typed(runtime: JSON) -> Runtime:
+    kind: Resource[Runtime] = _KINDS[runtime["kind"]]
+    return msgspec.convert(runtime, kind.type)
+
+
+def _reference(train_job: TrainJob) -> JSON:
+    return {
+        "apiVersion": TRAIN_JOBS.api_version,
+        "kind": TRAIN_JOBS.kind,
+        "name": train_job.metadata.name,
+        "uid": train_job.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

@@ -1,0 +1,245 @@
+"""Trees of domains as reports: what is free and used in each, how fragmented that is, and where a gang's ranks are."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+from msgspec import Struct, field
+
+from extender.explain.report import UnknownNameError
+from extender.explain.whatif import WhatIf
+from extender.framework.session import Session
+from extender.state.amounts import Amounts
+from extender.state.gangs import GangView
+from extender.state.nodes import natural
+from extender.topology.requests import request_of
+from extender.topology.tree import HYPER_NODES, Tree
+from muster.api.gang import Seat
+from muster.api.placement import seats_of
+from muster.resources.topology import Nearness
+from muster.resources.vector import CPU
+
+PROBLEMS = 3
+"""Of HyperNodes, that are told of a gang."""
+NODE = "node"
+"""The level of a node, which is the innermost."""
+
+
+class Room(Struct):
+    """One resource in a domain; cpu in milli-CPU, everything else in base units."""
+
+    all: int
+    used: int
+    """By pods, and held by placements for pods that are on their way."""
+    free: int
+    """On nodes that take pods; cordoned ones do not."""
+
+
+class DomainReport(Struct):
+    """One domain."""
+
+    name: str
+    level: str
+    nodes: int
+    unused: int
+    """Nodes that take pods, and of whose first resource nothing is used."""
+    room: dict[str, Room]
+    """By resource, the first one first."""
+    fragmented: float | None
+    """Share of what is free of the first resource that lies on nodes of which a part is used; None: nothing is free."""
+    ranks: dict[str, list[int]]
+    """Pod set → ranks in it, of the gang that was asked for."""
+    domains: list["DomainReport"]
+
+
+class TopologyReport(Struct):
+    """One topology."""
+
+    name: str
+    levels: list[str]
+    nodes: int
+    outside: list[str]
+    """Nodes in no domain of the outermost level."""
+    empty: list[str]
+    """HyperNodes without nodes."""
+    domains: list[DomainReport]
+    elsewhere: dict[str, list[int]]
+    """Ranks of the gang on nodes in no domain."""
+    problems: dict[str, list[str]] = field(default_factory=dict)
+    """What is wrong, by HyperNode."""
+    missing: dict[str, list[str]] = field(default_factory=dict)
+    """HyperNodes that are named as members and do not exist."""
+
+
+def topology_reports(
+    what_if: WhatIf,
+    *,
+    name: str | None = None,
+    resources: Sequence[str] = (),
+    gang: GangView | None = None,
+    nodes: bool = False,
+) -> list[TopologyReport]:
+    """A report of the topology of this name, or of all; `nodes`: with nodes as the innermost level.
+
+    Raises UnknownNameError for a topology, or a resource, that is not there.
+    """
+    session = what_if.session()
+    trees = _trees(session)
+    if name is not None and name not in trees:
+        raise UnknownNameError(f"there is no topology {name!r}; there is {_listed(trees)}")
+    known = session.snapshot.axis
+    unknown = [resource for resource in resources if resource not in known]
+    if unknown:
+        raise UnknownNameError(f"no node offers {_listed(unknown)}; there is {_listed(sorted(known))}")
+    shown = list(dict.fromkeys(resources)) or usual(known)
+    return [
+        _Reporter(session, tree, shown, gang, nodes=nodes).report()
+        for each, tree in trees.items()
+        if name in {None, each}
+    ]
+
+
+def usual(known: Iterable[str]) -> list[str]:
+    """The resources that people look at first: GPUs of every make, and cpu."""
+    return [*sorted(each for each in known if each.endswith("/gpu")), *(each for each in known if each == CPU)]
+
+
+def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
+    """What is wrong with HyperNodes, in sentences, for a gang that must be in one; nothing for others."""
+    request = request_of(gang)
+    if request is None or not session.snapshot.hyper_nodes or not any(map(_asks_hyper_nodes, request.required)):
+        return []
+    told = {problem.message: name for name, told in session.hyper_nodes.problems.items() for problem in told}
+    found = [f"HyperNode {name} is not right: {message}" for message, name in islice(told.items(), PROBLEMS)]
+    more = len(told) - len(found)
+    return found + ([f"{more} more things are wrong with HyperNodes: muster topo {HYPER_NODES}"] if more > 0 else [])
+
+
+def _asks_hyper_nodes(near: Nearness) -> bool:
+    return near.topology == HYPER_NODES or isinstance(near.required, int)
+
+
+def _trees(session: Session) -> Mapping[str, Tree]:
+    """What the planner goes by; without the plugin `topology` what there would be to go by."""
+    if session.trees is not None:
+        return session.trees()
+    return {HYPER_NODES: session.hyper_nodes.tree} if session.snapshot.hyper_nodes else {}
+
+
+class _Reporter:
+    """One tree, with the amounts of one snapshot."""
+
+    def __init__(
+        self, session: Session, tree: Tree, resources: list[str], gang: GangView | None, *, nodes: bool
+    ) -> None:
+        snapshot = session.snapshot
+        self._session, self._tree, self._resources, self._with_nodes = session, tree, resources, nodes
+        self._columns = np.array([column for column, node in enumerate(snapshot.nodes) if node], dtype=np.int64)
+        takes = np.array([node is not None and not node.spec.unschedulable for node in snapshot.nodes], dtype=np.bool_)
+        self._used = snapshot.allocatable - snapshot.free
+        self._free = np.where(takes, np.maximum(snapshot.free, 0), 0)
+        self._first = snapshot.axis[resources[0]] if resources else None
+        self._unused = takes if self._first is None else takes & (self._used[self._first] == 0)
+        self._seats = _seats_by_column(gang, snapshot.index) if gang else {}
+
+    def report(self) -> TopologyReport:
+        """The whole tree."""
+        tree, snapshot = self._tree, self._session.snapshot
+        inside = np.array(
+            [bool(tree.levels) and tree.domain_of[0, each] >= 0 for each in self._columns], dtype=np.bool_
+        )
+        stray = self._columns[~inside]
+        report = TopologyReport(
+            name=tree.name,
+            levels=[_level_words(tree, level) for level in range(len(tree.levels))],
+            nodes=len(self._columns),
+            outside=sorted(map(snapshot.name, stray.tolist()), key=natural),
+            empty=[],
+            domains=self._domains_below(-1, self._columns[inside], ""),
+            elsewhere=self._ranks(stray),
+        )
+        if tree.name == HYPER_NODES and snapshot.hyper_nodes:
+            found = self._session.hyper_nodes
+            report.problems = {each: [problem.message for problem in told] for each, told in found.problems.items()}
+            report.missing = {each: list(names) for each, names in found.missing.items()}
+            inhabited = {
+                tree.domains[level][number]
+                for level, row in enumerate(tree.domain_of)
+                for number in np.unique(row[row >= 0]).tolist()
+            }
+            report.empty = sorted({each for names in tree.domains for each in names} - inhabited, key=natural)
+        return report
+
+    def _domains_below(self, level: int, columns: Amounts, above: str) -> list[DomainReport]:
+        """The domains that nodes of one domain are in further in; a HyperNode stands once, whatever its levels."""
+        level += 1
+        if level == len(self._tree.levels):
+            return self._nodes(columns)
+        numbers = self._tree.domain_of[level, columns]
+        found: list[DomainReport] = []
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            name, mine = self._tree.domains[level][number], columns[numbers == number]
+            inner = self._domains_below(level, mine, name)
+            if name == above:
+                found += inner
+            else:
+                found.append(self._domain(name.rpartition("/")[2], self._own_level(level, name), mine, inner))
+        return sorted(found, key=lambda each: natural(each.name)) + self._nodes(columns[numbers < 0])
+
+    def _own_level(self, level: int, name: str) -> str:
+        """The level of a domain; a HyperNode's is that of its tier, which is the innermost that it is in."""
+        if self._tree.tiers:
+            level = max(each for each, names in enumerate(self._tree.domains) if name in names)
+        return _level_words(self._tree, level)
+
+    def _nodes(self, columns: Amounts) -> list[DomainReport]:
+        if not self._with_nodes:
+            return []
+        name = self._session.snapshot.name
+        found = [
+            self._domain(name(int(column)), NODE, columns[place : place + 1], [])
+            for place, column in enumerate(columns)
+        ]
+        return sorted(found, key=lambda each: natural(each.name))
+
+    def _domain(self, name: str, level: str, columns: Amounts, inner: list[DomainReport]) -> DomainReport:
+        room = {}
+        for resource in self._resources:
+            row = self._session.snapshot.axis[resource]
+            sums = (
+                int(each[row, columns].sum()) for each in (self._session.snapshot.allocatable, self._used, self._free)
+            )
+            room[resource] = Room(*sums)
+        unused = columns[self._unused[columns]]
+        fragmented = None
+        if self._first is not None and (free := room[self._resources[0]].free):
+            fragmented = 1 - int(self._free[self._first, unused].sum()) / free
+        return DomainReport(name, level, len(columns), len(unused), room, fragmented, self._ranks(columns), inner)
+
+    def _ranks(self, columns: Amounts) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for column in columns.tolist() if self._seats else ():
+            for seat in self._seats.get(column, ()):
+                found.setdefault(seat.pod_set, []).append(seat.rank)
+        return {pod_set: sorted(ranks) for pod_set, ranks in sorted(found.items())}
+
+
+def _seats_by_column(gang: GangView, index: Mapping[str, int]) -> dict[int, list[Seat]]:
+    """Where the members are, and where those that are on their way will be."""
+    placed = dict(seats_of(gang.placement)) if gang.placement and gang.active else {}
+    for pod_set in gang.pod_sets:
+        placed |= {Seat(pod_set.name, rank): node for rank, node in pod_set.taken.items() if node}
+    found: dict[int, list[Seat]] = {}
+    for seat, node in placed.items():
+        if node in index:
+            found.setdefault(index[node], []).append(seat)
+    return found
+
+
+def _level_words(tree: Tree, level: int) -> str:
+    word = tree.tier_names[level] if tree.tier_names else ""
+    return f"{tree.levels[level]} ({word})" if word else tree.levels[level]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,97 @@
+"""A gang as a tree of parts: the gang, its pod sets, groups of them and sub-groups, as far as they ask for a domain.
+
+Each part is given nodes within those of the part around it (the trees of sub-groups of KAI-Scheduler). What belongs to
+a part besides the seats to fill - who runs already - is its `members`: new ones join them.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from muster.resources.topology import NOTHING, Nearness, Slices
+
+Ranks = Collection[int] | None
+"""Ranks of one pod set; None: all of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Seats that are filled together."""
+
+    name: str
+    """For people: empty for the gang, else `worker`, or `worker 8-15`."""
+    seats: Mapping[str, Sequence[int]]
+    """Pod set → the ranks that are to be given nodes now."""
+    members: Mapping[str, Ranks]
+    """Pod set → all ranks that belong to the part."""
+    near: Nearness = NOTHING
+    children: tuple["Part", ...] = ()
+    """Parts that have seats to fill; together they have all seats of the part. None: `slices` or nothing is below."""
+    slices: tuple[Slices, ...] = ()
+    """Consecutive ranks that belong together, outermost first; of parts with one pod set and without children."""
+    places: Mapping[int, int] | None = None
+    """Rank → its place in the part, by which slices count; None: ranks are places."""
+    all_seats: int = 0
+    """Pods that the part has in all, whether they must start together or not."""
+    least: int | None = None
+    """How many seats must be filled for the rest to be of use; None: all of them."""
+    unit: bool = False
+    """It is a slice: one of several alike, which are placed one after the other."""
+    there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """Of the whole gang, pod set → rank → column of those that have a node."""
+
+    @property
+    def wanted(self) -> int:
+        """Seats to fill."""
+        return sum(map(len, self.seats.values()))
+
+    @property
+    def needed(self) -> int:
+        """Seats that must be filled."""
+        return self.wanted if self.least is None else self.least
+
+    @property
+    def columns(self) -> list[int]:
+        """The nodes of those members that have one, once for each."""
+        found: list[int] = []
+        for pod_set, placed in self.there.items():
+            if pod_set in self.members:
+                ranks = self.members[pod_set]
+                found += [column for rank, column in placed.items() if ranks is None or rank in ranks]
+        return found
+
+    @property
+    def regular(self) -> bool:
+        """Whether the seats to fill are whole slices, so that they can be placed in one go."""
+        if not self.slices or self.least is not None or len(self.seats) != 1:
+            return False
+        (ranks,) = self.seats.values()
+        size = self.slices[0].size
+        places = [self.places[rank] for rank in ranks] if self.places is not None else ranks
+        if len(ranks) % size or any(size % inner.size for inner in self.slices[1:]):
+            return False
+        firsts = places[::size]
+        return all(first % size == 0 for first in firsts) and all(
+            last == first + size - 1 for first, last in zip(firsts, places[size - 1 :: size], strict=True)
+        )
+
+    def units(self) -> Iterator["Part"]:
+        """The slices that have seats to fill, those with members first, then the fullest."""
+        (pod_set, ranks), (outer, *inner) = next(iter(self.seats.items())), self.slices
+        place = self.places.__getitem__ if self.places is not None else int
+        units = []
+        for number, group in groupby(ranks, key=lambda rank: place(rank) // outer.size):
+            first, last = number * outer.size, (number + 1) * outer.size
+            own: Collection[int] = range(first, last)
+            if self.places is not None:
+                own = frozenset(rank for rank, at in self.places.items() if first <= at < last)
+            name = f"{self.name} {first}-{last - 1}"
+            seats = {pod_set: list(group)}
+            parted: dict[str, Ranks] = {pod_set: own}
+            units.append(
+                replace(
+                    self, name=name, seats=seats, members=parted, near=outer.near, slices=tuple(inner),
+                    all_seats=outer.size, unit=True,
+                )
+            )  # fmt: skip
+        yield from sorted(units, key=lambda unit: len(unit.seats[pod_set]) == outer.size)

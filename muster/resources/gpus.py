@@ -1,0 +1,173 @@
+"""Parts of GPUs that pods ask for: KAI-Scheduler's annotations, and Volcano's resource of GPU memory. Pure.
+
+KAI-Scheduler: `gpu-fraction` ("0.5") or `gpu-memory` (MiB, or with a unit) of one device or of each of
+`gpu-fraction-num-devices`. Volcano: `volcano.sh/gpu-memory` (MiB of one device) as a limit of the containers, and
+`volcano.sh/gpu-number` (so many devices that nobody shares). Portions are counted in thousandths of a device.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from muster.api.core import Node, Pod, PodSpec
+from muster.api.fields import FieldError
+from muster.api.limits import GPU_DEVICES, GPU_MEMORY
+from muster.api.names import (
+    GPU_CONTAINER,
+    GPU_DEVICES_CHOSEN,
+    GPU_FRACTION,
+    GPU_MEMORY_ASKED,
+    GPU_NUM_DEVICES,
+    GPU_PER_DEVICE_MEMORY,
+    GPU_PORTION,
+    VOLCANO_GPU_INDEX,
+    VOLCANO_GPU_MEMORY,
+    VOLCANO_GPU_NUMBER,
+)
+from muster.api.placement import devices_of_text
+from muster.resources.pods import pod_requests, requests_on_node
+from muster.resources.quantity import parse
+from muster.resources.vector import GPU, WHOLE, Vector, add
+
+_MEBI = 2**20
+_FRACTION = re.compile(r"0?\.[0-9]{1,3}0*")
+_COUNT = re.compile(r"[1-9][0-9]{0,17}")
+
+
+@dataclass(frozen=True, slots=True)
+class GpuShare:
+    """The same part of each of some devices of one node; either a portion or an amount of memory."""
+
+    portion: int = 0
+    """Thousandths of each device, 1 to 999; 0 if the memory decides."""
+    memory: int = 0
+    """MiB of each device; 0 if the portion decides."""
+    devices: int = 1
+    """How many different devices."""
+    by_resource: bool = False
+    """It is asked for by Volcano's resource: only nodes with Volcano's device plugin have it, and those no other."""
+
+    def on(self, memory: int) -> int:
+        """Thousandths of a device that has so much memory (MiB), rounded up; over 1000 if it is not enough."""
+        if self.portion:
+            return self.portion
+        return -(-self.memory * WHOLE // memory) if memory > 0 else WHOLE + 1
+
+
+def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | None:
+    """The part that a pod asks for; None if it asks for none. ValueError says what cannot be read."""
+    if GPU_FRACTION in annotations or GPU_MEMORY_ASKED in annotations:
+        errors = list(_read_errors(annotations))
+        if errors:
+            raise ValueError("; ".join(str(error) for error in errors))
+        devices = int(annotations.get(GPU_NUM_DEVICES, "1"))
+        if GPU_FRACTION in annotations:
+            return GpuShare(portion=_portion(annotations[GPU_FRACTION]), devices=devices)
+        return GpuShare(memory=_memory(annotations[GPU_MEMORY_ASKED]), devices=devices)
+    memory = requests.get(VOLCANO_GPU_MEMORY, 0)
+    return GpuShare(memory=memory, by_resource=True) if memory > 0 else None
+
+
+def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_path: str) -> Iterator[FieldError]:
+    """All that is wrong with what a pod or template says about parts of GPUs; paths as users see them."""
+    yield from _read_errors(annotations, path)
+    asked = [name for name in (GPU_FRACTION, GPU_MEMORY_ASKED) if name in annotations]
+    try:
+        requests = pod_requests(spec)
+    except ValueError:
+        requests = {}  # told elsewhere
+    if asked:
+        for whole in (GPU, VOLCANO_GPU_MEMORY, VOLCANO_GPU_NUMBER):
+            if requests.get(whole, 0) > 0:
+                message = f"must not be set beside {whole}: a pod has whole GPUs or parts of them, not both"
+                yield FieldError(f"{path}[{asked[0]}]", message, annotations[asked[0]])
+        name = annotations.get(GPU_CONTAINER)
+        containers = [container.name for container in (*spec.containers, *spec.init_containers)]
+        if name is not None and name not in containers:
+            message = f"must name one of the pod's containers: {', '.join(containers)}"
+            yield FieldError(f"{path}[{GPU_CONTAINER}]", message, name)
+    if requests.get(VOLCANO_GPU_MEMORY, 0) > 0 and requests.get(VOLCANO_GPU_NUMBER, 0) > 0:
+        message = f"must not ask for {VOLCANO_GPU_MEMORY} and {VOLCANO_GPU_NUMBER}: a part of a GPU, or whole ones"
+        yield FieldError(f"{spec_path}.containers", message)
+    yield from GPU_MEMORY.exceeded(f"{spec_path}.containers", requests.get(VOLCANO_GPU_MEMORY, 0))
+
+
+def _read_errors(annotations: Mapping[str, str], path: str = "metadata.annotations") -> Iterator[FieldError]:
+    fraction, memory = annotations.get(GPU_FRACTION), annotations.get(GPU_MEMORY_ASKED)
+    if fraction is not None and (not _FRACTION.fullmatch(fraction) or not _portion(fraction)):
+        message = 'must be more than 0 and less than 1, with three digits at most, as in "0.5"; ask for whole GPUs by '
+        yield FieldError(f"{path}[{GPU_FRACTION}]", f"{message}limits of {GPU}", fraction)
+    if memory is not None:
+        try:
+            amount = _memory(memory)
+        except ValueError as error:
+            yield FieldError(f"{path}[{GPU_MEMORY_ASKED}]", str(error), memory)
+        else:
+            yield from GPU_MEMORY.exceeded(f"{path}[{GPU_MEMORY_ASKED}]", amount)
+    if fraction is not None and memory is not None:
+        yield FieldError(f"{path}[{GPU_MEMORY_ASKED}]", f"must not be set beside {GPU_FRACTION}", memory)
+    devices = annotations.get(GPU_NUM_DEVICES)
+    if devices is None:
+        return
+    if fraction is None and memory is None:
+        message = f"needs {GPU_FRACTION} or {GPU_MEMORY_ASKED}, which say how much of each device"
+        yield FieldError(f"{path}[{GPU_NUM_DEVICES}]", message, devices)
+    if not _COUNT.fullmatch(devices):
+        yield FieldError(f"{path}[{GPU_NUM_DEVICES}]", "must be a whole number of at least 1", devices)
+    else:
+        yield from GPU_DEVICES.exceeded(f"{path}[{GPU_NUM_DEVICES}]", int(devices))
+
+
+def _portion(text: str) -> int:
+    return int((text.partition(".")[2] + "000")[:3])
+
+
+def _memory(text: str) -> int:
+    """MiB; a number without a unit is MiB as it is, one with a unit is rounded up to MiB."""
+    if _COUNT.fullmatch(text):
+        return int(text)
+    unit = bool(text) and text[-1].isalpha() and text[-1] not in "num"
+    try:
+        amount = -(-parse(text) // _MEBI) if unit else 0
+    except ValueError:
+        amount = 0
+    if amount <= 0:
+        raise ValueError('must be a whole number of MiB of at least 1, or have a unit, as in "2000" or "2Gi"')
+    return amount
+
+
+def counted(pod: Pod) -> Vector:
+    """What a pod on a node counts for its queue: what it takes there, and its part of GPUs as its binding says it.
+
+    A part that nobody can read counts nothing; ValueError names a quantity that is wrong.
+    """
+    requests = requests_on_node(pod)
+    try:
+        share = share_of(pod.metadata.annotations, requests)
+    except ValueError:
+        return requests
+    if share is None or share.by_resource:
+        return requests
+    text = pod.metadata.annotations.get(GPU_PORTION, "")
+    told = WHOLE if text == "1" else _portion(text) if _FRACTION.fullmatch(text) else 0
+    return add(requests, {GPU: (share.portion or told) * share.devices})
+
+
+def device_memory(node: Node, amounts: Vector) -> int:
+    """MiB of each GPU of a node: as Volcano's device plugin counts it, else as the node's label says; 0: not known."""
+    number = amounts.get(VOLCANO_GPU_NUMBER, 0)
+    if number > 0:
+        return amounts.get(VOLCANO_GPU_MEMORY, 0) // number
+    text = node.metadata.labels.get(GPU_PER_DEVICE_MEMORY, "")
+    return min(int(text), GPU_MEMORY.value) if _COUNT.fullmatch(text) else 0
+
+
+def format_portion(portion: int) -> str:
+    """Thousandths of a device as users write them."""
+    return f"0.{portion:03}".rstrip("0") if portion < WHOLE else "1"
+
+
+def chosen_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
+    """The devices that a pod on a node has, as its annotations say; empty if they say nothing."""
+    text = annotations.get(GPU_DEVICES_CHOSEN) or annotations.get(VOLCANO_GPU_INDEX, "")
+    return devices_of_text(text)

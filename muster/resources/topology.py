@@ -1,0 +1,216 @@
+"""How near to each other pods must be, as their owners say it: annotations, and Volcano's networkTopology. Pure.
+
+Two spellings mean the same on a pod template or a pod: Muster's own (`muster.dev/topology-…`) and Kueue's
+(`kueue.x-k8s.io/podset-…`); where both are there, Muster's count. A *level* is a node label key, the tierName of
+HyperNodes, or a tier's number. What is wrong here has no effect; admission refuses it with `mistakes`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+
+from muster.api import names
+from muster.api.fields import FieldError
+from muster.api.limits import PODS, whole_number
+from muster.api.scheduling import NetworkTopology
+
+HYPER_NODES = "hypernodes"
+"""Name of the topology that HyperNodes describe."""
+LAYERS = 3
+"""Layers of slices, as in Kueue."""
+Level = str | int
+"""A label key or a tierName; a number is a tier, which allows every lower one."""
+_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """Pods that are to be in one domain."""
+
+    topology: str = ""
+    """Which topology; empty: the one that has the level."""
+    required: Level | None = None
+    """They wait until one domain of this level, or of one within it, holds them."""
+    preferred: Level | None = None
+    """The level that is enough; None: as near as possible."""
+    anywhere: bool = False
+    """Kueue's unconstrained: anywhere, and where little is left anyway."""
+
+    def __bool__(self) -> bool:
+        return self.required is not None or self.preferred is not None or self.anywhere or bool(self.topology)
+
+
+NOTHING = Nearness()
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Each `size` consecutive ranks are to be near to each other."""
+
+    size: int
+    near: Nearness
+
+
+@dataclass(frozen=True, slots=True)
+class PodTopology:
+    """What a pod template or a pod says about itself and those like it."""
+
+    near: Nearness = NOTHING
+    slices: tuple[Slices, ...] = ()
+    """Outermost first; the size of each divides the one before."""
+    group: str = ""
+    """Pod sets of one name are near to each other as a whole: a leader and its workers."""
+    kind: str = ""
+    """Tells pods apart that stand in one pod set of the gang: the ReplicatedJob of a JobSet."""
+
+
+class _Layer(msgspec.Struct, forbid_unknown_fields=True):
+    topology: str
+    size: int
+
+
+_KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS))
+
+
+def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str]) -> PodTopology | None:
+    """What these annotations of a pod or template say; None, at once, for most: they say nothing."""
+    if _KEYS.isdisjoint(annotations):
+        return None
+    said = tuple(sorted((key, annotations[key]) for key in _KEYS & annotations.keys()))
+    return _of_pods(said, labels.get(names.REPLICATED_JOB, ""))
+
+
+@lru_cache(maxsize=4096)
+def _of_pods(said: tuple[tuple[str, str], ...], kind: str) -> PodTopology | None:
+    annotations = dict(said)
+    near = of_gang(annotations) or _kueue(annotations)
+    found = PodTopology(near, _slices(annotations, near.topology), _said(annotations, names.TOPOLOGY_GROUP), kind)
+    return found if found.near or found.slices or found.group else None
+
+
+def of_gang(annotations: Mapping[str, str]) -> Nearness:
+    """What `muster.dev/topology…` says of a whole gang (on a workload or PodGroup), or of the pods that carry it."""
+    topology = annotations.get(names.TOPOLOGY, "")
+    required = _level(topology, annotations.get(names.TOPOLOGY_REQUIRED, ""))
+    return Nearness(topology, required, _level(topology, annotations.get(names.TOPOLOGY_PREFERRED, "")))
+
+
+def of_network(topology: NetworkTopology | None) -> Nearness:
+    """What Volcano's networkTopology says: always as near as possible; hard, and within the highest tier allowed.
+
+    hard without a tier is as soft: any tier will do, and the whole cluster (so does Volcano).
+    """
+    if topology is None:
+        return NOTHING
+    highest: Level | None = topology.highest_tier_name or topology.highest_tier_allowed
+    return Nearness(HYPER_NODES, highest if topology.mode == "hard" else None)
+
+
+def mistakes(annotations: Mapping[str, str], path: str, pods: int | None = None) -> Iterator[FieldError]:
+    """What is wrong with these annotations, at the path of `annotations`; `pods` is how many carry them, if known."""
+    if _KEYS.isdisjoint(annotations):
+        return
+    yield from _wrong_levels(annotations, path)
+    modes = [key for key in names.KUEUE_TOPOLOGY_MODES if key in annotations]
+    for key in modes[1:]:
+        yield FieldError(f"{path}[{key}]", f"only one of {', '.join(modes)} may be there", annotations[key])
+    anywhere = annotations.get(names.KUEUE_UNCONSTRAINED)
+    if anywhere not in {None, "true", "false"}:
+        yield FieldError(f"{path}[{names.KUEUE_UNCONSTRAINED}]", "must be true or false", anywhere)
+    yield from _wrong_slices(annotations, path, pods)
+    yield from _wrong_group(annotations, path)
+
+
+def _wrong_levels(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    topology = annotations.get(names.TOPOLOGY)
+    if topology is not None and not _NAME.fullmatch(topology):
+        message = "must be the name of a topology: default, hypernodes, or one that is configured"
+        yield FieldError(f"{path}[{names.TOPOLOGY}]", message, topology)
+    for key in (*names.TOPOLOGY_LEVEL_KEYS, *names.KUEUE_TOPOLOGY_LEVEL_KEYS):
+        value = annotations.get(key)
+        if value is not None and not (_KEY.fullmatch(value) or (topology == HYPER_NODES and value)):
+            message = "must be the key of a node label, such as topology.kubernetes.io/zone, that is a topology's level"
+            yield FieldError(f"{path}[{key}]", message, value)
+
+
+def _wrong_slices(annotations: Mapping[str, str], path: str, pods: int | None) -> Iterator[FieldError]:
+    for level, size in (names.TOPOLOGY_SLICE_KEYS, names.KUEUE_SLICE_KEYS):
+        one, other = (level, size) if level in annotations else (size, level)
+        if one in annotations and other not in annotations:
+            yield FieldError(f"{path}[{other}]", f"must be there where {one} is", reason="Required")
+        number = annotations.get(size)
+        if number is not None and not 0 < (whole_number(number, PODS.value) or 0) <= (pods or PODS.value):
+            yield FieldError(f"{path}[{size}]", f"must be a number from 1 to {pods or PODS.value}", number)
+    layers = annotations.get(names.KUEUE_SLICE_LAYERS)
+    if layers is None:
+        return
+    where = f"{path}[{names.KUEUE_SLICE_LAYERS}]"
+    for key in names.KUEUE_SLICE_KEYS:
+        if key in annotations:
+            yield FieldError(f"{path}[{key}]", f"must not be there beside {names.KUEUE_SLICE_LAYERS}", annotations[key])
+    if wrong := _wrong_layers(layers, pods):
+        yield FieldError(where, wrong, layers)
+
+
+def _wrong_layers(text: str, pods: int | None) -> str:
+    try:
+        layers = msgspec.json.decode(text, type=list[_Layer])
+    except msgspec.DecodeError as error:
+        return f'must be a list such as [{{"topology": "example.com/rack", "size": 8}}]: {error}'
+    if not 0 < len(layers) <= LAYERS:
+        return f"must have from 1 to {LAYERS} layers"
+    before = pods
+    for layer in layers:
+        if not _KEY.fullmatch(layer.topology):
+            return f"topology {layer.topology!r} must be the key of a node label"
+        if not 0 < layer.size <= PODS.value:
+            return f"size {layer.size} must be from 1 to {PODS.value}"
+        if before is not None and (before < layer.size or (layer is not layers[0] and before % layer.size)):
+            return f"size {layer.size} must divide {before}, which is around it"
+        before = layer.size
+    return ""
+
+
+def _wrong_group(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    for key in names.TOPOLOGY_GROUP:
+        group = annotations.get(key)
+        if group is None:
+            continue
+        if not group or group.isdigit():
+            yield FieldError(f"{path}[{key}]", "must be a name, and not a number", group)
+        if not any(level in annotations for level in (*names.TOPOLOGY_NEAR_KEYS, *names.KUEUE_NEAR_KEYS)):
+            message = f"needs a level: one of {', '.join((*names.TOPOLOGY_NEAR_KEYS, *names.KUEUE_NEAR_KEYS))}"
+            yield FieldError(f"{path}[{key}]", message, group)
+        slices = [slice_key for slice_key in names.SLICE_KEYS if slice_key in annotations]
+        if slices:
+            yield FieldError(f"{path}[{key}]", f"must not be there beside {', '.join(slices)}", group)
+
+
+def _kueue(annotations: Mapping[str, str]) -> Nearness:
+    required, preferred = (annotations.get(key) or None for key in names.KUEUE_NEAR_KEYS)
+    return Nearness("", required, preferred, annotations.get(names.KUEUE_UNCONSTRAINED) == "true")
+
+
+def _slices(annotations: Mapping[str, str], topology: str) -> tuple[Slices, ...]:
+    if (text := annotations.get(names.KUEUE_SLICE_LAYERS)) is not None and not _wrong_layers(text, None):
+        layers = msgspec.json.decode(text, type=list[_Layer])
+        return tuple(Slices(layer.size, Nearness("", layer.topology)) for layer in layers)
+    for level_key, size_key in (names.TOPOLOGY_SLICE_KEYS, names.KUEUE_SLICE_KEYS):
+        size = whole_number(annotations.get(size_key), PODS.value)
+        level = _level(topology, annotations.get(level_key, ""))
+        if size and level is not None:
+            return (Slices(size, Nearness(topology, level)),)
+    return ()
+
+
+def _said(annotations: Mapping[str, str], keys: tuple[str, ...]) -> str:
+    return next((annotations[key] for key in keys if annotations.get(key)), "")
+
+
+def _level(topology: str, text: str) -> Level | None:
+    number = whole_number(text) if topology == HYPER_NODES else None
+    return number if number is not None else text or None

@@ -1,0 +1,91 @@
+"""Topologies as text: the tree of domains with what is free in each, and where a gang's ranks are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from extender.explain.topology import DomainReport, TopologyReport
+from muster.resources.words import amount_words
+
+SHOWN = 8
+"""Of many names in one line."""
+RANKS = 6
+"""Runs of ranks in one cell."""
+NONE_LINES = (
+    "there is no topology: gangs can ask to sit together once nodes have labels for it or there are HyperNodes;",
+    "docs/topology.md says how",
+)
+
+
+def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
+    """One topology; `gang` is the name of the gang whose ranks are shown, empty for none."""
+    levels = ", ".join(report.levels) or "no levels"
+    yield f"Topology {report.name}: {levels}; {report.nodes} nodes"
+    rows = list(_rows(report.domains, gang=bool(gang)))
+    if rows:
+        resources = list(report.domains[0].room)
+        heads = ["DOMAIN", "LEVEL", "NODES", "UNUSED", *(f"{each} FREE/ALL" for each in resources), "FRAGMENTED"]
+        yield from _aligned([[*heads, *([f"RANKS OF {gang}"] if gang else [])], *rows])
+    else:
+        yield "  no node is in a domain"
+    if report.outside:
+        yield f"in no domain: {_names(report.outside)}" + (_here(report.elsewhere, gang) if gang else "")
+    if report.empty:
+        yield f"without nodes: {_names(report.empty)}"
+    for name, members in report.missing.items():
+        yield f"HyperNode {name} names members that do not exist: {_names(members)}"
+    told: dict[str, list[str]] = {}
+    for name, messages in report.problems.items():
+        for message in messages:
+            told.setdefault(message, []).append(name)
+    for message, names in told.items():
+        yield f"! {_names(names)}: {message}"
+
+
+def ranks_words(ranks: Mapping[str, Sequence[int]]) -> str:
+    """`worker 0-7, 9; launcher 0`."""
+    return "; ".join(f"{pod_set} {_runs(numbers)}" for pod_set, numbers in ranks.items())
+
+
+def _rows(domains: Sequence[DomainReport], indent: str | None = None, *, gang: bool) -> Iterator[list[str]]:
+    """A row per domain, those that are in it below it; `indent` is what stands before their branches, None on top."""
+    for place, each in enumerate(domains):
+        last = place == len(domains) - 1
+        branch = "" if indent is None else indent + ("`-- " if last else "|-- ")
+        below = "" if indent is None else indent + ("    " if last else "|   ")
+        room = [f"{amount_words(name, one.free)}/{amount_words(name, one.all)}" for name, one in each.room.items()]
+        share = "-" if each.fragmented is None else f"{each.fragmented:.0%}"
+        cells = [branch + each.name, each.level, str(each.nodes), str(each.unused), *room, share]
+        yield [*cells, *([ranks_words(each.ranks)] if gang else [])]
+        yield from _rows(each.domains, below, gang=gang)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns: names and levels to the left, numbers to the right, ranks as they come."""
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    numbers = range(2, rows[0].index("FRAGMENTED") + 1)
+    for row in rows:
+        cells = [
+            f"{cell:>{width}}" if place in numbers else f"{cell:<{width}}"
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _runs(ranks: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    words = [str(first) if first == last else f"{first}-{last}" for first, last in runs]
+    more = len(words) - RANKS
+    return ", ".join(words[:RANKS]) + (f" and {more} more runs" if more > 0 else "")
+
+
+def _here(ranks: Mapping[str, Sequence[int]], gang: str) -> str:
+    return f"; there of {gang}: {ranks_words(ranks)}" if ranks else ""
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")

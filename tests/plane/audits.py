@@ -1,0 +1,107 @@
+"""The API server's audit log of what Muster's processes ask for, held against the rights that the chart grants them."""
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from muster.api.names import SYSTEM_NAMESPACE
+from musterctl.chart import roles
+from musterctl.chart.roles import Rule
+from musterctl.plane.components import API_SERVER
+from musterctl.plane.plane import Plane
+
+_LOG = "audit.log"
+_AGENTS = {
+    "muster-webhook": roles.WEBHOOK,
+    "muster-extender": roles.EXTENDER,
+    "muster-controller": roles.CONTROLLER,
+    "kube-scheduler": roles.SCHEDULER,
+}
+_PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.SCHEDULER)
+_ACCOUNTS = (*roles.ACCOUNTS.values(), roles.OWN_EXTENDER)
+
+
+class Use(NamedTuple):
+    """One verb on one resource, as a role says it (`pods/binding`)."""
+
+    process: str
+    group: str
+    resource: str
+    verb: str
+
+
+class Asked(NamedTuple):
+    """One request of a process."""
+
+    use: Use
+    namespace: str
+    name: str
+    forbidden: bool
+    """By the authorizer; what admission refuses is another matter."""
+    code: int
+
+
+def arguments(folder: Path) -> dict[str, list[str]]:
+    """More arguments for the parts of a plane in that folder: its API server writes down what our accounts ask for."""
+    users = [f"system:serviceaccount:{SYSTEM_NAMESPACE}:{account.name}" for account in _ACCOUNTS]
+    policy = {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": users}, {"level": "None"}],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "audit-policy.yaml"
+    file.write_text(yaml.safe_dump(policy), encoding="utf-8")
+    return {API_SERVER: [f"--audit-policy-file={file}", f"--audit-log-path={folder / _LOG}"]}
+
+
+def asked(plane: Plane) -> Iterator[Asked]:
+    """Every request of our processes so far."""
+    log = plane.root / _LOG
+    if not log.exists():
+        return
+    with log.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.endswith("\n"):
+                event = json.loads(line)
+                if event["stage"] == "ResponseComplete" or event["verb"] == "watch":
+                    yield _asked(event)
+
+
+def forbidden(plane: Plane) -> list[str]:
+    """What our processes were refused for want of a right, once each.
+
+    What is granted, and was refused all the same, came before the API server had taken in the role.
+    """
+    found = {one.use for one in asked(plane) if one.forbidden}
+    found -= {use for process in _PROCESSES for use in uses_of(roles.rights(process).all, process)}
+    return sorted(f"{use.process} may not {use.verb} {use.resource} ({use.group or 'core'})" for use in found)
+
+
+def uses_of(rules: Iterable[Rule], process: str) -> set[Use]:
+    """What some rules allow a process."""
+    return {
+        Use(process, group, resource, verb)
+        for rule in rules
+        for group, resource, verb in product(rule.api_groups, rule.resources, rule.verbs)
+    }
+
+
+def _asked(event: dict[str, Any]) -> Asked:
+    reference = event.get("objectRef") or {"resource": event["requestURI"].partition("?")[0]}
+    subresource = f"/{reference['subresource']}" if reference.get("subresource") else ""
+    agent = event.get("userAgent", "").partition("/")[0]
+    use = Use(
+        _AGENTS.get(agent, agent),
+        reference.get("apiGroup", ""),
+        reference["resource"] + subresource,
+        event["verb"],
+    )
+    refused = event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
+    code = (event.get("responseStatus") or {}).get("code", 0)
+    return Asked(use, reference.get("namespace", ""), reference.get("name", ""), refused, code)

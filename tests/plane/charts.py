@@ -1,0 +1,106 @@
+"""The chart in tests: its values in many combinations, and what it renders."""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from musterctl.chart.render import objects, render
+
+JSON = dict[str, Any]
+NAMESPACE: Final = "muster-system"
+CA: Final = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+GROUPS: Final = [
+    {"resourceGroup": "research", "object": {"key": "namespace", "value": ["lab", "a-lab"]}, "labels": {"pool": "r"}},
+    {
+        "resourceGroup": "paid",
+        "object": {"key": "annotation", "value": ["tier: gold", 'paid: "true"']},
+        "labels": {"p": "1"},
+    },
+    {"resourceGroup": "own", "tolerations": [{"key": "own", "operator": "Exists"}]},
+]
+_POD: Final[JSON] = {
+    "podAnnotations": {"example.com/note": "yes"},
+    "podLabels": {"team": "batch"},
+    "priorityClassName": "",
+    "nodeSelector": {"pool": "system"},
+    "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]}}},
+    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}],
+    "extraArgs": ["--log-level=debug"],
+    "extraEnv": [{"name": "MUSTER_LOG", "value": "console"}],
+}  # fmt: skip
+
+MATRIX: Final[dict[str, JSON]] = {
+    "defaults": {},
+    "only the webhook": {"scheduler": {"mode": "none"}, "controller": {"enabled": False}},
+    "the cluster's own scheduler": {"scheduler": {"mode": "cluster"}},
+    "no webhook": {"webhook": {"enabled": False}},
+    "cert-manager and metrics": {
+        "certificates": {"mode": "certManager"},
+        "metrics": {"serviceMonitors": True, "rules": True, "dashboard": True, "labels": {"release": "prometheus"}},
+    },
+    "an issuer": {
+        "certificates": {"mode": "certManager", "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "ca"}}}
+    },
+    "a certificate of one's own": {"certificates": {"mode": "provided", "caBundle": CA, "secretName": "tls"}},
+    "one replica": {part: {"replicas": 1} for part in ("webhook", "scheduler", "controller")},
+    "nothing that others may have made": {
+        "crds": {"enabled": False},
+        "rbac": {"create": False, "users": False},
+        "policies": {"enabled": False},
+        "runtimes": {"enabled": False},
+        "networkPolicies": {"enabled": False},
+    },
+    "some CRDs, some secrets, some runtimes": {
+        "crds": {"exclude": ["jobs.batch.volcano.sh"], "keep": False},
+        "rbac": {"secretNamespaces": ["default", "kube-public"], "aggregate": False},
+        "runtimes": {"exclude": ["plain"]},
+        "queues": [{"name": "research", "spec": {"weight": 3, "parent": "root"}}, {"name": "plain"}],
+    },
+    "pods as people want them": {
+        "image": {"registry": "registry.example.com:5000/", "digest": "sha256:" + "0" * 64},
+        "imagePullSecrets": [{"name": "pull"}],
+        "commonLabels": {"owner": "platform"},
+        "webhook": {**_POD, "excludedNamespaces": ["gatekeeper"], "timeoutSeconds": 5},
+        "scheduler": {**_POD, "image": {"tag": "v1.33.1"}, "podDisruptionBudget": {"maxUnavailable": "50%"}},
+        "controller": {**_POD, "podDisruptionBudget": {"enabled": False}},
+        "extender": {"extraArgs": ["--growth-delay=2"], "config": {"actions": "enqueue, allocate"}, "port": 8090},
+    },
+    "resource groups, and peers": {
+        "webhook": {"resourceGroups": GROUPS},
+        "extender": {"config": 'actions: "enqueue, allocate"\n', "stalenessGraceSeconds": -1},
+        "networkPolicies": {
+            "apiServer": [{"ipBlock": {"cidr": "10.0.0.0/8"}}],
+            "monitoring": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+        },
+    },
+    "webhook on the node's network": {"webhook": {"hostNetwork": True}},
+}
+"""Values that people choose, by what they want with them."""
+
+
+def text(values: JSON, namespace: str = NAMESPACE) -> str:
+    """The chart rendered with these values."""
+    return _text(yaml.safe_dump(values), namespace)
+
+
+def rendered(values: JSON, namespace: str = NAMESPACE) -> list[JSON]:
+    """The objects of that."""
+    return objects(text(values, namespace))
+
+
+def one(found: list[JSON], kind: str, name: str) -> JSON:
+    """The object of that kind and name."""
+    return next(each for each in found if (each["kind"], each["metadata"]["name"]) == (kind, name))
+
+
+@cache
+def _text(values: str, namespace: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "values.yaml"
+        file.write_text(values, encoding="utf-8")
+        return render(namespace=namespace, values=[file])

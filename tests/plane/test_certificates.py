@@ -1,0 +1,296 @@
+"""Certificates of Muster's own authority: made once, changed under load, and made again, with no admission failing."""
+
+import signal
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from certificates import SECRET, Load, Looker, bundles_of, content_of, keys_in, kubelet, secret_of
+from planes import PLANES
+from prometheus_client import REGISTRY
+from tenants import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+
+from certs.authority import Authority
+from certs.certificate import Certificate, read_bundle, write_bundle
+from certs.rotation import MAX_TRUSTED
+from controller.certificates.keeper import Keeper
+from controller.options import parse
+from muster.api import names
+from muster.api.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
+from muster.api.core import EVENTS, NAMESPACES
+from muster.kube.client import Client
+from musterctl.plane.components import API_SERVER, CONTROLLER, ETCD, WEBHOOK
+from musterctl.plane.machine import free_ports
+from musterctl.plane.plane import Plane
+from musterctl.plane.state import Options
+from webhook import registration
+
+pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
+
+MINE = f"--cert-secret={names.CERTIFICATES}", "--cert-dns-name=127.0.0.1"
+QUICK = "--cert-trust-wait=2s", "--cert-load-wait=3s"
+DELAY_S = 1.5
+"""How long a certificate takes from the Secret to the webhook: less than --cert-load-wait."""
+FAST = "--cert-lifetime=18s", "--cert-authority-lifetime=30s", *QUICK
+
+
+@pytest.fixture
+def plane_with(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[Callable[..., Plane]]:
+    """Starts a plane of an API server, webhook and controller; gives the controller more arguments."""
+    with ExitStack() as stack:
+
+        def start(*arguments: str) -> Plane:
+            parts = {ETCD, API_SERVER, WEBHOOK, CONTROLLER}
+            root = tmp_path / "plane"
+            admin = f"--kubeconfig={root / 'admin.kubeconfig'}"  # what rights it needs is a test of its own
+            plane = Plane(root, parts, Options(), arguments={CONTROLLER: (*arguments, admin)})
+            pytestconfig.stash[PLANES].append(plane)
+            stack.callback(pytestconfig.stash[PLANES].remove, plane)
+            stack.enter_context(plane)
+            return plane
+
+        yield start
+
+
+@pytest.fixture
+def watched(plane_with: Callable[..., Plane]) -> Iterator[Callable[..., tuple[Plane, Client, Load, Looker]]]:
+    """The plane with a kubelet, 500 pods a minute, and somebody who looks at every moment."""
+    with ExitStack() as stack:
+
+        def start(*arguments: str) -> tuple[Plane, Client, Load, Looker]:
+            plane = plane_with(*MINE, *arguments)
+            client = plane.client()
+            client.create(NAMESPACES, {"metadata": {"name": "load"}})
+            stack.enter_context(kubelet(plane.client(), plane.root / "pki", "webhook", DELAY_S))
+            load = stack.enter_context(Load(plane.client(), "load", 500))
+            looker = stack.enter_context(Looker(plane.client(), plane.state.ports["webhook"]))
+            return plane, client, load, looker
+
+        yield start
+
+
+def reasons(client: Client) -> list[str]:
+    """The reasons of the Secret's Events, in their order."""
+    events = [each for each in client.list(EVENTS, SECRET[1]) if each.involved_object.get("name") == SECRET[0]]
+    return [each.reason for each in sorted(events, key=lambda each: int(each.metadata.resource_version))]
+
+
+def test_rotation_under_load_fails_no_admission(watched: Callable[..., Any], wait_for: WaitFor) -> None:
+    """From a certificate made by hand to our own, and then three authorities one after the other."""
+    plane, client, load, looker = watched(*FAST)
+    wait_for(lambda: reasons(client).count("AuthorityMade") >= 4, 150, "the first authority and three others")
+    wait_for(lambda: content_of(client).coming is None, 30, "the last of them to sign")
+    wait_for(lambda: reasons(client).count("AuthorityDropped") >= 3, 60, "the end of old authorities")
+    assert not load.failures
+    assert not looker.failures
+    assert load.created > 100
+    assert looker.handshakes > 50
+    assert len(looker.shown) > 5, "each authority has signed one at least, and the plane's the first"
+    assert max(len(read_bundle(bundle)) for bundle in looker.trusted) <= MAX_TRUSTED
+    secret = secret_of(client)
+    assert secret
+    told = plane.part("controller").log_file.read_text() + plane.part("webhook").log_file.read_text()
+    told += "".join(each.message for each in client.list(EVENTS))
+    assert "certificates changed" in told
+    assert not [line for line in keys_in(secret) if line in told]
+
+
+def test_a_deleted_secret_fails_no_admission(watched: Callable[..., Any], wait_for: WaitFor) -> None:
+    """Another authority is made, which the caBundles get beside the one whose key is lost, until nobody needs that."""
+    _, client, load, looker = watched(*QUICK)
+    wait_for(lambda: len(content_of(client).trusted) == 1 and content_of(client).leaves, 60, "our own certificate")
+    wait_for(lambda: set(bundles_of(client)) == {write_bundle(content_of(client).trusted)}, 30, "only ours is trusted")
+    before = content_of(client)
+    client.delete(CERTIFICATE_SECRETS, *SECRET)
+    wait_for(lambda: len(content_of(client).trusted) == 2, 30, "another one, and the old authority trusted on")
+    wait_for(lambda: len(content_of(client).trusted) == 1 and content_of(client).leaves, 60, "the old one to go")
+    wait_for(
+        lambda: set(bundles_of(client)) == {write_bundle(content_of(client).trusted)}, 30, "the caBundles to follow"
+    )
+    after = content_of(client)
+    assert after.issuer
+    assert before.issuer
+    assert after.issuer.certificate != before.issuer.certificate
+    seen = looker.handshakes
+    wait_for(lambda: looker.handshakes > seen, 10, "another handshake")
+    assert not load.failures
+    assert not looker.failures
+
+
+@pytest.fixture
+def controllers(
+    fresh_plane: Callable[..., Plane],
+) -> Iterator[Callable[..., tuple[Plane, list[subprocess.Popen[bytes]]]]]:
+    """An empty cluster with webhook configurations that trust nobody, and two controllers that start at once on it."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*leases: str) -> tuple[Plane, list[subprocess.Popen[bytes]]]:
+        plane = fresh_plane({ETCD, API_SERVER})
+        client = plane.client()
+        for kind, content in zip(
+            WEBHOOK_CONFIGURATIONS, registration.configurations(url="https://127.0.0.1:1", ca_bundle=b""), strict=True
+        ):
+            client.create(kind, content)
+        for lease, port in zip(leases, free_ports(len(leases), ()), strict=True):
+            command = [sys.executable, "-m", "controller", f"--kubeconfig={plane.kubeconfig}", f"--status-port={port}"]
+            command += [*MINE, *QUICK, f"--lease-name={lease}", "--lease-duration=3"]
+            log = (plane.root / f"{len(started)}.log").open("wb")
+            started.append(subprocess.Popen(command, stdout=log, stderr=log))
+        return plane, started
+
+    yield start
+    for process in started:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def is_whole(client: Client) -> bool:
+    """Whether the Secret has all, and every webhook trusts just that."""
+    content = content_of(client)
+    leaf = content.leaves.get("tls")
+    signed = bool(leaf and content.issuer and leaf.certificate.signed_by(content.issuer.certificate))
+    return signed and set(bundles_of(client)) == {write_bundle(content.trusted)}
+
+
+def test_two_controllers_on_an_empty_cluster_make_one_authority(
+    controllers: Callable[..., Any], wait_for: WaitFor
+) -> None:
+    """One leads and makes it; the other takes over what is there when the first is killed."""
+    plane, processes = controllers("the-same", "the-same")
+    client = plane.client()
+    wait_for(lambda: is_whole(client), 60, "certificates")
+    before = content_of(client)
+    assert [each for each in reasons(client) if each != "CertificateProblem"] == ["AuthorityMade", "CertificateIssued"]
+    leads = [process for number, process in enumerate(processes) if '"event":"leading"' in log_of(plane, number)]
+    assert len(leads) == 1
+    leads[0].kill()
+    client.delete(CERTIFICATE_SECRETS, *SECRET)
+    wait_for(lambda: is_whole(client), 60, "the other one to make them again")
+    assert content_of(client).issuer != before.issuer
+
+
+def test_two_controllers_that_both_lead_agree(controllers: Callable[..., Any], wait_for: WaitFor) -> None:
+    """Even then: one write gets through, and who loses reads again."""
+    plane, _ = controllers("one", "another")
+    client = plane.client()
+    wait_for(lambda: all('"event":"leading"' in log_of(plane, number) for number in range(2)), 60, "both to lead")
+    for what in ("authority", "serving", "revoke"):
+        wait_for(lambda: is_whole(client) and content_of(client).coming is None, 60, "certificates")
+        before = content_of(client)
+        ask = {"metadata": {"annotations": {names.ROTATE: what}}}
+        client.merge_patch(CERTIFICATE_SECRETS, SECRET[0], ask, SECRET[1])
+        wait_for(lambda was=before.leaves: content_of(client).leaves not in ({}, was), 60, f"{what} to be done")
+    wait_for(lambda: is_whole(client) and len(content_of(client).trusted) == 1, 60, "revoked ones to go")
+    assert reasons(client).count("AuthorityMade") == 3
+    assert reasons(client).count("CertificateIssued") == 4
+
+
+def log_of(plane: Plane, number: int) -> str:
+    """What a controller has logged."""
+    return (plane.root / f"{number}.log").read_text(encoding="utf-8")
+
+
+RULES: list[dict[str, Any]] = [
+    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+    {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [SECRET[0]], "verbs": ["list", "watch", "patch"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+]
+CLUSTER_RULES: list[dict[str, Any]] = [
+    {
+        "apiGroups": ["admissionregistration.k8s.io"],
+        "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+        "resourceNames": [names.WEBHOOKS],
+        "verbs": ["list", "watch", "patch"],
+    }
+]
+"""What docs/certificates.md says that the controller has to be allowed."""
+
+
+@pytest.fixture
+def keeper(fresh_plane: Callable[..., Plane], tmp_path: Path) -> Iterator[Callable[..., tuple[Plane, Keeper]]]:
+    """Starts what looks after certificates, as a user who may do no more than the rules say, on an empty cluster."""
+    with ExitStack() as stack:
+
+        def start(*arguments: str, prepare: Callable[[Client], object] = lambda _: None) -> tuple[Plane, Keeper]:
+            plane = fresh_plane({ETCD, API_SERVER})
+            admin = plane.client()
+            configurations = registration.configurations(url="https://127.0.0.1:1", ca_bundle=b"")
+            for kind, content in zip(WEBHOOK_CONFIGURATIONS, configurations, strict=True):
+                admin.create(kind, content)
+            prepare(admin)
+            options = parse([*MINE, *QUICK, *arguments]).certificates
+            assert options
+            one = Keeper(Client.load(limited(plane, admin, tmp_path)), options, SECRET[1])
+            stack.callback(one.stop)
+            one.start()
+            one.lead(lambda: True)
+            return plane, one
+
+        yield start
+
+
+def limited(plane: Plane, admin: Client, folder: Path) -> Path:
+    """A kubeconfig of a user with the rules and no other rights."""
+    user = {"kind": "User", "name": "keeper", "apiGroup": "rbac.authorization.k8s.io"}
+    meta = {"metadata": {"name": "keeper"}}
+    for kind, name, rules, namespace in (
+        (ROLES, "Role", RULES, SECRET[1]),
+        (CLUSTER_ROLES, "ClusterRole", CLUSTER_RULES, None),
+    ):
+        admin.create(kind, {**meta, "rules": rules}, namespace)
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": name, "name": "keeper"}
+        bindings = ROLE_BINDINGS if namespace else CLUSTER_ROLE_BINDINGS
+        admin.create(bindings, {**meta, "roleRef": reference, "subjects": [user]}, namespace)
+    content = yaml.safe_load(plane.kubeconfig.read_text(encoding="utf-8"))
+    pair = Authority.load(plane.root / "pki").issue("keeper", client=True)
+    content["users"][0]["user"] = {
+        "client-certificate-data": b64encode(pair.cert_pem).decode(),
+        "client-key-data": b64encode(pair.key_pem).decode(),
+    }
+    path = folder / "keeper.kubeconfig"
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return path
+
+
+def test_it_needs_no_other_rights_than_these(keeper: Callable[..., Any], wait_for: WaitFor) -> None:
+    """By name, in one namespace: making, changing, dropping, and filling a caBundle that somebody has emptied."""
+    plane, _ = keeper()
+    client = plane.client()
+    wait_for(lambda: is_whole(client), 30, "certificates")
+    ask = {"metadata": {"annotations": {names.ROTATE: "revoke"}}}
+    client.merge_patch(CERTIFICATE_SECRETS, SECRET[0], ask, SECRET[1])
+    wait_for(lambda: "AuthorityDropped" in reasons(client), 60, "the old authority to go")
+    for kind, content in zip(
+        WEBHOOK_CONFIGURATIONS, registration.configurations(url="https://127.0.0.1:1", ca_bundle=b""), strict=True
+    ):
+        client.apply(kind, content)
+    wait_for(lambda: is_whole(client), 30, "the caBundles to be filled again")
+
+
+def test_a_secret_of_another_issuer_is_only_watched(keeper: Callable[..., Any], wait_for: WaitFor) -> None:
+    """As cert-manager makes it: neither the Secret nor a caBundle is written, and /metrics tells when it ends."""
+    authority = Authority.create("another")
+    pair = authority.issue("webhook", dns_names=["a.svc"], server=True)
+    data = {"tls.crt": pair.cert_pem, "tls.key": pair.key_pem, "ca.crt": authority.cert_pem}
+
+    def prepare(admin: Client) -> None:
+        encoded = {name: b64encode(value).decode() for name, value in data.items()}
+        body = {"metadata": {"name": SECRET[0]}, "type": "kubernetes.io/tls", "data": encoded}
+        admin.create(CERTIFICATE_SECRETS, body, SECRET[1])
+
+    plane, _ = keeper("--cert-issuer=external", prepare=prepare)
+    client = plane.client()
+    wait_for(lambda: "CertificateProblem" in reasons(client), 30, "that no webhook trusts it")
+    secret = secret_of(client)
+    assert secret
+    assert (secret.data, secret.metadata.annotations) == (data, {})
+    assert set(bundles_of(client)) == {b""}
+    ends_s = REGISTRY.get_sample_value("muster_certificate_expiry_timestamp_seconds", {"name": "tls"})
+    assert ends_s == Certificate.read(pair.cert_pem).ends_s

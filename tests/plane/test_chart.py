@@ -1,0 +1,227 @@
+"""The chart: what it renders is accepted by a real API server, and says what the code says."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from charts import GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
+from muster.api.base import Resource
+from muster.api.core import NAMESPACES
+from musterctl import main
+from musterctl.chart import policies, roles
+from musterctl.chart.files import CHART
+from musterctl.chart.render import RESTRICTED, helm, objects
+from musterctl.plane.accounts import CLUSTER_LEASE
+from musterctl.plane.plane import Plane
+from webhook.config import parse
+from webhook.registration import configurations
+
+pytestmark = pytest.mark.plane
+
+FOREIGN = (
+    ("monitoring.coreos.com", "servicemonitors", "ServiceMonitor"),
+    ("monitoring.coreos.com", "prometheusrules", "PrometheusRule"),
+    ("cert-manager.io", "issuers", "Issuer"),
+    ("cert-manager.io", "certificates", "Certificate"),
+)
+"""Kinds of others that the chart makes objects of, if it is asked to."""
+DEFINITIONS: Resource[JSON] = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    dict[str, Any],
+    namespaced=False,
+)
+WORKLOADS = ("Deployment", "DaemonSet")
+
+
+def foreign(group: str, plural: str, kind: str) -> JSON:
+    """A kind of somebody else's that takes everything."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"plural": plural, "kind": kind, "singular": kind.lower()}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": group, "names": names, "scope": "Namespaced", "versions": [version]}
+    return {"metadata": {"name": f"{plural}.{group}"}, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def cluster(module_plane: Callable[..., Plane], wait_for: Callable[..., Any]) -> Iterator[Plane]:
+    """An API server with a namespace that enforces the Pod Security Standard `restricted`."""
+    plane = module_plane(("etcd", "kube-apiserver"))
+    client = plane.client()
+    client.apply(NAMESPACES, {"metadata": {"name": NAMESPACE, "labels": RESTRICTED}})
+    for each in FOREIGN:
+        client.apply(DEFINITIONS, foreign(*each))
+    for group, _, kind in FOREIGN:
+        wait_for(lambda g=group, k=kind: f" {k}\n" in plane.kubectl("api-resources", f"--api-group={g}").stdout)
+    yield plane
+    client.close()
+
+
+def test_lint_is_strict() -> None:
+    """Helm finds nothing to complain about."""
+    result = helm("lint", "--strict", str(CHART), f"--namespace={NAMESPACE}")
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_every_object_is_accepted(cluster: Plane, name: str) -> None:
+    """By the API server, field by field, and without a warning; pods by the namespace's standard, too."""
+    found = rendered(MATRIX[name])
+    on_the_host = [each for each in found if "hostNetwork" in json.dumps(each)]
+    result = cluster.kubectl(
+        *("apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "--filename=-"),
+        stdin=text(MATRIX[name]),
+    )
+    lines = [line for line in result.stderr.splitlines() if "violate PodSecurity" not in line or not on_the_host]
+    assert (result.returncode, lines) == (0, []), result.stderr
+    assert len(result.stdout.splitlines()) == len(found)
+    for workload in found:
+        if workload["kind"] in WORKLOADS and workload not in on_the_host:
+            pod = {**workload["spec"]["template"], "apiVersion": "v1", "kind": "Pod"}
+            pod["metadata"] = {**pod["metadata"], "name": "try", "namespace": NAMESPACE}
+            tried = cluster.kubectl("create", "--dry-run=server", "--filename=-", stdin=json.dumps(pod))
+            assert (tried.returncode, tried.stderr) == (0, "")
+
+
+def test_the_namespace_enforces_the_standard(cluster: Plane) -> None:
+    """So that the test above can fail: a pod that may become root is refused there."""
+    pod = one(rendered({}), "Deployment", "muster-webhook")["spec"]["template"]
+    del pod["spec"]["securityContext"]["runAsNonRoot"]
+    pod |= {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "try", "namespace": NAMESPACE}}
+    tried = cluster.kubectl("create", "--dry-run=server", "--filename=-", stdin=json.dumps(pod))
+    assert 'violates PodSecurity "restricted' in tried.stderr
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_no_container_can_write_its_root(name: str) -> None:
+    """Nor become more than it is."""
+    for workload in rendered(MATRIX[name]):
+        for container in workload.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
+            security = container["securityContext"]
+            assert security["readOnlyRootFilesystem"] is True
+            assert security["allowPrivilegeEscalation"] is False
+            assert container["resources"]["limits"]["memory"]
+
+
+def bare(each: JSON) -> JSON:
+    """An object without the labels of the chart."""
+    labels = {key: value for key, value in each["metadata"].get("labels", {}).items() if key.startswith("rbac.")}
+    metadata = {key: value for key, value in each["metadata"].items() if key != "labels"}
+    return {**each, "metadata": metadata | ({"labels": labels} if labels else {})}
+
+
+def key(each: JSON) -> tuple[str, str, str]:
+    """What tells objects apart."""
+    return each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]
+
+
+@pytest.mark.parametrize("mode", ["muster", "cluster"])
+def test_roles_are_those_of_planes(mode: str) -> None:
+    """`muster up` and the tests run with exactly the rights that the chart grants; planes keep no certificates."""
+    accounts = {**roles.ACCOUNTS} if mode == "muster" else {**roles.ACCOUNTS, roles.SCHEDULER: roles.OWN_EXTENDER}
+    lease = CLUSTER_LEASE if mode == "cluster" else None
+    wanted = [*roles.objects(NAMESPACE, list(accounts.values()), lease), *policies.objects()]
+    kinds = {each["kind"] for each in wanted}
+    every = [bare(each) for each in rendered({"scheduler": {"mode": mode}}) if each["kind"] in kinds]
+    found = [each for each in every if each["metadata"]["name"] != "muster-certificates"]
+    assert {key(each): each for each in found} == {key(each): each for each in wanted}
+
+
+@pytest.mark.parametrize("groups", [[], GROUPS], ids=["none", "three groups"])
+def test_webhooks_are_those_of_the_code(groups: list[JSON]) -> None:
+    """With resource groups too, whose conditions the chart writes itself."""
+    parsed = parse(yaml.safe_dump({"resourceGroups": groups})).resource_groups
+    wanted = configurations(service=(NAMESPACE, "muster-webhook"), ca_bundle=b"", groups=parsed)
+    for each in (webhook for configuration in wanted for webhook in configuration["webhooks"]):
+        del each["clientConfig"]["caBundle"]
+    found = rendered({"webhook": {"resourceGroups": groups}})
+    for configuration in wanted:
+        assert one(found, configuration["kind"], "muster")["webhooks"] == configuration["webhooks"]
+
+
+def test_certificates_are_not_rendered() -> None:
+    """No key, no certificate, no caBundle: with GitOps they would change with each rendering."""
+    for name in ("defaults", "cert-manager and metrics"):
+        assert not [each for each in rendered(MATRIX[name]) if each["kind"] == "Secret"]
+        assert "caBundle" not in text(MATRIX[name])
+
+
+def test_crds_stay_when_the_release_goes() -> None:
+    """Else every Job would go with it; unless somebody says so."""
+    for values, kept in (({}, True), ({"crds": {"keep": False}}, False)):
+        for each in rendered(values):
+            if each["kind"] == "CustomResourceDefinition":
+                assert (each["metadata"].get("annotations", {}).get("helm.sh/resource-policy") == "keep") is kept
+    assert not (CHART / "crds").exists(), "helm would install them from there, and never upgrade them"
+
+
+def test_another_namespace_is_left_alone_by_the_webhook() -> None:
+    """Wherever Muster runs: it must be able to start while its webhook does not answer."""
+    for configuration in (each for each in rendered({}, "batch") if each["kind"].endswith("WebhookConfiguration")):
+        for webhook in configuration["webhooks"]:
+            (outside, *_) = webhook["namespaceSelector"]["matchExpressions"]
+            assert {"batch", "kube-system"} <= {*outside["values"]}
+            assert webhook["clientConfig"]["service"]["namespace"] == "batch"
+
+
+WRONG: dict[str, tuple[JSON, str]] = {
+    "a name that does not exist": ({"webhok": {}}, "webhok"),
+    "one inside": ({"webhook": {"replica": 2}}, "'replica'"),
+    "another type": ({"webhook": {"replicas": "two"}}, "at '/webhook/replicas': got string, want integer"),
+    "too few": ({"controller": {"replicas": 0}}, "at '/controller/replicas': minimum: got 0, want 1"),
+    "no such mode": ({"scheduler": {"mode": "own"}}, "'muster', 'cluster', 'none'"),
+    "a digest that is none": ({"image": {"digest": "latest"}}, "/image/digest"),
+    "a barrier longer than a bind": ({"extender": {"barrierTimeoutSeconds": 20}}, "/extender/barrierTimeoutSeconds"),
+    "a queue without a name": ({"queues": [{"spec": {}}]}, "missing property 'name'"),
+    "provided without a bundle": ({"certificates": {"mode": "provided"}}, "set certificates.caBundle"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_values_are_refused(name: str, tmp_path: Path) -> None:
+    """With a message that names the value."""
+    values, message = WRONG[name]
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    result = CliRunner().invoke(main, ["render", "-f", str(tmp_path / "values.yaml")])
+    assert result.exit_code == 1
+    assert message in result.stderr
+
+
+def test_render_prints_the_same() -> None:
+    """And the namespace in front, which kubectl then makes."""
+    result = CliRunner().invoke(main, ["render", "--set", "controller.workers=5", "--kubernetes-version", "1.34.2"])
+    assert result.exit_code == 0, result.stderr
+    namespace, *others = objects(result.stdout)
+    assert namespace["metadata"] == {"name": NAMESPACE, "labels": RESTRICTED}
+    controller = one(others, "Deployment", "muster-controller")["spec"]["template"]["spec"]["containers"][0]
+    assert "--workers=5" in controller["args"]
+    scheduler = one(others, "Deployment", "muster-scheduler")["spec"]["template"]["spec"]["containers"][0]
+    assert scheduler["image"].endswith("/kube-scheduler:v1.34.2")
+    assert "labels" not in objects(text({"scheduler": {"mode": "cluster"}}))[0]["metadata"]
+
+
+def test_vendors_versions_of_kubernetes_have_an_image() -> None:
+    """What they add to the version is not in the tag."""
+    result = helm("template", "muster", str(CHART), "--kube-version=v1.35.1-gke.100+k3s1")
+    scheduler = one(objects(result.stdout), "Deployment", "muster-scheduler")["spec"]["template"]["spec"]["containers"][
+        0
+    ]
+    assert scheduler["image"].endswith(":v1.35.1")
+
+
+def test_notes_say_where_the_scheduler_part_goes() -> None:
+    """Of a cluster whose own kube-scheduler shall ask Muster."""
+    arguments = ("install", "muster", str(CHART), "--dry-run=client", f"--namespace={NAMESPACE}")
+    result = helm(*arguments, "--set=scheduler.mode=cluster")
+    _, _, notes = result.stdout.partition("NOTES:")
+    for needed in ("muster.dev/member", "muster.dev/binding", "/etc/kubernetes/manifests/kube-scheduler.yaml"):
+        assert needed in notes, result.stderr
+    _, _, configuration = notes.partition("The configuration:\n")
+    assert yaml.safe_load(configuration.partition("\n\nRun a gang")[0])["kind"] == "KubeSchedulerConfiguration"

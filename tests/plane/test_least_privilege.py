@@ -1,0 +1,106 @@
+"""Every right that is used is granted, and every right that is granted is used."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import audits
+import pytest
+import yaml
+from audits import Asked, Use
+from rights_scenario import GPUS, NODES_THERE, STEPS, Scenario
+
+from extender.configuration.page import defaults
+from muster.api.core import NAMESPACES, SECRETS
+from musterctl.chart import roles
+from musterctl.plane.components import API_SERVER, CONTROLLER, EXTENDER
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.plane
+OWN = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER)
+NAMESPACE = "everything"
+
+
+@pytest.fixture(scope="module")
+def scenario(
+    module_plane: Callable[..., Plane], tmp_path_factory: pytest.TempPathFactory, wait_for: Callable[..., Any]
+) -> Iterator[Scenario]:
+    """A plane where everything has happened that needs a right; its API server minds owner references, too."""
+    shipped = tmp_path_factory.mktemp("shipped")
+    spec: dict[str, Any] = {"mlPolicy": {"numNodes": 1}, "template": {"spec": {"replicatedJobs": []}}}
+    runtime = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime"}
+    (shipped / "runtime.yaml").write_text(yaml.safe_dump({**runtime, "metadata": {"name": "shipped"}, "spec": spec}))
+    planning = yaml.safe_load(defaults())
+    planning["actions"] += ", stalegangeviction"
+    plane = module_plane(
+        planning_config=yaml.safe_dump(planning),
+        nodes=NODES_THERE,
+        gpus=GPUS,
+        arguments={
+            API_SERVER: ["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"],
+            EXTENDER: ["--staleness-grace=1"],
+            CONTROLLER: [f"--shipped={shipped}"],
+        },
+    )
+    with closing(plane.client()) as client:
+        client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        yield Scenario(plane, client, NAMESPACE, wait_for)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
+def test_it_happens(scenario: Scenario, step: Callable[[Scenario], None]) -> None:
+    """What the following tests look at; each step goes on only when the rights that it is for were used."""
+    step(scenario)
+
+
+@pytest.fixture(scope="module")
+def requests(scenario: Scenario) -> list[Asked]:
+    """All that Muster's processes asked for."""
+    return list(audits.asked(scenario.plane))
+
+
+def told(uses: set[Use]) -> list[str]:
+    """Uses as people read them."""
+    return sorted(f"{use.process}: {use.verb} {use.resource} ({use.group or 'core'})" for use in uses)
+
+
+@pytest.mark.parametrize("process", OWN)
+def test_what_is_used_is_granted(requests: list[Asked], process: str) -> None:
+    """To that very process: what kube-scheduler beside it may do is not the extender's."""
+    used = {one.use for one in requests if one.use.process == process}
+    assert used
+    assert told(used - audits.uses_of(roles.rights(process).all, process)) == []
+    assert told({one.use for one in requests if one.forbidden}) == []
+
+
+@pytest.mark.parametrize("process", [*OWN, roles.SCHEDULER])
+def test_what_is_granted_is_used(requests: list[Asked], process: str) -> None:
+    """A right that nothing needs is not there to be stolen."""
+    granted = audits.uses_of((rule for rule in roles.rights(process).all if not rule.implicit), process)
+    assert told(granted - {one.use for one in requests}) == []
+
+
+def test_nothing_was_refused_by_admission_either(requests: list[Asked]) -> None:
+    """Owner references that block deletion, what policies ask for, applies that create: these rights are implicit."""
+    assert not {(one.use, one.namespace, one.name) for one in requests if one.code == HTTPStatus.FORBIDDEN}
+
+
+def test_secrets_of_others_are_not_touched(scenario: Scenario, requests: list[Asked]) -> None:
+    """RBAC cannot say which Secrets are the controller's; its code does, and asks for no others by name."""
+    touched = {(one.namespace, one.name): one.use for one in requests if one.use.resource == "secrets" and one.name}
+    assert touched
+    assert all(use.process == roles.CONTROLLER for use in touched.values())
+    assert {namespace for namespace, _ in touched} == {scenario.namespace}
+    assert all(name.endswith(("-ssh", "-mpi-ssh-auth")) for _, name in touched)
+    assert not [one for one in requests if one.use.resource == "secrets" and one.use.verb in {"list", "watch"}]
+
+
+def test_no_process_is_an_administrator(scenario: Scenario, tmp_path: Path) -> None:
+    """Each kubeconfig has a token of an account, and nothing else."""
+    del tmp_path
+    for part in ("webhook", "extender", "controller", "muster-scheduler"):
+        config = yaml.safe_load(scenario.plane.commandlines.kubeconfig(part).read_text())
+        assert [set(user["user"]) for user in config["users"]] == [{"tokenFile"}]
+    assert scenario.client.list(SECRETS, "muster-system") == []

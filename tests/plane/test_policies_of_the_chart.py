@@ -1,0 +1,118 @@
+"""What roles cannot say, admission policies do: who decides placements, who lifts gates, who creates pods."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from tenants import ROLE_BINDINGS, ROLES, pod, tenant
+
+from muster.api import names
+from muster.api.core import NAMESPACES, PODS
+from muster.api.placement import PLACEMENTS
+from muster.kube.client import Client
+from muster.kube.errors import APIError, Forbidden
+from musterctl.plane.components import WEBHOOK
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
+ALL = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+GATED = "gated"
+NOBODYS = {
+    "metadata": {"name": "mine"},
+    "spec": {"podGroupUID": "u", "epoch": 1, "podSets": []},
+}
+
+
+@pytest.fixture(scope="module")
+def owner(plane: Plane, tmp_path_factory: pytest.TempPathFactory, wait_for: WaitFor) -> Iterator[tuple[Client, str]]:
+    """Somebody who may do everything in his namespace, and a pod of his that waits behind the gate of a gang."""
+    admin = plane.client()
+    he = tenant(plane, "owner-of-everything", tmp_path_factory.mktemp("owner"))
+    admin.create(ROLES, {"metadata": {"name": "all"}, "rules": [ALL]}, he.namespace)
+    subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": he.namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "all"}
+    binding = {"metadata": {"name": "all"}, "roleRef": role, "subjects": [subject]}
+    admin.create(ROLE_BINDINGS, binding, he.namespace)
+    gated = pod(GATED, scheduler="default-scheduler", schedulingGates=[{"name": names.GATE}])
+    wait_for(lambda: not refusal(lambda: he.client.create(PODS, gated, he.namespace)), what="his rights")
+    yield he.client, he.namespace
+    admin.delete(NAMESPACES, he.namespace)
+
+
+def refusal(act: Callable[[], object]) -> str:
+    """What he is told; empty if he may."""
+    try:
+        act()
+    except APIError as error:
+        return error.message
+    return ""
+
+
+def test_nobody_else_decides_placements(owner: tuple[Client, str], wait_for: WaitFor) -> None:
+    """Neither makes one, nor changes what one says; labels are anybody's who may write it."""
+    client, namespace = owner
+    told = wait_for(lambda: refusal(lambda: client.create(PLACEMENTS, NOBODYS, namespace, dry_run=True)))
+    assert "only Muster's extender decides placements" in told
+
+
+def test_nobody_else_lifts_gates(owner: tuple[Client, str], plane: Plane) -> None:
+    """Other changes of the pod are his; an administrator of the cluster may, in need."""
+    client, namespace = owner
+    lift: dict[str, Any] = {"spec": {"schedulingGates": []}}
+    assert "only Muster lifts the gate" in refusal(lambda: client.merge_patch(PODS, GATED, lift, namespace))
+    for key in (names.NODE, names.EPOCH):
+        note: dict[str, Any] = {"metadata": {"annotations": {key: "1"}}}
+        assert "only Muster lifts the gate" in refusal(lambda n=note: client.merge_patch(PODS, GATED, n, namespace))
+    assert not refusal(lambda: client.merge_patch(PODS, GATED, {"metadata": {"annotations": {"mine": "1"}}}, namespace))
+    assert client.get(PODS, GATED, namespace).spec.scheduling_gates
+    with closing(plane.client()) as admin:
+        assert not admin.merge_patch(PODS, GATED, lift, namespace).spec.scheduling_gates
+
+
+def test_nobody_else_makes_pods_pinned(owner: tuple[Client, str]) -> None:
+    """With the words that say what to do."""
+    client, namespace = owner
+    pinned = pod("pinned", metadata={"annotations": {names.NODE: "node-0", names.EPOCH: "1"}})
+    assert "leave them out of pods that you create" in refusal(lambda: client.create(PODS, pinned, namespace))
+    assert not refusal(lambda: client.create(PODS, pod("plain"), namespace, dry_run=True))
+
+
+def test_the_webhook_creates_no_pods(plane: Plane, namespace: str) -> None:
+    """It only tries them."""
+    client = Client.load(plane.commandlines.kubeconfig(WEBHOOK))
+    client.create(PODS, pod("tried"), namespace, dry_run=True)
+    with pytest.raises(Forbidden, match="as dry runs only"):
+        client.create(PODS, pod("made"), namespace)
+
+
+MAY: dict[str, dict[str, bool]] = {
+    "view": {
+        "get jobs.batch.volcano.sh": True,
+        "create jobs.batch.volcano.sh": False,
+        "get placements.muster.dev": True,
+    },
+    "edit": {"create jobs.batch.volcano.sh": True, "create commands.bus.volcano.sh": True, "patch podgroups": True},
+    "admin": {"create trainingruntimes.trainer.kubeflow.org": True, "create placements.muster.dev": False},
+}
+
+
+@pytest.mark.parametrize("level", MAY)
+def test_users_get_their_rights_with_the_roles_that_they_have(
+    plane: Plane, namespace: str, level: str, wait_for: WaitFor
+) -> None:
+    """Kubernetes' own roles and Muster's allow the same; what is the cluster's takes a binding for the cluster."""
+    for role in (level, f"muster-{level}"):
+        user = f"user-of-{role}"
+        bound = plane.kubectl(
+            "create", "rolebinding", role, f"--clusterrole={role}", f"--user={user}", f"-n={namespace}"
+        )
+        assert bound.returncode == 0, bound.stderr
+
+        def may(what: str, user: str = user) -> bool:
+            asked = plane.kubectl("auth", "can-i", *what.split(), f"--as={user}", f"--namespace={namespace}")
+            return asked.stdout.strip() == "yes"
+
+        wait_for(lambda may=may: {what: may(what) for what in MAY[level]} == MAY[level], 30, f"the rights of {role}")
+        assert not may("create queues.scheduling.volcano.sh --all-namespaces")

@@ -1,0 +1,69 @@
+"""Queues and runtimes that an installation ships."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.shipped import Shipped, read
+from muster.api.base import Resource
+from muster.api.scheduling import QUEUES
+from muster.kube.errors import Conflict
+
+QUEUE = """
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: research}
+spec: {weight: 3}
+"""
+
+
+class Cluster:
+    """Takes what is applied, unless somebody else has it."""
+
+    def __init__(self, *, taken: bool = False) -> None:
+        self.applied: list[tuple[str, str, bool]] = []
+        self._taken = taken
+
+    def apply(self, resource: Resource[Any], obj: dict[str, Any], *, force: bool) -> None:
+        """As the client does."""
+        if self._taken:
+            raise Conflict("somebody else manages .spec.weight")
+        self.applied.append((resource.kind, obj["metadata"]["name"], force))
+
+
+def test_each_object_of_each_file_is_read(tmp_path: Path) -> None:
+    """Of YAML files only, and those that hold nothing are nothing."""
+    (tmp_path / "a.yaml").write_text(f"---\n{QUEUE}---\n{QUEUE.replace('research', 'other')}---\n")
+    (tmp_path / "b.txt").write_text("none of ours: [")
+    assert [each["metadata"]["name"] for each in read(tmp_path)] == ["research", "other"]
+
+
+def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+    """With the file, and what would be right."""
+    (tmp_path / "a.yaml").write_text("kind: [")
+    (tmp_path / "b.yaml").write_text("apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n---\n- 1\n")
+    (tmp_path / "c.yaml").write_text(QUEUE.replace("{name: research}", "{}"))
+    with pytest.raises(ValueError, match="cannot be read") as error:
+        read(tmp_path)
+    for said in (
+        "a.yaml cannot be read",
+        "Secret (v1) cannot be shipped; it should be one of Queue (scheduling.volcano.sh/v1beta1), Cl",
+        "b.yaml: each document should be an object",
+        "c.yaml: a Queue has no metadata.name",
+    ):
+        assert said in str(error.value)
+    with pytest.raises(ValueError, match="is no folder"):
+        read(tmp_path / "missing")
+
+
+def test_it_is_applied_and_what_somebody_changed_stays(tmp_path: Path) -> None:
+    """Never by force; a conflict is no failure."""
+    (tmp_path / "a.yaml").write_text(QUEUE)
+    for cluster, applied in ((Cluster(), [("Queue", "research", False)]), (Cluster(taken=True), [])):
+        shipped = Shipped(cluster, read(tmp_path))  # type: ignore[arg-type]  # as much of a client as is used
+        shipped.replay()
+        key = shipped.worker.queue.get()
+        assert key == f"{QUEUES.kind}/research"
+        assert shipped.worker.once(key) == "done"
+        assert cluster.applied == applied

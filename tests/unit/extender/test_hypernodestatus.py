@@ -1,0 +1,131 @@
+"""The status of HyperNodes: written once, and not again because somebody else writes there."""
+
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypernode_world import HyperNodeWorld, hyper_node, named, node
+from msgspec import convert
+from msgspec.structs import replace
+
+from extender.hypernodestatus import AGAIN_S, EVERY_S, MAX_AT_ONCE, HyperNodeStatusWriter, difference
+from extender.topology.hypernodes import HyperNodeTree
+from extender.topology.problems import Problem
+from muster.api.meta import Condition
+from muster.api.topology import HyperNode, HyperNodeStatus
+from muster.kube.errors import Conflict
+
+WRONG = (Problem("Overlap", "nodes that are elsewhere too"), Problem("Torn", "and more"))
+
+
+class Written:
+    """A client that keeps what it is to write."""
+
+    def __init__(self) -> None:
+        self.patches: list[tuple[str, dict[str, Any]]] = []
+        self.refuses = False
+
+    def merge_patch(self, _resource: object, name: str, body: dict[str, Any], *, subresource: str) -> None:
+        """As the client's."""
+        assert subresource == "status"
+        assert {"uid", "resourceVersion"} <= body["metadata"].keys()
+        if self.refuses:
+            raise Conflict("it has changed")
+        self.patches.append((name, body["status"]))
+
+
+class Process:
+    """A writer, what it sees, and a clock."""
+
+    def __init__(self) -> None:
+        self.world, self.client, self.now = HyperNodeWorld(), Written(), 1_000_000.0
+        self._tree = HyperNodeTree()
+        pool = ThreadPoolExecutor(1)
+        self._writer = HyperNodeStatusWriter(self.client, pool, wall_s=lambda: self.now)  # type: ignore[arg-type]
+
+    def cycle(self, after_s: float = EVERY_S) -> list[tuple[str, dict[str, Any]]]:
+        """What a cycle that comes so much later writes."""
+        self.now += after_s
+        self.client.patches = []
+        self._writer.write(SimpleNamespace(snapshot=self.world, hyper_nodes=self._tree.of(self.world)))  # type: ignore[arg-type]
+        return self.client.patches
+
+    def said(self, name: str, status: dict[str, Any]) -> None:
+        """The watch shows a status."""
+        known = self.world.state.hyper_nodes[name]
+        self.world.state.on_hyper_node(known, replace(known, status=convert(status, HyperNodeStatus)))
+
+
+@pytest.fixture
+def process() -> Process:
+    """A cluster with one node in one HyperNode."""
+    made = Process()
+    made.world.tell(node("n"), hyper_node("a", 1, named("n", "m")))
+    return made
+
+
+def test_counts_are_written_once_and_when_they_change(process: Process) -> None:
+    """Also while the watch does not show the write yet."""
+    assert process.cycle() == [("a", {"nodeCount": 1})]
+    assert process.cycle() == []
+    process.said("a", {"nodeCount": 1})
+    assert process.cycle() == []
+    process.world.tell(node("m"))
+    assert process.cycle(0.1) == []
+    assert process.cycle() == [("a", {"nodeCount": 2})]
+
+
+def test_nobody_is_contradicted_for_ever(process: Process) -> None:
+    """Volcano's controller counts names that do not exist: its number stays for a while."""
+    process.cycle()
+    process.said("a", {"nodeCount": 2})
+    assert process.cycle() == []
+    assert process.cycle(AGAIN_S) == [("a", {"nodeCount": 1})]
+
+
+def test_a_write_that_failed_comes_again(process: Process) -> None:
+    """With the next cycle that writes."""
+    process.client.refuses = True
+    assert process.cycle() == []
+    process.client.refuses = False
+    assert process.cycle() == [("a", {"nodeCount": 1})]
+
+
+def test_many_are_written_over_several_cycles(process: Process) -> None:
+    """So that gangs do not wait for a thousand writes."""
+    process.cycle()
+    process.world.tell(*(node(f"n{number}") for number in range(2 * MAX_AT_ONCE + 1)))
+    process.world.tell(*(hyper_node(f"h{number}", 2, named(f"n{number}")) for number in range(2 * MAX_AT_ONCE + 1)))
+    assert [len(process.cycle(0.1)) for _ in range(4)] == [0, 0, 0, 0]
+    assert [len(process.cycle(each)) for each in (EVERY_S, 0.0, 0.0, 0.0)] == [MAX_AT_ONCE, MAX_AT_ONCE, 1, 0]
+
+
+def of(*conditions: Condition) -> HyperNode:
+    """A HyperNode with these conditions and one member."""
+    return replace(hyper_node("a", 1, named("n")), status=HyperNodeStatus(node_count=1, conditions=list(conditions)))
+
+
+def test_what_is_wrong_is_a_condition_beside_those_of_others() -> None:
+    """All of it in one message; the time is that of the change from right to wrong."""
+    foreign = Condition(
+        type="Other", status="True", last_transition_time="2026-01-01T00:00:00Z", reason="R", message=""
+    )
+    patch = difference(of(foreign), 1, WRONG, 0.0)
+    assert [each["type"] for each in patch["conditions"]] == ["Other", "Valid"]
+    ours = convert(patch["conditions"][1], Condition)
+    assert (ours.status, ours.reason) == ("False", "Overlap")
+    assert ours.message == "nodes that are elsewhere too; and more"
+    assert ours.last_transition_time == "1970-01-01T00:00:00Z"
+    assert difference(of(foreign, ours), 1, WRONG, 60.0) == {}
+    less = convert(difference(of(ours), 1, WRONG[:1], 60.0)["conditions"][0], Condition)
+    assert (less.message, less.last_transition_time) == ("nodes that are elsewhere too", "1970-01-01T00:00:00Z")
+
+
+def test_what_was_wrong_is_right_again() -> None:
+    """The condition stays, as True; a HyperNode that was always right has none."""
+    wrong = convert(difference(of(), 1, WRONG, 0.0)["conditions"][0], Condition)
+    right = convert(difference(of(wrong), 1, (), 60.0)["conditions"][0], Condition)
+    assert (right.status, right.reason, right.last_transition_time) == ("True", "Resolved", "1970-01-01T00:01:00Z")
+    assert difference(of(right), 1, (), 90.0) == {}
+    assert difference(of(), 1, (), 90.0) == {}

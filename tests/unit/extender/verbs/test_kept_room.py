@@ -1,0 +1,86 @@
+"""Pods without a gang leave free what is kept for gangs, and what others are about to use."""
+
+import pytest
+from queue_world import QueueWorld
+from verbs_world import Extender
+
+from extender.state.pledges import Pledge
+from extender.verbs import bind
+from extender.verbs.reasons import Reason
+from muster.api.extender import ExtenderArgs
+
+ALL = ["node-0", "node-1", "node-2", "node-3"]
+GPU = {"nvidia.com/gpu": 1}
+"""All that a node has."""
+
+
+@pytest.fixture
+def extender(monkeypatch: pytest.MonkeyPatch) -> Extender:
+    """Four nodes; two are taken for 100 s, and all four are reserved for a gang that waits."""
+    monkeypatch.setattr(bind, "LAG_S", 0.0)
+    world = QueueWorld(nodes=4)
+    world.submit("old", 2, lasts_s=100, declared_s=100)
+    world.step()
+    world.submit("big", 4, lasts_s=50, declared_s=50)
+    session = world.step()
+    assert world.state.placements["ns/big"].status.phase == "Reserved"
+    world.state.kept.replace(session.kept_rooms, session.reservations.start_s)
+    return Extender(world)
+
+
+def refused(extender: Extender, **pod: object) -> str:
+    """What filter says of the nodes; empty if any passes."""
+    found = extender.filter(ExtenderArgs(pod=extender.pod("p", **pod), node_names=ALL))  # type: ignore[arg-type]
+    return next(iter(found.failed_and_unresolvable_nodes.values()), "")
+
+
+@pytest.mark.parametrize(("runtime", "passes"), [("", 0), ("80s", 1), ("200s", 0)])
+def test_only_who_has_ended_by_then_may_use_what_is_reserved(extender: Extender, runtime: str, passes: int) -> None:
+    """As gangs do; the reason is the reservation and not a gang that starts."""
+    notes = {"muster.dev/expected-runtime": runtime} if runtime else {}
+    assert refused(extender, limits=GPU, notes=notes) == ("" if passes else Reason.KEPT_FOR_GANG)
+
+
+def test_what_the_head_does_not_need_is_not_kept(extender: Extender) -> None:
+    """Its pods take the GPU of each node, and none of the CPUs."""
+    assert refused(extender, cpu=8) == ""
+
+
+def test_nothing_is_kept_on_a_node_that_takes_the_place_of_one_that_is_gone(extender: Extender) -> None:
+    """Its column may be the same."""
+    [free] = [name for name in ALL if extender.world.state.nodes.index[name] == 3]
+    extender.world.state.on_node(extender.world.state.nodes.nodes[3], None)
+    extender.world.node("new")
+    assert extender.world.state.nodes.index["new"] == 3
+    assert free not in extender.world.state.nodes.index
+    pod = extender.pod("p", limits=GPU)
+    assert extender.passed(pod, "new") == ["new"]
+
+
+def test_a_reservation_that_is_over_keeps_nothing(extender: Extender) -> None:
+    """The next cycle says so."""
+    extender.world.state.kept.replace([], 0.0)
+    assert refused(extender, limits=GPU) == ""
+
+
+def test_room_that_was_given_away_since_filter_was_asked_is_not_used(extender: Extender) -> None:
+    """A gang holds it by now: bind asks once more, and kube-scheduler tries again."""
+    extender.world.state.kept.replace([], 0.0)
+    pod = extender.pod("p", limits=GPU)
+    [node, *_] = extender.passed(pod, *ALL)
+    extender.world.pod("ns/other", "worker", 0, GPU, node=node, phase="Running")
+    assert extender.error(pod, node) == Reason.ROOM_TAKEN
+    assert extender.bound == {}
+
+
+def test_room_that_another_pod_is_just_being_bound_to_counts(extender: Extender) -> None:
+    """Its binding is on its way to the API server."""
+    state = extender.world.state
+    state.kept.replace([], 0.0)
+    pod = extender.pod("p", cpu=20)
+    [node, *_] = extender.passed(pod, *ALL)
+    state.pledges.put("uid-q", Pledge("default", {"cpu": 16_000}, node))
+    assert extender.error(pod, node) == Reason.ROOM_TAKEN
+    state.pledges.drop("uid-q")
+    assert extender.error(pod, node) == ""
+    assert extender.bound == {"p": node}

@@ -1,0 +1,136 @@
+"""The chart's files: each value and each right is explained, and what they name exists."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from extender.state.feed import FEED
+from musterctl.chart import policies, roles, values
+from musterctl.chart.files import CHART, FILES, document
+from musterctl.plane import accounts, rights
+
+ROOT = Path(__file__).parents[4]
+PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.SCHEDULER, roles.CONTROLLER)
+SUFFIXES = ("_bucket", "_count", "_sum", "_total")
+
+
+def test_values_are_what_the_schema_says() -> None:
+    """Each has a description that is a sentence, and the default that users see."""
+    written = yaml.safe_load((CHART / "values.yaml").read_text())
+    for path, node in values.leaves(values.schema()):
+        found: Any = written
+        for name in path.split("."):
+            found = found[name]
+        assert found == node["default"], path
+        assert node["description"].endswith("."), path
+        assert "type" in node, path
+
+
+def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every object of the schema that has values."""
+    yield schema
+    for each in schema["properties"].values():
+        if "properties" in each:
+            yield from nodes(each)
+
+
+def test_names_that_do_not_exist_are_refused() -> None:
+    """Everywhere: a value with a slip of the pen would have no effect."""
+    assert all(node["additionalProperties"] is False for node in nodes(values.schema()))
+
+
+def metrics() -> set[str]:
+    """The metrics in the code, as Prometheus names them."""
+    found: set[str] = set()
+    for package in ("muster", "webhook", "extender", "controller"):
+        for path in (ROOT / package).rglob("*.py"):
+            found |= set(re.findall(r'(?:Counter|Gauge|Histogram)\(\s*"(muster_\w+)"', path.read_text()))
+    return found
+
+
+def bare(metric: str) -> str:
+    """A metric without what its kind adds."""
+    return next((metric.removesuffix(each) for each in SUFFIXES if metric.endswith(each)), metric)
+
+
+@pytest.mark.parametrize("name", ["alerts.yaml", "dashboard.json"])
+def test_alerts_and_panels_ask_for_metrics_that_exist(name: str) -> None:
+    """An alert on another never fires."""
+    text = (FILES / name).read_text()
+    asked = set(re.findall(r"\bmuster_\w+", text))
+    assert len(asked) > 8
+    assert {bare(each) for each in asked} <= {bare(each) for each in metrics()}
+
+
+def test_alerts_say_what_to_do() -> None:
+    """A summary, a description and a severity each."""
+    [group] = document(FILES / "alerts.yaml")["groups"]
+    for rule in group["rules"]:
+        assert set(rule["annotations"]) == {"summary", "description"}
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+    json.loads((FILES / "dashboard.json").read_text())
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_each_right_has_a_reason_and_no_star(process: str) -> None:
+    """Stars grow by themselves."""
+    for rule in roles.rights(process).all:
+        assert len(rule.why) > 10
+        assert "*" not in {*rule.api_groups, *rule.resources, *rule.verbs}
+
+
+def test_what_the_extender_watches_it_may_watch() -> None:
+    """Whoever adds a kind to the feed adds it to charts/muster/files/roles/extender.yaml."""
+    granted = {
+        (group, resource, verb)
+        for rule in roles.rights(roles.EXTENDER).cluster
+        for group in rule.api_groups
+        for resource in rule.resources
+        for verb in rule.verbs
+    }
+    for fed in FEED:
+        assert {(fed.resource.group, fed.resource.plural, verb) for verb in ("list", "watch")} <= granted
+
+
+def test_users_write_neither_placements_nor_status() -> None:
+    """At no level."""
+    for level in roles.LEVELS:
+        for rule in roles.user_rules(level):
+            if set(rule.verbs) - {"get", "list", "watch"}:
+                assert "placements" not in rule.resources
+                assert not [each for each in rule.resources if "/" in each]
+
+
+def test_policies_ask_for_verbs_that_roles_grant() -> None:
+    """A verb of our own that nobody has would stop Muster."""
+    asked = set(re.findall(r"check\('(\w+)'\)|'(\w+)' : '(\w+)'", json.dumps(policies.objects())))
+    verbs = {verb for found in asked for verb in found if verb}
+    granted = {
+        verb for process in PROCESSES for rule in roles.rights(process).all if rule.implicit for verb in rule.verbs
+    }
+    assert verbs == {"decide", "pin", "release"}
+    assert verbs <= granted
+
+
+def test_installing_needs_what_is_granted() -> None:
+    """`muster up` asks for all that it grants before it starts."""
+    needed = rights.needed()
+    assert {("placements.muster.dev", "decide"), ("jobs.batch.volcano.sh/status", "patch")} <= {*needed}
+    assert {("serviceaccounts/token", "create"), ("pods/binding", "create")} <= {*needed}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_each_process_of_a_plane_has_one_account(*, shared: bool) -> None:
+    """Two accounts of one process would fight for its binding."""
+    used = {account.name: account for account in accounts.accounts(shared=shared).values()}
+    found = roles.objects("ns", list(used.values()))
+    names = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in found]
+    assert len(names) == len(set(names))
+    both = [roles.OWN_EXTENDER, roles.ACCOUNTS[roles.SCHEDULER]]
+    with pytest.raises(ValueError, match="a process has one account"):
+        roles.objects("ns", both)

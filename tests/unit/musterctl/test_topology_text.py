@@ -1,0 +1,124 @@
+"""What `muster topo` prints, from a small cluster to the text."""
+
+from explain_world import ExplainWorld
+from hypernode_world import hyper_node, named, within
+from msgspec.structs import replace
+
+from extender.explain.find import gang_named
+from extender.explain.topology import TopologyReport, topology_reports
+from extender.explain.whatif import WhatIf
+from muster.api.meta import ObjectMeta
+from muster.api.topology import HyperNode, Topology, TopologyLevel, TopologySpec
+from musterctl.output.topology import ranks_words, topology_lines
+
+WORKER = {"cpu": 1, "nvidia.com/gpu": 8}
+
+
+def world(*hyper_nodes: HyperNode) -> ExplainWorld:
+    """Five nodes, the first four in two racks of one block; a gang of two runs, and half of a third node is used."""
+    made = ExplainWorld()
+    made.nodes(5, cpu=4)
+    for each in hyper_nodes or racks():
+        made.state.on_hyper_node(None, each)
+    return made
+
+
+def racks() -> tuple[HyperNode, ...]:
+    """Two racks in a block."""
+    return (
+        hyper_node("rack-2", 1, named("node-2", "node-3"), "rack"),
+        hyper_node("rack-10", 1, named("node-0", "node-1"), "rack"),
+        hyper_node("block", 2, within("rack-2", "rack-10", "rack-11")),
+    )
+
+
+def drawn(of: ExplainWorld, gang: str = "", **options: object) -> list[str]:
+    """The lines of the only topology."""
+    what_if = WhatIf(of.dump())
+    view = gang_named(what_if, gang, "ns") if gang else None
+    [report] = topology_reports(what_if, gang=view, **options)  # type: ignore[arg-type]
+    assert isinstance(report, TopologyReport)
+    return list(topology_lines(report, gang))
+
+
+def test_the_tree_of_hyper_nodes_with_a_gang() -> None:
+    """Names in natural order, amounts summed up, ranks where they are, and what is odd below."""
+    made = world()
+    made.runs("train", 2, WORKER)
+    made.runs("other", 1, {"nvidia.com/gpu": 4}, first_node=2)
+    assert drawn(made, "train") == [
+        "Topology hypernodes: tier 2, tier 1 (rack); 5 nodes",
+        "DOMAIN       LEVEL          NODES  UNUSED  nvidia.com/gpu FREE/ALL  cpu FREE/ALL  FRAGMENTED  RANKS OF train",
+        "block        tier 2             4       1                    12/32         14/16         33%  worker 0-1",
+        "|-- rack-2   tier 1 (rack)      2       1                    12/16           8/8         33%",
+        "`-- rack-10  tier 1 (rack)      2       0                     0/16           6/8           -  worker 0-1",
+        "in no domain: node-4",
+        "HyperNode block names members that do not exist: rack-11",
+    ]
+
+
+def test_nodes_and_one_resource() -> None:
+    """As asked for; a cordoned node has nothing free."""
+    made = world()
+    node = next(each for each in made.state.nodes.nodes if each and each.metadata.name == "node-3")
+    made.state.on_node(node, replace(node, spec=replace(node.spec, unschedulable=True)))
+    assert drawn(made, nodes=True, resources=["cpu"])[1:-2] == [
+        "DOMAIN          LEVEL          NODES  UNUSED  cpu FREE/ALL  FRAGMENTED",
+        "block           tier 2             4       3         12/16          0%",
+        "|-- rack-2      tier 1 (rack)      2       1           4/8          0%",
+        "|   |-- node-2  node               1       1           4/4          0%",
+        "|   `-- node-3  node               1       0           0/4           -",
+        "`-- rack-10     tier 1 (rack)      2       2           8/8          0%",
+        "    |-- node-0  node               1       1           4/4          0%",
+        "    `-- node-1  node               1       1           4/4          0%",
+    ]
+
+
+def test_what_is_wrong_is_told_once() -> None:
+    """For all HyperNodes that it is about; those without nodes have no row."""
+    lines = drawn(
+        world(
+            hyper_node("a", 1, named("node-0")),
+            hyper_node("p", 2, within("a")),
+            hyper_node("q", 2, within("a")),
+            hyper_node("late", 1, named("node-9")),
+        )
+    )
+    assert [line.split()[0] for line in lines[1:3]] == ["DOMAIN", "a"]
+    assert "without nodes: late, p, q" in lines
+    assert lines[-1].startswith("! a, p, q: HyperNode a is a member of p, q, and can be in one only")
+
+
+def test_a_hyper_node_that_answers_for_lower_tiers_stands_once() -> None:
+    """With the level of its own tier, and those in it below it."""
+    lines = drawn(
+        world(
+            hyper_node("leaf", 1, named("node-0")),
+            hyper_node("mid", 2, named("node-1")),
+            hyper_node("top", 3, within("leaf", "mid")),
+        )
+    )
+    assert [line.split("  ")[0].rstrip() for line in lines[2:5]] == ["top", "|-- leaf", "`-- mid"]
+    assert ["tier 3" in lines[2], "tier 1" in lines[3], "tier 2" in lines[4]] == [True] * 3
+
+
+def test_kueues_topologies_are_drawn_under_their_names() -> None:
+    """Domains by their own value; all topologies if none is named."""
+    made = world()
+    levels = [TopologyLevel(node_label=key) for key in ("block", "rack")]
+    made.state.on_topology(None, Topology(metadata=ObjectMeta(name="dc"), spec=TopologySpec(levels=levels)))
+    for number, node in enumerate(list(made.state.nodes.nodes)[:4]):
+        if node is not None:
+            labels = {**node.metadata.labels, "block": "b1", "rack": f"r{number // 2}"}
+            made.state.on_node(node, replace(node, metadata=replace(node.metadata, labels=labels)))
+    what_if = WhatIf(made.dump())
+    assert {"dc", "hypernodes"} <= {report.name for report in topology_reports(what_if)}
+    [report] = topology_reports(what_if, name="dc")
+    assert report.levels == ["block", "rack"]
+    assert [(each.name, [inner.name for inner in each.domains]) for each in report.domains] == [("b1", ["r0", "r1"])]
+
+
+def test_ranks_are_folded() -> None:
+    """Runs of ranks, and of many only the first."""
+    assert ranks_words({"worker": [0, 1, 2, 5, 7, 8], "launcher": [0]}) == "worker 0-2, 5, 7-8; launcher 0"
+    assert ranks_words({"w": list(range(0, 20, 2))}) == "w 0, 2, 4, 6, 8, 10 and 4 more runs"

@@ -1,0 +1,213 @@
+"""Small scenarios, each with one plugin of somebody else, and what was decided; for tests of hooks."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from extender_world import World, cluster_of, of, seats
+from gpus_world import shares
+from msgspec import structs
+from victims_world import Cluster, victims
+
+from extender.actions.allocate import Allocate
+from extender.actions.enqueue import Enqueue
+from extender.actions.preempt import Preempt
+from extender.actions.reclaim import Reclaim
+from extender.app import Verbs, create_app
+from extender.barrier import Barrier
+from extender.explain.queues import queue_reports
+from extender.framework import decisions
+from extender.framework.hooks import Hook
+from extender.framework.registry import PlainPlugin
+from extender.framework.session import Session
+from extender.verbs.bind import Bind
+from muster.api.extender import ExtenderBindingArgs
+from muster.api.scheduling import SubGroupPolicy
+
+HALF = {"nvidia.com/gpu": 4}
+WHOLE = {"nvidia.com/gpu": 8}
+Functions = Callable[[Session], Mapping[str, Hook]]
+
+
+class Third(PlainPlugin):
+    """A plugin that registers functions made anew for each session, all but the one that is left out."""
+
+    name = "third"
+
+    def __init__(self, functions: Functions, left_out: str = "") -> None:
+        super().__init__({})
+        self._functions = functions
+        self._left_out = left_out
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers."""
+        for hook, fn in self._functions(session).items():
+            if hook != self._left_out:
+                session.add(hook, fn)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One hook: functions that answer it (and those that it needs), a scenario, and its outcome without and with it."""
+
+    functions: Functions
+    outcome: Callable[[Third], object]
+    without: object
+    answered: object
+
+
+def refused(session: Session, *nodes: str) -> Any:
+    """Codes that leave out these nodes."""
+    return np.array([session.causes.code("third") if session.snapshot.name(c) in nodes else 0
+                     for c in range(len(session.snapshot.nodes))], dtype=np.int16)  # fmt: skip
+
+
+def where(world: World) -> dict[str, dict[str, list[str]]]:
+    """Gang → pod set → nodes, as one cycle decides."""
+    return {place.gang.group.metadata.name: seats(place) for place in of(world.plan(), decisions.Place)}
+
+
+def planned(third: Third, arrange: Callable[[World], object]) -> dict[str, dict[str, list[str]]]:
+    """The same of a new world."""
+    world = World()
+    world.plugins.insert(0, third)
+    arrange(world)
+    return where(world)
+
+
+def two_gangs(world: World, nodes: int = 1, gpus: Mapping[str, int] = WHOLE) -> None:
+    """Gangs a and b of one pod each, a the older, in queues of the same names."""
+    world.nodes(nodes)
+    for name in "ab":
+        world.queue(name)
+        world.gang(name, {"worker": (1, gpus)}, queue=name)
+
+
+def shared_gpu(third: Third) -> list[str]:
+    """The GPU of the only node that a pod gets which shares one."""
+    world = World()
+    world.plugins.insert(0, third)
+    world.nodes(1)
+    shares(world, "a", 1, gpu_fraction="0.5")
+    [place] = of(world.plan(), decisions.Place)
+    return [gpu for pod_set in place.pod_sets for gpu in pod_set.gpus]
+
+
+def elastic(world: World) -> None:
+    """A gang of three pod sets that needs the first, on a node that has room for one more."""
+    world.nodes(1)
+    world.gang("a", {"x": (1, HALF), "y": (1, HALF), "z": (1, HALF)}, min_member=1, min_task_member={"x": 1})
+
+
+def sub_groups(world: World) -> None:
+    """A gang of two sub-groups of two, of which it needs one, on a node that has room for one."""
+    world.nodes(1)
+    key = world.gang("a", {"worker": (4, HALF)}, min_member=2, min_task_member={})
+    group = world.state.groups[key]
+    policy = [SubGroupPolicy(name="worker", sub_group_size=2)]
+    spec = structs.replace(group.spec, sub_group_policy=policy)
+    meta = structs.replace(group.metadata, resource_version=world.meta("x").resource_version)
+    world.state.on_pod_group(group, structs.replace(group, spec=spec, metadata=meta))
+
+
+def pods_of_one_set(world: World) -> None:
+    """Two pods that exist, of which one is needed, and a node for one."""
+    world.nodes(1)
+    key = world.gang("a", {"worker": (2, WHOLE)}, min_member=1, min_task_member={})
+    for rank in range(2):
+        world.pod(key, "worker", rank, WHOLE, gated=True)
+
+
+def half_fits(world: World) -> None:
+    """A gang that does not fit as a whole, tried on both nodes; then one of one pod."""
+    world.nodes(2)
+    world.gang("a", {"x": (1, WHOLE), "y": (2, WHOLE)})
+    world.gang("b", {"worker": (1, HALF)})
+
+
+def pending(third: Third) -> list[str]:
+    """Gangs, of two, that are let in."""
+    world = World()
+    world.plugins.insert(0, third)
+    world.nodes(1)
+    for name in "ab":
+        world.gang(name, {"worker": (1, HALF)}, phase="Pending")
+    return [each.gang.group.metadata.name for each in of(world.session(Enqueue()), decisions.Enqueue)]
+
+
+def preempted(third: Third, nodes: int = 2) -> set[str]:
+    """Gangs of lower priority that go for one of one pod; each has a node, and low1 started last."""
+    world = Cluster(nodes)
+    world.plugins.insert(0, third)
+    world.actions = [Preempt()]
+    for number in range(nodes):
+        world.started(world.runs(f"low{number}", 1, first=number), 100.0 * (nodes - number))
+    world.asks("high", 1)
+    return {name.partition("-")[0] for name in victims(world.cycle())}
+
+
+def reclaimed(third: Third) -> set[str]:
+    """Queues (a, b) that lose a gang to a third one; a and b have a node each."""
+    world = Cluster(2)
+    world.plugins.insert(0, third)
+    world.actions = [Reclaim()]
+    for number, name in enumerate("abc"):
+        world.queue(name)
+        if name == "c":
+            world.asks("c", 1, queue="c", priority_class="low")
+        else:
+            world.runs(name, 1, first=number, queue=name)
+    return {name.partition("-")[0] for name in victims(world.cycle())}
+
+
+class _WhatIf:
+    """As far as the report of queues asks it."""
+
+    def __init__(self, session: Session) -> None:
+        self.cycle = self.session = lambda: session
+
+
+def deserved(third: Third) -> int:
+    """What the report of queues says that the default one deserves."""
+    world = World()
+    world.plugins.insert(0, third)
+    world.nodes(1)
+    reports = queue_reports(_WhatIf(world.session()))  # type: ignore[arg-type]
+    return next(report.deserved.get("nvidia.com/gpu", 0) for report in reports if report.queue == "default")
+
+
+def bound_with(third: Third) -> str | None:
+    """The third plugin's annotation in the binding of a gang of one."""
+    world = World()
+    world.plugins.insert(0, third)
+    world.nodes(1)
+    key = world.gang("a", {"worker": (1, WHOLE)})
+    session = world.plan()
+    pod = world.pod(key, "worker", 0, WHOLE, pin="node-0", epoch=1)
+    written: dict[str, str] = {}
+
+    class Binder:
+        def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+            del namespace, name, uid, node
+            written.update(annotations)
+
+    cluster = cluster_of(world)
+    cluster.wait_for = lambda condition, _: condition()
+    barrier = Barrier(timeout_s=60.0, monotonic_s=lambda: 0.0)
+    bind = Bind(
+        cluster, barrier, Binder(), active=lambda: True, on_release=lambda *_: None, session=lambda: session  # type: ignore[arg-type]
+    )  # fmt: skip
+    meta = pod.metadata
+    call = ExtenderBindingArgs(pod_name=meta.name, pod_namespace="ns", pod_uid=meta.uid, node="node-0")
+    assert bind(call).error == ""
+    return written.get("example.com/third")
+
+
+def page(third: Third) -> object:
+    """What the extender answers to a GET of the third plugin's page."""
+    world = World()
+    world.plugins.insert(0, third)
+    session = world.session(Allocate())
+    app = create_app(Verbs(*[lambda _: None] * 4), lambda: session.ask("http_handler"))  # type: ignore[arg-type]
+    return app.test_client().get("/plugins/third").get_json().get("said")

@@ -1,0 +1,99 @@
+"""HyperNodes and nodes for tests of trees."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.state.state import State
+from muster.api.core import Node
+from muster.api.meta import LabelSelector, ObjectMeta
+from muster.api.topology import ExactMatch, HyperNode, HyperNodeSpec, Member, MemberSelector, RegexMatch
+
+
+def named(*names: str) -> list[Member]:
+    """Nodes by name."""
+    return [Member(type="Node", selector=MemberSelector(exact_match=ExactMatch(name=name))) for name in names]
+
+
+def matching(pattern: str) -> list[Member]:
+    """Nodes by a pattern."""
+    return [Member(type="Node", selector=MemberSelector(regex_match=RegexMatch(pattern=pattern)))]
+
+
+def labelled(**labels: str) -> list[Member]:
+    """Nodes by labels."""
+    return [Member(type="Node", selector=MemberSelector(label_match=LabelSelector(match_labels=labels)))]
+
+
+def within(*names: str) -> list[Member]:
+    """HyperNodes by name."""
+    return [Member(type="HyperNode", selector=MemberSelector(exact_match=ExactMatch(name=name))) for name in names]
+
+
+def hyper_node(name: str, tier: int, members: list[Member], tier_name: str = "", created: str = "") -> HyperNode:
+    """A HyperNode."""
+    return HyperNode(
+        metadata=ObjectMeta(name=name, creation_timestamp=created or None),
+        spec=HyperNodeSpec(tier=tier, tier_name=tier_name, members=members),
+    )
+
+
+def node(name: str, **labels: str) -> Node:
+    """A node; `a_b` stands for the label `a/b`."""
+    return Node(metadata=ObjectMeta(name=name, labels={key.replace("_", "/"): value for key, value in labels.items()}))
+
+
+@dataclass
+class HyperNodeWorld:
+    """What `HyperNodeTree.of` looks at, kept by the state as in the process."""
+
+    state: State = field(default_factory=State)
+
+    def tell(self, *objects: Node | HyperNode) -> "HyperNodeWorld":
+        """Adds or changes objects."""
+        for each in objects:
+            if isinstance(each, Node):
+                self.state.on_node(None, each)
+            else:
+                self.state.on_hyper_node(None, each)
+        return self
+
+    def forget(self, *objects: Node | HyperNode) -> None:
+        """Takes objects away."""
+        for each in objects:
+            if isinstance(each, Node):
+                self.state.on_node(each, None)
+            else:
+                self.state.on_hyper_node(each, None)
+
+    @property
+    def hyper_nodes(self) -> Mapping[str, HyperNode]:
+        """By name."""
+        return dict(self.state.hyper_nodes)
+
+    @property
+    def hyper_nodes_version(self) -> int:
+        """Of their specs."""
+        return self.state.hyper_nodes_version
+
+    @property
+    def nodes(self) -> list[Node | None]:
+        """By column."""
+        return list(self.state.nodes.nodes)
+
+    @property
+    def index(self) -> Mapping[str, int]:
+        """Name → column."""
+        return dict(self.state.nodes.index)
+
+    @property
+    def changed(self) -> NDArray[np.int64]:
+        """When each last changed."""
+        return self.state.nodes.changed.copy()
+
+    @property
+    def generation(self) -> int:
+        """Of the nodes."""
+        return self.state.nodes.generation

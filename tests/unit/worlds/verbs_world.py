@@ -1,0 +1,83 @@
+"""Filter and bind over a small cluster, as kube-scheduler calls them."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from extender_world import World
+
+from extender.barrier import Barrier
+from extender.cluster import Cluster
+from extender.verbs.bind import Bind
+from extender.verbs.filter import Filter
+from muster.api.core import Pod
+from muster.api.extender import ExtenderArgs, ExtenderBindingArgs
+
+NODES = ["node-0", "node-1"]
+
+
+class Filled(Cluster):
+    """A cluster whose caches are filled by hand."""
+
+    synced = True  # type: ignore[assignment]
+
+
+class Extender:
+    """Both verbs over a cluster: by default two nodes."""
+
+    def __init__(self, world: World | None = None) -> None:
+        self.world = world or World()
+        if world is None:
+            self.world.nodes(2)
+        self.bound: dict[str, str] = {}
+        cluster = Filled(cast("Any", None), wake=lambda: None)
+        cluster.state = self.world.state
+        self.filter = Filter(cluster, active=lambda: True, wall_s=lambda: self.world.now)
+        barrier = Barrier(timeout_s=1, monotonic_s=time.monotonic)
+        self._bind = Bind(
+            cluster,
+            barrier,
+            cast("Any", self),
+            active=lambda: True,
+            on_release=lambda *_: None,
+            wall_s=lambda: self.world.now,
+        )
+
+    def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+        """Takes a binding as the API server would."""
+        del namespace, uid, annotations
+        self.bound[name] = node
+
+    def pod(
+        self,
+        name: str,
+        *,
+        scheduler: str = "muster",
+        cpu: int = 1,
+        limits: Mapping[str, Any] | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> Pod:
+        """A pod without a gang."""
+        resources = {"requests": {"cpu": cpu}, "limits": dict(limits or {})}
+        spec = {"schedulerName": scheduler, "containers": [{"name": "main", "resources": resources}]}
+        meta = {
+            "name": name,
+            "namespace": "ns",
+            "uid": f"uid-{name}",
+            "resourceVersion": "1",
+            "annotations": notes or {},
+        }
+        pod = msgspec.convert({"metadata": meta, "spec": spec}, Pod)
+        self.world.state.on_pod(None, pod)
+        return pod
+
+    def passed(self, pod: Pod, *nodes: str) -> list[str]:
+        """What filter answers."""
+        return self.filter(ExtenderArgs(pod=pod, node_names=list(nodes))).node_names
+
+    def error(self, pod: Pod, node: str) -> str:
+        """What bind answers."""
+        meta = pod.metadata
+        args = ExtenderBindingArgs(pod_name=meta.name, pod_namespace="ns", pod_uid=meta.uid, node=node)
+        return self._bind(args).error

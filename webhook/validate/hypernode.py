@@ -1,0 +1,42 @@
+"""A HyperNode: its members can be read, and its patterns are RE2's and not too large.
+
+Whether it fits to the others (one parent, no node twice in a tier) is not asked here: HyperNodes come in any order, and
+are changed one after the other. The planner tells that in the condition `Valid` of the HyperNode.
+"""
+
+from collections.abc import Iterator
+
+from msgspec.json import Decoder
+
+from muster.api.admission import AdmissionRequest
+from muster.api.fields import FieldError
+from muster.api.hypernodes import PATH, hyper_node_errors, idle_members
+from muster.api.topology import HyperNode
+from webhook.grouprules import selector_errors
+from webhook.review import Verdict, decode
+
+_HYPER_NODE = Decoder(HyperNode)
+WARNINGS = 5
+"""So many members that take nothing are named."""
+
+
+def review(request: AdmissionRequest) -> Verdict:
+    """The handler for HyperNodes, on CREATE and UPDATE."""
+    hyper_node = decode(request.object, _HYPER_NODE)
+    if request.operation == "UPDATE":
+        old = decode(request.old_object, _HYPER_NODE)
+        if hyper_node.metadata.deletion_timestamp or old.spec == hyper_node.spec:
+            return Verdict()
+    errors = list(check(hyper_node))
+    return Verdict(errors=errors, warnings=[] if errors else list(idle_members(hyper_node))[:WARNINGS])
+
+
+def check(hyper_node: HyperNode) -> Iterator[FieldError]:
+    """Everything that is wrong with a HyperNode."""
+    yield from hyper_node_errors(hyper_node)
+    for index, member in enumerate(hyper_node.spec.members):
+        exact, path = member.selector.exact_match, f"{PATH}[{index}].selector"
+        if member.type == "HyperNode" and exact and exact.name == hyper_node.metadata.name:
+            yield FieldError(f"{path}.exactMatch.name", "a HyperNode can not be a member of itself", exact.name)
+        if member.selector.label_match is not None:
+            yield from selector_errors(member.selector.label_match, f"{path}.labelMatch")
