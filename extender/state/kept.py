@@ -5,7 +5,7 @@ pod that has ended before the head can start need not mind it. The caller holds 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,23 @@ class KeptRoom:
     at: float | None
     """When the gang is expected to start there, in seconds since the epoch; None if nobody knows."""
     columns: NDArray[np.int64]
+    """Ascending."""
     need: Amounts
     """What it needs there, int64 of shape (resources, columns)."""
     gained: Amounts
     """What will have been given back there by then, of the same shape."""
+
+    def given_back(self, column: int, row: Amounts) -> bool:
+        """So much is free there by now, and not to come any more; says whether anything is kept in this column.
+
+        Of a pod that nobody expected to end, too: too much is kept then, until the next cycle.
+        """
+        place = int(np.searchsorted(self.columns, column))
+        if place == len(self.columns) or self.columns[place] != column:
+            return False
+        gained = self.gained[:, place]
+        np.maximum(gained - row[: len(gained)], 0, out=gained)
+        return True
 
 
 def left_free(rooms: Sequence[KeptRoom], resources: int) -> tuple[NDArray[np.int64], Amounts]:
@@ -49,9 +62,19 @@ class KeptRooms:
 
     def replace(self, rooms: Sequence[KeptRoom], start_s: float) -> None:
         """What a cycle keeps; `start_s` is what a pod may need until it runs."""
+        rooms = [replace(room, gained=room.gained.copy()) for room in rooms]
         self._rooms = sorted(rooms, key=lambda room: (room.at is None, -(room.at or 0.0)), reverse=True)
         self._start_s = start_s
         self._gone, self._views = set(), {}
+
+    def __bool__(self) -> bool:
+        """Whether anything is kept."""
+        return bool(self._rooms)
+
+    def given_back(self, column: int, row: Amounts) -> None:
+        """A pod left this node since the cycle: what was expected of it is there now, and kept as well."""
+        if any([room.given_back(column, row) for room in self._rooms]):
+            self._views = {}
 
     def forget_node(self, column: int) -> None:
         """The node is gone; its column may be given to another one, of which nothing is kept."""

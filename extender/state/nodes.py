@@ -164,17 +164,18 @@ class NodeTable:
         self._by_node.setdefault(node, set()).add(holder)
         self._count(charge, 1)
 
-    def discharge(self, holder: Hashable) -> None:
-        """Gives back what `holder` uses; nothing happens if it uses nothing."""
+    def discharge(self, holder: Hashable) -> Charge | None:
+        """Gives back what `holder` uses, and says what that was; nothing happens if it uses nothing."""
         charge = self._charges.pop(holder, None)
         if charge is None:
-            return
+            return None
         self.version += 1
         holders = self._by_node[charge.node]
         holders.discard(holder)
         if not holders:
             del self._by_node[charge.node]
         self._count(charge, -1)
+        return charge
 
     def _count(self, charge: Charge, pods: int) -> None:
         """Counts one pod (or minus one) more on the node of the charge."""

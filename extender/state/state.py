@@ -386,7 +386,7 @@ class State:
         if record.uses_node:
             self.nodes.charge(record.uid, record.node, record.cls, leaving=record.terminating, devices=record.devices)
         else:
-            self.nodes.discharge(record.uid)
+            self._left_node(record.uid)
         if record.uses_node and (record.gang or record.ours):
             queue = record.queue or DEFAULT_QUEUE
             counted = self.nodes.counted(record.cls, record.node)
@@ -394,9 +394,16 @@ class State:
         else:
             self.queue_use.discharge(record.uid)
 
+    def _left_node(self, uid: str) -> None:
+        """Its node has its room back, which the head of a queue may have been waiting for."""
+        charge = self.nodes.discharge(uid)
+        column = self.nodes.index.get(charge.node) if charge else None
+        if charge and column is not None and self.kept:
+            self.kept.given_back(column, self.nodes.row_of(self.nodes.taken(charge.cls, column)))
+
     def _forget_pod(self, uid: str) -> None:
         self._gang_changed(self.aside.forget_pod(uid))
-        self.nodes.discharge(uid)
+        self._left_node(uid)
         self.queue_use.discharge(uid)
         self.leaving.pop(uid, None)
         self.answers.forget(uid)

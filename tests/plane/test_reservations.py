@@ -104,9 +104,12 @@ def whole_node(name: str, namespace: str, run_s: float, says: str = "") -> dict[
 
 
 def test_pods_without_a_gang_take_no_room_that_is_reserved_unless_they_end_before(
-    client: Client, namespace: str, wait_for: Callable[..., Any]
+    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
-    """Two nodes are free and reserved: a pod that says that it is short runs there at once, another one afterwards."""
+    """Two nodes are free and reserved: a pod that says that it is short runs there at once, another one afterwards.
+
+    The controller is away meanwhile: it would make each of them a gang of one.
+    """
     everything = len(client.list(NODES))
     with History(client, namespace) as history:
 
@@ -120,19 +123,17 @@ def test_pods_without_a_gang_take_no_room_that_is_reserved_unless_they_end_befor
         wait_for(lambda: runs(client, namespace, "old", everything - 2), 30, "the first gang to run")
         submit(client, namespace, "big", everything, 2)
         wait_for(lambda: any(each.status.phase == "Reserved" for each in client.list(PLACEMENTS, namespace)), 15, "it")
+        plane.part("controller").kill()
         client.create(PODS, whole_node("long", namespace, 2), namespace)
         client.create(PODS, whole_node("short", namespace, 2, "2s"), namespace)
         wait_for(lambda: node_of("short"), 30, "the short pod to start")
         told = wait_for(
-            lambda: [
-                each
-                for each in client.get(PODS, "long", namespace).status.conditions
-                if "kept for gangs" in each.message
-            ],
+            lambda: [each for each in conditions("long") if "kept for gangs" in each.message],
             30,
             "the long one to say why it waits",
         )
         assert told[0].reason == "Unschedulable"
+        plane.part("controller").start()
         wait_for(lambda: history.of("big-") and all(life.bound for life in history.of("big-")), OLD_S + 30, "the gang")
         wait_for(lambda: node_of("long"), 90, "the long pod to start")
         assert scheduled(client.get(PODS, "short", namespace)) < scheduled(client.get(PODS, "long", namespace))

@@ -142,24 +142,25 @@ class Book:
     # -- a gang that waits ------------------------------------------------------------------------------------------
 
     def waits(self, gang: GangView) -> str:
-        """A gang does not find room; if it is the first of its queue, what is reserved for it, in words."""
+        """A gang does not find room; if it is the first of its queue, what is reserved for it, in words.
+
+        What is reserved for another one of the queue stays until it has a reservation itself: it is free of that, and
+        may be gone in a moment.
+        """
         if gang.queue in self._heads:
             return ""
         self._heads[gang.queue] = gang
-        known = self._live.get(gang.queue)
-        if known is not None and known.gang.key != gang.key:
-            del self._live[gang.queue]
-            self._views.clear()
-            known = None
+        told = self._live.get(gang.queue)
         if gang.taken or self.mode(gang.queue) == "besteffort":
             return ""
-        if known is None and len(self._live) >= self._rules.heads:
+        if told is None and len(self._live) >= self._rules.heads:
             return ""
-        better = self._look(gang, known)
+        own = told if told is not None and told.gang.key == gang.key else None
+        better = self._look(gang, own)
         if better is not None:
-            self._live[gang.queue] = known = better
+            self._live[gang.queue] = own = better
             self._views.clear()
-        return known.message if known else ""
+        return own.message if own else ""
 
     def _look(self, gang: GangView, known: Reservation | None) -> Reservation | None:
         """A reservation that begins before the one that is known; None if there is none."""

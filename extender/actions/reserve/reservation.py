@@ -30,6 +30,7 @@ class Reservation:
     at: float | None
     """When the gang is expected to start there, whole seconds since the epoch; None if nobody knows."""
     columns: NDArray[np.int64]
+    """Ascending."""
     need: Amounts
     """What the gang needs there, int64 of shape (resources, columns)."""
     gained: Amounts
@@ -63,10 +64,10 @@ def kept(session: Session, gang: GangView, releases: Releases) -> Reservation | 
                 return None
             rows[column] = rows.get(column, np.zeros(len(snapshot.free), np.int64)) + snapshot.row_of(cls) * len(ranks)
             counts[told.name] = counts.get(told.name, 0) + len(ranks)
-    columns = np.array(list(rows), dtype=np.int64)
+    columns = np.array(sorted(rows), dtype=np.int64)
     if not rows or not gang.satisfied(counts):
         return None
-    need: Amounts = np.stack(list(rows.values()), axis=1)
+    need: Amounts = np.stack([rows[int(column)] for column in columns], axis=1)
     if (need > snapshot.allocatable[:, columns]).any():
         return None
     at, written = _when(session, placement.status.expected_at, releases.when(columns, need - snapshot.free[:, columns]))

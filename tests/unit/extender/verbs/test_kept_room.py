@@ -41,6 +41,15 @@ def test_only_who_has_ended_by_then_may_use_what_is_reserved(extender: Extender,
     assert refused(extender, limits=GPU, notes=notes) == ("" if passes else Reason.KEPT_FOR_GANG)
 
 
+def test_room_that_is_given_back_before_its_time_is_kept_as_well(extender: Extender) -> None:
+    """Before the next cycle reckons anew: the head waited for just this room."""
+    state = extender.world.state
+    for pod in extender.world.runs["ns/old"].pods:
+        state.on_pod(pod, None)
+    assert refused(extender, limits=GPU) == Reason.KEPT_FOR_GANG
+    assert refused(extender, limits=GPU, notes={"muster.dev/expected-runtime": "80s"}) == ""
+
+
 def test_what_the_head_does_not_need_is_not_kept(extender: Extender) -> None:
     """Its pods take the GPU of each node, and none of the CPUs."""
     assert refused(extender, cpu=8) == ""
