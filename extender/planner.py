@@ -138,6 +138,7 @@ class Planner:
         #    verb of kube-scheduler waits for it.
         with self._cluster.lock:
             snapshot = take(self._cluster.state)
+            self._cluster.state.kept.snapshot_taken()
             aside = self._cluster.state.aside
             unreadable = {"node": dict(aside.nodes), "pod": dict(aside.pods)}
 

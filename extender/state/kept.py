@@ -26,16 +26,19 @@ class KeptRoom:
     gained: Amounts
     """What will have been given back there by then, of the same shape."""
 
-    def given_back(self, column: int, row: Amounts) -> bool:
-        """So much is free there by now, and not to come any more; says whether anything is kept in this column.
+    def changed(self, column: int, row: Amounts | None) -> bool:
+        """So much is free there by now, and not to come any more (None: the node is gone); says whether that matters.
 
         Of a pod that nobody expected to end, too: too much is kept then, until the next cycle.
         """
         place = int(np.searchsorted(self.columns, column))
         if place == len(self.columns) or self.columns[place] != column:
             return False
-        gained = self.gained[:, place]
-        np.maximum(gained - row[: len(gained)], 0, out=gained)
+        if row is None:
+            self.need[:, place] = 0
+        else:
+            gained = self.gained[:, place]
+            np.maximum(gained - row[: len(gained)], 0, out=gained)
         return True
 
 
@@ -52,34 +55,41 @@ def left_free(rooms: Sequence[KeptRoom], resources: int) -> tuple[NDArray[np.int
 
 
 class KeptRooms:
-    """What the last cycle keeps."""
+    """What the last cycle keeps, less what has come to pass since its snapshot."""
 
     def __init__(self) -> None:
         self._rooms: list[KeptRoom] = []
         self._start_s = 0.0
-        self._gone: set[int] = set()
+        self._since: list[tuple[int, Amounts | None]] = []
+        """What has changed since the last snapshot: columns, and what was given back there."""
         self._views: dict[int, tuple[NDArray[np.int64], Amounts]] = {}
+
+    def snapshot_taken(self) -> None:
+        """What a cycle will keep is reckoned from what is there now."""
+        self._since = []
 
     def replace(self, rooms: Sequence[KeptRoom], start_s: float) -> None:
         """What a cycle keeps; `start_s` is what a pod may need until it runs."""
-        rooms = [replace(room, gained=room.gained.copy()) for room in rooms]
+        rooms = [replace(room, need=room.need.copy(), gained=room.gained.copy()) for room in rooms]
         self._rooms = sorted(rooms, key=lambda room: (room.at is None, -(room.at or 0.0)), reverse=True)
         self._start_s = start_s
-        self._gone, self._views = set(), {}
-
-    def __bool__(self) -> bool:
-        """Whether anything is kept."""
-        return bool(self._rooms)
+        self._views = {}
+        for column, row in self._since:
+            self._change(column, row)
 
     def given_back(self, column: int, row: Amounts) -> None:
-        """A pod left this node since the cycle: what was expected of it is there now, and kept as well."""
-        if any([room.given_back(column, row) for room in self._rooms]):
-            self._views = {}
+        """A pod left this node: what was expected of it is there now, and kept as well. `row` is one per resource."""
+        self._since.append((column, row))
+        self._change(column, row)
 
     def forget_node(self, column: int) -> None:
         """The node is gone; its column may be given to another one, of which nothing is kept."""
-        self._gone.add(column)
-        self._views = {}
+        self._since.append((column, None))
+        self._change(column, None)
+
+    def _change(self, column: int, row: Amounts | None) -> None:
+        if sum(room.changed(column, row) for room in self._rooms):
+            self._views = {}
 
     def amounts(
         self, columns: NDArray[np.int64], rows: NDArray[np.int64], now: float, runtime_s: float | None
@@ -93,15 +103,10 @@ class KeptRooms:
         if not minded:
             return None
         if len(minded) not in self._views:  # they are in the order of their times, so that their number says which
-            self._views[len(minded)] = self._view(minded)
+            self._views[len(minded)] = left_free(minded, len(minded[0].need))
         kept, amounts = self._views[len(minded)]
         places = np.minimum(np.searchsorted(kept, columns), len(kept) - 1)
         found = np.zeros((len(rows), len(columns)), dtype=np.int64)
         here, known = kept[places] == columns, rows < len(amounts)
         found[np.ix_(known, here)] = amounts[np.ix_(rows[known], places[here])]
         return found
-
-    def _view(self, rooms: Sequence[KeptRoom]) -> tuple[NDArray[np.int64], Amounts]:
-        columns, amounts = left_free(rooms, len(rooms[0].need))
-        amounts[:, np.isin(columns, list(self._gone))] = 0
-        return columns, amounts

@@ -398,7 +398,7 @@ class State:
         """Its node has its room back, which the head of a queue may have been waiting for."""
         charge = self.nodes.discharge(uid)
         column = self.nodes.index.get(charge.node) if charge else None
-        if charge and column is not None and self.kept:
+        if charge and column is not None:
             self.kept.given_back(column, self.nodes.row_of(self.nodes.taken(charge.cls, column)))
 
     def _forget_pod(self, uid: str) -> None:

@@ -50,6 +50,17 @@ def test_room_that_is_given_back_before_its_time_is_kept_as_well(extender: Exten
     assert refused(extender, limits=GPU, notes={"muster.dev/expected-runtime": "80s"}) == ""
 
 
+def test_room_that_is_given_back_while_a_cycle_plans_is_kept_as_well(extender: Extender) -> None:
+    """The cycle still counts on getting it."""
+    world = extender.world
+    world.state.kept.snapshot_taken()
+    session = world.plan()
+    for pod in world.runs["ns/old"].pods:
+        world.state.on_pod(pod, None)
+    world.state.kept.replace(session.kept_rooms, session.reservations.start_s)
+    assert refused(extender, limits=GPU) == Reason.KEPT_FOR_GANG
+
+
 def test_what_the_head_does_not_need_is_not_kept(extender: Extender) -> None:
     """Its pods take the GPU of each node, and none of the CPUs."""
     assert refused(extender, cpu=8) == ""
