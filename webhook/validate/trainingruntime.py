@@ -11,9 +11,21 @@ from muster.api.admission import AdmissionRequest
 from muster.api.fields import FieldError
 from muster.api.jobset import ReplicatedJob
 from muster.api.limits import PODS
-from muster.api.trainer import ANCESTOR, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TRAINER
+from muster.api.trainer import (
+    ANCESTOR,
+    DATASET_INITIALIZER,
+    MODEL_INITIALIZER,
+    NODE,
+    TRAINER,
+    RuntimeRef,
+    TrainJob,
+    TrainJobSpec,
+)
 from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.runtime.gangs import together
 from muster.runtime.plugins.claims import claim_names, mounted_names
+from muster.runtime.plugins.jobset_fields import unmapped
+from muster.runtime.train_job import describe
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.gpus import check_gpus
 from webhook.validate.trainjob import deprecation
@@ -24,8 +36,11 @@ CONTAINERS: Mapping[str, str] = {
     MODEL_INITIALIZER: MODEL_INITIALIZER,
 }
 """Step of a TrainJob → the container that its pods must have."""
-JOBS = "spec.template.spec.replicatedJobs"
-CLAIMS = "spec.template.spec.volumeClaimPolicies"
+TEMPLATE = "spec.template.spec"
+JOBS = f"{TEMPLATE}.replicatedJobs"
+CLAIMS = f"{TEMPLATE}.volumeClaimPolicies"
+
+_ANY_JOB = TrainJob(spec=TrainJobSpec(runtime_ref=RuntimeRef(name="any")))
 
 
 def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime]) -> Handler:
@@ -35,6 +50,8 @@ def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime]) -> Handler:
     def review(request: AdmissionRequest) -> Verdict:
         runtime = decode(request.object, decoder)
         warnings = _warn(runtime)
+        if request.operation == "UPDATE" and decode(request.old_object, decoder).spec == runtime.spec:
+            return Verdict(warnings=warnings)  # a label, or a finalizer that goes
         if request.operation == "CREATE":
             warnings += deprecation(runtime, f"{kind.__name__} {request.name or runtime.metadata.name}")
         return Verdict(errors=[*check(runtime)], warnings=warnings, refusal=HTTPStatus.FORBIDDEN)
@@ -55,6 +72,7 @@ def check(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldEr
     if count is not None and not 0 <= count <= PODS.value:
         yield FieldError("spec.mlPolicy.numNodes", f"must be a number from 0 to {PODS.value}", count)
     yield from _check_claims(runtime)
+    yield from _check_meaning(runtime)
     policy = runtime.spec.pod_group_policy
     if policy and policy.coscheduling and policy.volcano:
         yield FieldError(
@@ -109,6 +127,13 @@ def _check_claims(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator
                     f"must be mounted by a container of the runtime; mounted are {', '.join(sorted(mounted)) or 'none'}"
                 )
                 yield FieldError(path, message, name)
+
+
+def _check_meaning(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldError]:
+    """What a JobSet would do and a Job of Muster's cannot is refused here, before TrainJobs rely on it."""
+    info = describe(_ANY_JOB, runtime)
+    for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
+        yield FieldError(f"{TEMPLATE}.{each.field}", f"must be {each.wanted}: {each.why}", each.value)
 
 
 def _at(node: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
