@@ -8,6 +8,7 @@ import msgspec
 from msgspec.json import Decoder
 
 from muster.api.admission import AdmissionRequest
+from muster.api.base import Wire
 from muster.api.fields import FieldError
 from muster.api.jobset import ReplicatedJob
 from muster.api.limits import PODS
@@ -21,7 +22,7 @@ from muster.api.trainer import (
     TrainJob,
     TrainJobSpec,
 )
-from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.api.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
 from muster.runtime.gangs import together
 from muster.runtime.plugins.claims import claim_names, mounted_names
 from muster.runtime.plugins.jobset_fields import unmapped
@@ -40,6 +41,22 @@ TEMPLATE = "spec.template.spec"
 JOBS = f"{TEMPLATE}.replicatedJobs"
 CLAIMS = f"{TEMPLATE}.volumeClaimPolicies"
 
+_POLICIES = {each.encode_name for each in msgspec.structs.fields(MLPolicy)}
+
+
+class _Spec(Wire):
+    """The policies, whatever they are called."""
+
+    ml_policy: dict[str, Any] | None = None
+
+
+class _Policied(Wire):
+    """A runtime, no more of it than its policies."""
+
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_POLICY = Decoder(_Policied)
 _ANY_JOB = TrainJob(spec=TrainJobSpec(runtime_ref=RuntimeRef(name="any")))
 
 
@@ -50,11 +67,12 @@ def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime]) -> Handler:
     def review(request: AdmissionRequest) -> Verdict:
         runtime = decode(request.object, decoder)
         warnings = _warn(runtime)
-        if request.operation == "UPDATE" and decode(request.old_object, decoder).spec == runtime.spec:
+        if request.operation == "UPDATE" and _same(request, decoder):
             return Verdict(warnings=warnings)  # a label, or a finalizer that goes
         if request.operation == "CREATE":
             warnings += deprecation(runtime, f"{kind.__name__} {request.name or runtime.metadata.name}")
-        return Verdict(errors=[*check(runtime)], warnings=warnings, refusal=HTTPStatus.FORBIDDEN)
+        errors = [*_check_policy(request.object), *check(runtime)]
+        return Verdict(errors=errors, warnings=warnings, refusal=HTTPStatus.FORBIDDEN)
 
     return review
 
@@ -78,6 +96,22 @@ def check(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldEr
         yield FieldError(
             "spec.podGroupPolicy", "must have either coscheduling or volcano, not both", reason="Forbidden"
         )
+
+
+def _same(request: AdmissionRequest, decoder: Decoder[Any]) -> bool:
+    """Whether the spec stays as it is, policies that are not known here included."""
+    return all(
+        decode(request.old_object, each).spec == decode(request.object, each).spec for each in (decoder, _POLICY)
+    )
+
+
+def _check_policy(raw: msgspec.Raw) -> Iterator[FieldError]:
+    """A policy that Muster has never heard of would be passed over, and TrainJobs run without it."""
+    for name in sorted(set(decode(raw, _POLICY).spec.ml_policy or {}) - _POLICIES):
+        message = (
+            f"must be left out: Muster knows {', '.join(sorted(_POLICIES - {'numNodes', 'flux'}))}, and runs no other"
+        )
+        yield FieldError(f"spec.mlPolicy.{name}", message, name, "NotSupported")
 
 
 def _warn(runtime: TrainingRuntime | ClusterTrainingRuntime) -> list[str]:
