@@ -34,6 +34,7 @@ from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from muster.runtime.framework import Framework
+from muster.runtime.train_job import Target
 from muster.volcano.owner import job_of, job_of_pod
 
 
@@ -59,6 +60,7 @@ class Controller:
         at_once: int = AT_ONCE,
         shipped: Sequence[Manifest] = (),
         framework: Framework | None = None,
+        target: Target = "Job",
     ) -> None:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
         pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
@@ -85,6 +87,7 @@ class Controller:
             self._jobs.store,
             lambda job: pods.by_index(JOB_INDEX, job),
             framework=framework,
+            target=target,
             threads=workers,
             monotonic_s=monotonic_s,
             wall_s=wall_s,

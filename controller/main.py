@@ -66,7 +66,9 @@ class Process:
         # A SimpleQueue, as only its put may interrupt its own get: the signal handler runs in the thread that waits.
         self._news: SimpleQueue[News] = SimpleQueue()
         self._reports = _report_server(client, options)
-        self._controller = Controller(client, options.workers, shipped=shipped, framework=_framework(options))
+        self._controller = Controller(
+            client, options.workers, shipped=shipped, framework=_framework(options), target=options.train_jobs_as
+        )
         certificates = options.certificates
         self._keeper = Keeper(client, certificates, options.lease_namespace) if certificates else None
         self._elector = Elector(

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.trainjob.rules.computed import computed
+from controller.trainjob.rules.computed import computed, of_job_set
 from controller.trainjob.rules.outcome import Outcome
-from muster.api.jobset import ReplicatedJobStatus
+from muster.api.jobset import JobSet, JobSetStatus, ReplicatedJobStatus
+from muster.api.meta import Condition
 
 JSON = dict[str, Any]
 SPENT = {"type": "Failed", "status": "True", "reason": "Spent", "message": "nothing is left"}
@@ -44,6 +45,17 @@ def test_counts() -> None:
     ours = [counts("a"), counts("b")]
     assert theirs.with_counts(ours) == [counts("a"), counts("b", ready=2), counts("more", active=1)]
     assert computed(None).with_counts(ours) == ours
+
+
+@pytest.mark.parametrize(("kind", "end"), [("Completed", "Complete"), ("Failed", "Failed"), ("Suspended", None)])
+def test_a_job_set(kind: str, end: str | None) -> None:
+    """Its conditions in a TrainJob's words, and its counts as they are."""
+    condition = Condition(type=kind, status="True", last_transition_time="", reason="Why", message="so")
+    status = JobSetStatus(conditions=[condition], replicated_jobs_status=[counts("a", active=1)])
+    found = of_job_set(JobSet(status=status))
+    assert (found.end and found.end.type, found.end and found.end.reason) == (end, end and "Why")
+    assert found.counts == (counts("a", active=1),)
+    assert of_job_set(None) == computed(None)
 
 
 @pytest.mark.parametrize("status", [{"conditions": "none"}, {"conditions": [{"type": "Failed"}]}, {"jobsStatus": [{}]}])
