@@ -210,8 +210,9 @@ def test_torchtune_with_initializers(plane: Plane, namespace: str, served: Kubel
 
 def test_all_that_torchtune_can_be_told(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> None:
     """LoRA, dataset and loss are arguments of the trainer; keys of S3 are variables of the initializers."""
-    name = conversation(plane, namespace, "full_torchtune")["name"]
     with contextlib.closing(plane.client()) as client:
+        make_volume(client, namespace, "20Gi")  # else its claim takes that of another test
+        name = conversation(plane, namespace, "full_torchtune")["name"]
         [job] = wait_for(lambda: client.list(INITIALIZERS, namespace), 30, "its initializer")
         made = client.get(TRAIN_JOBS, name, namespace)
     [fetcher] = job["spec"]["template"]["spec"]["containers"]
