@@ -95,6 +95,10 @@ class Load:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """No more pods."""
         self._ending.set()
         self._thread.join()
 
