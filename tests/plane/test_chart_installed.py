@@ -210,8 +210,9 @@ def test_certificates_of_ones_own(world: tuple[Plane, Client, Release, Machine],
     webhook, controller = (machine.run(first[part], next(release.addresses)) for part in ("webhook", "controller"))
     wait_for(lambda: not webhook.not_ready(), 90, f"it to be ready: {webhook.not_ready()}")
     call(client, webhook.address)
-    assert client.create(PODS, ASKS, "default", dry_run=True).spec.scheduler_name == names.SCHEDULER
     wait_for(lambda: not controller.not_ready(), 90, f"it to be ready: {controller.not_ready()}")
+    wait_for(lambda: any(queue.metadata.name == "default" for queue in client.list(QUEUES)), 60, "the queue default")
+    assert client.create(PODS, ASKS, "default", dry_run=True).spec.scheduler_name == names.SCHEDULER
     context = ssl.create_default_context(cadata=authority.cert_pem.decode())
     with (
         socket.create_connection((controller.address, 10443), 5) as plain,

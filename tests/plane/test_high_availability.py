@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from gangs import History
@@ -22,7 +23,6 @@ RESUMES_S = 2 * LEASE_S
 """What is left of the dead one's lease, the tries of the other one, and a machine that does all at once."""
 LOST_S = 5.0
 """How long a creation may be refused: until the Service knows that a webhook is gone, and a connection is made anew."""
-NAMESPACE = "busy"
 BARRIER_S = 10.0
 
 
@@ -33,7 +33,6 @@ def both(
     """A plane with two of each process, and a Service before the webhooks."""
     plane = module_plane(nodes=16)
     replicas = Replicas(plane, tmp_path_factory.mktemp("second"), wait_for)
-    replicas.client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
     for pod in ("scheduler", "controller"):
         wait_for(lambda pod=pod: replicas.leads(pod) == "first", 60, f"the first {pod} to lead")
     try:
@@ -48,19 +47,18 @@ def both(
 @pytest.fixture
 def busy(both: Replicas, wait_for: WaitFor) -> Iterator[tuple[Users, History]]:
     """Users, and what becomes of all pods; afterwards every gang has ended well, and none was split."""
-    with History(both.client, NAMESPACE) as history:
-        with Users(both.client, NAMESPACE, PER_MINUTE) as users:
+    namespace = f"busy-{uuid4().hex[:8]}"
+    both.client.create(NAMESPACES, {"metadata": {"name": namespace}})
+    with History(both.client, namespace) as history:
+        with Users(both.client, namespace, PER_MINUTE) as users:
             wait_for(lambda: _bound_after(history, 0.0), 60, "the first gang to be bound")
             yield users, history
-        wait_for(lambda: {each.status.state.phase for each in both.client.list(JOBS, NAMESPACE)} == {"Completed"}, 120)
-        wait_for(lambda: {each.status.phase for each in both.client.list(PODS, NAMESPACE)} == {"Succeeded"}, 60)
+        wait_for(lambda: {each.status.state.phase for each in both.client.list(JOBS, namespace)} == {"Completed"}, 120)
+        wait_for(lambda: {each.status.phase for each in both.client.list(PODS, namespace)} == {"Succeeded"}, 60)
     assert not users.unshaped
     assert all(len(life.nodes) <= 1 for life in history.pods.values())
     for number in range(1, users.gangs + 1):
         assert history.half_placed_s(f"gang-{number}-", 4) < 2 * BARRIER_S
-    for each in both.client.list(JOBS, NAMESPACE):
-        both.client.delete(JOBS, each.metadata.name, NAMESPACE)
-    both.client.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods")
 
 
 def _bound_after(history: History, moment: float) -> list[float]:
