@@ -5,6 +5,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from rights_scenario import REPLICA_SETS
 from tenants import ROLE_BINDINGS, ROLES, pod, tenant
 
 from muster.api import names
@@ -92,9 +93,10 @@ def secret(name: str, **more: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, **more.pop("metadata", {})}, "stringData": {"a": "b"}, **more}
 
 
-def of_a_job(**more: Any) -> dict[str, Any]:
-    """The ssh keys of a Job, as the controller makes them."""
-    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "it", "uid": "u", "controller": True}
+def of_a_job(uid: str = "", **more: Any) -> dict[str, Any]:
+    """The ssh keys of a Job, as the controller makes them; with a UID, of a ReplicaSet that there is."""
+    kind = ("apps/v1", "ReplicaSet") if uid else ("batch.volcano.sh/v1alpha1", "Job")
+    owner = {"apiVersion": kind[0], "kind": kind[1], "name": "it", "uid": uid or "u", "controller": True}
     return secret("it-ssh", metadata={"ownerReferences": [owner]}, **more)
 
 
@@ -130,7 +132,11 @@ def test_the_controller_leaves_the_secrets_of_others_alone(plane: Plane, namespa
                     client.merge_patch(SECRETS, name, patch, namespace)
             with pytest.raises(Forbidden, match="only Secrets of its own"):
                 client.delete(SECRETS, name, namespace)
-        client.create(SECRETS, of_a_job(), namespace)
+        selected = {"selector": {"matchLabels": {"a": "b"}}}
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
+        spec = {**selected, "replicas": 0, "template": template}
+        owner = admin.create(REPLICA_SETS, {"metadata": {"name": "it"}, "spec": spec}, namespace)
+        client.create(SECRETS, of_a_job(uid=owner["metadata"]["uid"]), namespace)
         client.merge_patch(SECRETS, "it-ssh", {"stringData": {"a": "c"}}, namespace)
         client.delete(SECRETS, "it-ssh", namespace)
 
