@@ -65,6 +65,13 @@ class Second:
         for part in parts:
             ended(self._running.pop(part))
 
+    def end(self, *parts: str) -> None:
+        """SIGTERM, and waits until they have ended."""
+        for part in parts:
+            process = self._running.pop(part)
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(30)
+
     def stop(self) -> None:
         """Ends all that run."""
         self.kill(*self._running)
@@ -124,6 +131,14 @@ class Replicas:
         else:
             for part in PARTS[pod]:
                 self.plane.part(part).kill()
+
+    def end(self, pod: str, which: str) -> None:
+        """The same, as a kubelet ends a pod."""
+        if which == "second":
+            self.second.end(*PARTS[pod])
+        else:
+            for part in PARTS[pod]:
+                self.plane.part(part).stop()
 
     def start(self, pod: str, which: str) -> None:
         """What was killed, until it could take over."""

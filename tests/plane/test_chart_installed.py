@@ -3,8 +3,10 @@
 import io
 import itertools
 import os
+import re
 import socket
 import ssl
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -155,6 +157,11 @@ def test_it_runs_gangs_as_rendered(world: tuple[Plane, Client, Release, Machine]
     wait_for(lambda: len(client.list(CLUSTER_TRAINING_RUNTIMES)) == 7, 60, "the chart's runtimes")
     assert set(bundles_of(client)) == {write_bundle(content_of(client).trusted)}
     assert not run_the_demo(plane, client)
+    with urllib.request.urlopen(f"http://{running['scheduler'][0].address}:9445/metrics", timeout=5) as answer:
+        told = answer.read().decode()
+    for stage in ("planned", "bound", "running"):
+        assert re.search(rf'muster_gang_seconds_count\{{stage="{stage}"\}} [1-9]', told)
+    assert 'muster_queue_resources{queue="default"' in told
     renewed(client, running, wait_for)
 
     for name in ("muster-scheduler", "muster-controller"):

@@ -85,6 +85,21 @@ def test_one_is_killed(both: Replicas, busy: tuple[Users, History], wait_for: Wa
     assert users.longest_s < LOST_S
 
 
+def test_a_rolling_upgrade_loses_nothing(both: Replicas, busy: tuple[Users, History], wait_for: WaitFor) -> None:
+    """Each is ended as a Deployment does it, and comes back before the next one goes; no Job is lost, nor held up."""
+    users, history = busy
+    for pod in PARTS:
+        for which in ("first", "second"):
+            ended_s = time.monotonic()
+            both.end(pod, which)
+            found = wait_for(
+                lambda since=ended_s: _bound_after(history, since), 60, f"a gang without the {which} {pod}"
+            )
+            assert min(found) - ended_s < RESUMES_S
+            both.start(pod, which)
+    assert users.longest_s < LOST_S
+
+
 def late_bindings(both: Replicas, since_s: float) -> list[str]:
     """Pods that the first pair has bound after a moment (seconds since the epoch)."""
     found = []
