@@ -6,6 +6,7 @@ from typing import Any
 
 from extender.state.feed import FEED, Fed
 from extender.state.state import State
+from muster.api.base import Resource
 from muster.api.core import PODS, Pod, PodSpec, PodStatus
 from muster.api.meta import ObjectMeta
 from muster.kube.client import Client
@@ -41,6 +42,12 @@ class Cluster:
     def synced(self) -> bool:
         """Whether every cache has been filled once."""
         return all(reflector.synced for reflector in self._reflectors)
+
+    def observe(self, resource: Resource[Any], handler: Callable[[Any, Any], None]) -> None:
+        """Tells somebody else of each change of a kind too, without the lock; before `start`."""
+        for fed, reflector in zip(FEED, self._reflectors, strict=True):
+            if fed.resource is resource and isinstance(reflector, Reflector):
+                reflector.add_handler(handler)
 
     def pods(self) -> Iterator[Pod]:
         """Every pod, read from the API server now, page by page."""

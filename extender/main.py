@@ -13,6 +13,7 @@ from extender.cluster import Cluster
 from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.framework.session import Session
+from extender.milestones import Milestones
 from extender.options import Options, parse
 from extender.planner import Planner
 from extender.selfcheck import SelfCheck
@@ -22,6 +23,8 @@ from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
 from muster.api.core import LEASES, Lease
 from muster.api.meta import ObjectMeta
+from muster.api.placement import PLACEMENTS
+from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.events import Recorder
@@ -85,6 +88,10 @@ class Extender:
             metadata=ObjectMeta(name=options.lease_name, namespace=options.lease_namespace),
         )
         self._selfcheck = SelfCheck(self._cluster)
+        milestones = Milestones(active=self._active, wall_s=time.time)
+        self._cluster.observe(POD_GROUPS, milestones.group)
+        self._cluster.observe(PLACEMENTS, milestones.placement)
+        self._cluster.observe(QUEUES, milestones.queue)
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.process import settings
 from muster.process.logs import LEVELS
+from webhook.settings import WebhookSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,4 +45,4 @@ def parse(argv: Sequence[str] | None = None) -> Options:
     add("--mark-pods", action="store_true", help="mark the pods that Muster places, for a scheduler shared with others")
     add("--config", type=Path, metavar="FILE", help="resource groups (YAML); it is read once, at the start")
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
-    return Options(**vars(parser.parse_args(argv)))
+    return Options(**settings.parse(parser, argv, WebhookSettings))
