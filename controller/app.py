@@ -100,10 +100,13 @@ class Controller:
         self._recorder.start()
         for reflector in self.reflectors.values():
             reflector.start()
+        self.train_jobs.watched.start()
 
     def not_ready(self) -> str | None:
         """Which caches are not in sync yet; None when all are."""
         waiting = [name for name, reflector in self.reflectors.items() if not reflector.synced]
+        if not self.train_jobs.watched.synced:
+            waiting.append("what plugins watch")
         return f"not in sync yet: {', '.join(waiting)}" if waiting else None
 
     def wait_synced(self, timeout_s: float) -> bool:
@@ -140,6 +143,7 @@ class Controller:
             worker.stop()
         for reflector in self.reflectors.values():
             reflector.stop()
+        self.train_jobs.watched.stop()
         self._effects.close()
         self._recorder.stop()
 

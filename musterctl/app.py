@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "config": "musterctl.commands.config:config",
     "render": "musterctl.commands.render:render",
     "job": "musterctl.commands.job:job",
+    "train": "musterctl.commands.train:train",
     "queue": "musterctl.commands.queue:queue",
     "explain": "musterctl.commands.explain:explain",
     "shape": "musterctl.commands.shape:shape",

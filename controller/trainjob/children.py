@@ -17,6 +17,7 @@ from controller.trainjob.rules.children import Children
 from controller.trainjob.rules.manifests import covers, fingerprint
 from controller.trainjob.rules.owners import belongs, told
 from controller.trainjob.rules.steps import Change, Clear, Command, Create, Delete, Ensure, Step, Suspend
+from controller.trainjob.watched import Watched
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.batch import JOBS, Job
@@ -53,11 +54,12 @@ class Ensured(NamedTuple):
 
 
 class Caches(NamedTuple):
-    """Jobs of Muster's; batch/v1 Jobs and ConfigMaps of TrainJobs; and pods by Job."""
+    """Jobs of Muster's; batch/v1 Jobs and ConfigMaps of TrainJobs; what plugins watch; and pods by Job."""
 
     jobs: Store[Job]
     initializers: Store[IndexedJob]
     maps: Store[Object]
+    watched: Watched
     pods_of: Callable[[str], list[Pod]]
 
 
@@ -186,9 +188,13 @@ class Steps:
         key = f"{component.kind}/{component.name}"
         known = self._ensured.get(meta.uid, {}).get(key)
         mark = fingerprint(component.manifest)
-        if known and known.fingerprint == mark and self._unchanged(component.kind, meta, component.name, known):
-            return
         resource = self._kinds.of(component.manifest["apiVersion"], component.kind)
+        if (
+            known
+            and known.fingerprint == mark
+            and self._unchanged(resource, f"{meta.namespace}/{component.name}", known)
+        ):
+            return
         live = self._present(train_job, resource, component.name, likely=bool(train_job.status.jobs_status))
         if live is None:
             try:
@@ -220,11 +226,14 @@ class Steps:
             raise Obstacle(**told(f"{resource.kind} {name}", meta, train_job))
         return found
 
-    def _unchanged(self, kind: str, owner: ObjectMeta, name: str, known: Ensured) -> bool:
+    def _unchanged(self, resource: Resource[JSON], key: str, known: Ensured) -> bool:
         """Whether an object is as it was left, as far as a cache of its kind shows."""
-        if kind != "ConfigMap":
+        if resource.kind == "ConfigMap":
+            shown = self._caches.maps.get(key)
+        elif self._caches.watched.watches(resource):
+            shown = self._caches.watched.get(resource, key)
+        else:
             return True
-        shown = self._caches.maps.get(f"{owner.namespace}/{name}")
         return shown is not None and (shown.metadata.uid, shown.metadata.resource_version) == known[1:]
 
 

@@ -8,6 +8,7 @@ from controller.trainjob.children import TRAIN_JOB_INDEX, Caches, Steps, train_j
 from controller.trainjob.reconcile import Context, Reconciler
 from controller.trainjob.rules.counts import is_ready
 from controller.trainjob.runtimes import Runtimes
+from controller.trainjob.watched import Watched
 from controller.trainjob.writer import StatusWriter
 from controller.worker import Worker
 from muster.api import names
@@ -57,11 +58,14 @@ class TrainJobs:
             (self._initializers, self._child_seen),
             (self._maps, self._child_seen),
         ]
+        framework = framework or registry.framework()
+        self.watched = Watched(client, framework, self._child_seen)
         self.worker = Worker("trainjob", self.process, queue="trainjob", threads=threads, monotonic_s=monotonic_s)
-        caches = Caches(jobs, self._initializers.store, self._maps.store, pods_of)
+        caches = Caches(jobs, self._initializers.store, self._maps.store, self.watched, pods_of)
         self.reconciler = Reconciler(
             Context(
-                framework=framework or registry.framework(),
+                framework=framework,
+                watched=self.watched,
                 runtimes=Runtimes(client, recorder, self._maps.store),
                 steps=Steps(client, caches, monotonic_s),
                 writer=StatusWriter(client, self._train_jobs.store),

@@ -11,13 +11,17 @@ from typing import Literal
 from controller.trainjob.children import Steps
 from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.rules import conditions, counts, deadline, outcome
-from controller.trainjob.rules.children import Children, before, finished, initializer_name
+from controller.trainjob.rules.children import Children, before, finished, goes_on, initializer_name
+from controller.trainjob.rules.computed import Computed, computed
 from controller.trainjob.rules.outcome import Outcome
 from controller.trainjob.rules.steps import Create, Step, decide
 from controller.trainjob.runtimes import Runtimes
+from controller.trainjob.watched import Watched
 from controller.trainjob.writer import StatusWriter
 from controller.worker import Retry
 from muster.api import names
+from muster.api.batch import Job
+from muster.api.core import IndexedJob
 from muster.api.trainer import TrainJob
 from muster.kube.errors import Forbidden, Invalid
 from muster.kube.events import Recorder
@@ -35,6 +39,7 @@ class Context:
     """What a pass works with. `requeue_after` wants another pass over a key after a delay in seconds."""
 
     framework: Framework
+    watched: Watched
     runtimes: Runtimes
     steps: Steps
     writer: StatusWriter
@@ -81,11 +86,12 @@ class Reconciler:
         plan = compiled.plan
         children = self._children(train_job, plan)
         now_s = self._context.wall_s()
-        end = outcome.outcome(children)
+        theirs = self._computed(train_job)
+        end = outcome.outcome(children) or theirs.end
         left_s = deadline.left_s(train_job, children, now_s)
         if end is None and left_s is not None and left_s <= 0:
             end = outcome.DEADLINE
-        train_job = self._write(train_job, plan, children, end)
+        train_job = self._write(train_job, plan, children, theirs, end)
         if end:
             self._ended(train_job, end)
             return
@@ -93,7 +99,7 @@ class Reconciler:
             self._context.requeue_after(train_job.metadata.key, left_s)
         self._take(train_job, decide(train_job, plan, compiled.components, children))
         if any(each.type == conditions.BLOCKED for each in train_job.status.conditions):
-            self._write(train_job, plan, self._children(train_job, plan), None, unblocked=True)
+            self._write(train_job, plan, self._children(train_job, plan), theirs, None, unblocked=True)
 
     def _take(self, train_job: TrainJob, steps: list[Step]) -> None:
         """Takes the steps. What is in the way of one is told at the end: until then, only nothing new is begun."""
@@ -124,11 +130,28 @@ class Reconciler:
             train_job, [initializer_name(train_job, each.name) for each in before(plan)]
         )
 
+    def _computed(self, train_job: TrainJob) -> Computed:
+        """What the plugin that computes a status makes of the objects that plugins watch."""
+        plugin = self._context.framework.status
+        if plugin is None:
+            return Computed()
+        try:
+            return computed(plugin.status(self._context.watched.of(train_job)))
+        except Exception as error:
+            raise Obstacle(f"plugin {plugin.name} computes no status: {type(error).__name__}: {error}") from error
+
     def _write(
-        self, train_job: TrainJob, plan: Plan, children: Children, end: Outcome | None, *, unblocked: bool = False
+        self,
+        train_job: TrainJob,
+        plan: Plan,
+        children: Children,
+        theirs: Computed,
+        end: Outcome | None,
+        *,
+        unblocked: bool = False,
     ) -> TrainJob:
         """The status. What blocks stays told until all steps were taken."""
-        statuses = counts.jobs_status(train_job, plan, children)
+        statuses = theirs.with_counts(counts.jobs_status(train_job, plan, children))
         blocked = [each.message for each in train_job.status.conditions if each.type == conditions.BLOCKED]
         held = conditions.conditions(
             train_job,
@@ -150,14 +173,15 @@ class Reconciler:
         self._after_the_end(train_job)
 
     def _after_the_end(self, train_job: TrainJob) -> None:
-        """Deletes what the end leaves no right to be: all pods after the deadline, the Job when its time is over."""
+        """Deletes what the end leaves no right to be: pods that still run, and the Job when its time is over."""
         self.forget(train_job)
         children = self._context.steps.left(train_job)
-        if deadline.overdue(train_job):
-            if children.job:
-                self._context.steps.delete(children.job, "activeDeadlineSeconds are over")
-            for job in children.initializers.values():
-                self._context.steps.delete(job, "activeDeadlineSeconds are over")
+        jobs: list[Job | IndexedJob] = [*children.initializers.values(), *([children.job] if children.job else [])]
+        why = "activeDeadlineSeconds are over" if deadline.overdue(train_job) else ""
+        left = [job for job in jobs if why or goes_on(job)]
+        for job in left:
+            self._context.steps.delete(job, why or "the TrainJob has ended")
+        if left:
             return
         expires_s = deadline.expires_s(train_job, children)
         if expires_s is None or children.job is None:

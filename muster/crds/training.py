@@ -172,10 +172,15 @@ _RUNTIMES: dict[type[Struct], Schema] = {
     trainingruntime.EnvInjection: {"properties": {"targets": _by("jobName")}},
     trainingruntime.TorchPolicy: {"properties": {"numProcPerNode": _PROCESSES}},
     trainingruntime.MPIPolicy: {"properties": {"runLauncherAsNode": {"default": False}}},
-    trainingruntime.MLPolicy: _rule(
-        f"[{', '.join(f'has(self.{source})' for source in _SOURCES)}].filter(x, x).size() <= 1",
-        f"must have at most one of {', '.join(_SOURCES)}",
-    ),
+    trainingruntime.MLPolicy: {
+        # A policy that came after this version must reach admission, which refuses it: left out by the API server, its
+        # TrainJobs would run as plain ones.
+        "x-kubernetes-preserve-unknown-fields": True,
+        **_rule(
+            f"[{', '.join(f'has(self.{source})' for source in _SOURCES)}].filter(x, x).size() <= 1",
+            f"must have at most one of {', '.join(_SOURCES)}",
+        ),
+    },
     jobset.JobSetSpec: {
         "properties": {
             "replicatedJobs": _by("name"),

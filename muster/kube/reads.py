@@ -3,16 +3,21 @@
 from collections.abc import Iterator
 from typing import TypeVar
 
+import urllib3
+
 from muster.api.base import Resource
+from muster.api.core import PODS
 from muster.api.meta import ListMeta
 from muster.kube.calls import Calls, given
 from muster.kube.codec import decode_list
-from muster.kube.watch import Watch
+from muster.kube.errors import Unreachable
+from muster.kube.watch import Watch, split_lines
 
 T = TypeVar("T")
 
 # A quiet stream still carries a bookmark about every minute; longer silence means that the peer is gone.
 _SILENCE_S = 150.0
+_LOG_BYTES = 64 * 1024
 
 
 class Reads(Calls):
@@ -90,6 +95,21 @@ class Reads(Calls):
             silence_s=min(_SILENCE_S, timeout_s + self._timeout_s),
         )
         return Watch(answer, res)
+
+    def log_lines(self, pod: str, namespace: str, container: str, *, follow: bool = True) -> Iterator[str]:
+        """What a container has printed so far, and what it prints until it ends, however long it is silent."""
+        path = f"{PODS.path(namespace, pod)}/log"
+        query = {"container": container, "follow": str(follow).lower()}
+        answer = self._transport.stream(path, resource="logs", query=query, timeout_s=self._timeout_s, silence_s=None)
+        try:
+            for line in split_lines(answer.stream(_LOG_BYTES, decode_content=False)):
+                yield line.decode(errors="replace")
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unreachable(
+                f"the log broke off: {error}", reason=type(error).__name__, where=f"GET {path}"
+            ) from error
+        finally:
+            answer.close()
 
 
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:

@@ -84,9 +84,9 @@ class Transport:
         return self._answer(send, f"{method} {path}", verb, resource).data
 
     def stream(
-        self, path: str, *, resource: str, query: Mapping[str, str], timeout_s: float, silence_s: float
+        self, path: str, *, resource: str, query: Mapping[str, str], timeout_s: float, silence_s: float | None
     ) -> urllib3.BaseHTTPResponse:
-        """Opens a watch within `timeout_s`; reading raises after `silence_s` without a byte: a dead peer is noticed."""
+        """Opens a stream within `timeout_s`. Reading raises after `silence_s` without a byte: nobody is there."""
         request = Request("GET", self._url(path, query), None, self._headers_for(""))
         send = partial(self._pool.open, request, min(timeout_s, _CONNECT_TIMEOUT_S), timeout_s, stream=True)
         answer = self._answer(send, f"GET {path}", "watch", resource)

@@ -11,14 +11,18 @@ from muster.workloads.worlds import needed
 
 
 def members(info: Info) -> list[PodSet]:
-    """Everything but what must be complete before others begin: initializers come and go before the gang."""
+    """The pod sets whose pods start together."""
+    return [pod_set for pod_set in together(info) if pod_set.count]
+
+
+def together(info: Info) -> list[PodSet]:
+    """The members, however many pods they have now.
+
+    Everything but what must be complete before others begin: initializers come and go before the gang.
+    """
     before = {name for pod_set in info.pod_sets for name, status in pod_set.after.items() if status == "Complete"}
     initializers = {"dataset-initializer", "model-initializer"}
-    return [
-        pod_set
-        for pod_set in info.pod_sets
-        if pod_set.count and pod_set.role not in initializers and pod_set.name not in before
-    ]
+    return [pod_set for pod_set in info.pod_sets if pod_set.role not in initializers and pod_set.name not in before]
 
 
 def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> Gang:

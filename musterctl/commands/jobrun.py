@@ -13,6 +13,9 @@ from musterctl.output.listing import amounts
 class WithCommand(click.Command):
     """A command of the command line; what follows `--` is the command that pods run."""
 
+    rest = "COMMAND"
+    """What the help calls it."""
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keeps what follows the first `--` from the options and names."""
         place = args.index("--") if "--" in args else len(args)
@@ -22,7 +25,7 @@ class WithCommand(click.Command):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The first line of the help."""
-        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
+        return [*super().collect_usage_pieces(ctx), f"[-- {self.rest}...]"]
 
 
 def from_files(files: Iterable[str], job_name: str | None, namespace: str | None) -> list[JSON]:

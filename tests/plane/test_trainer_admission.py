@@ -223,3 +223,12 @@ def test_refused_runtimes(client: Client, namespace: str, spoil: Callable[[JSON]
     assert [word for word in words if word not in str(error.value)] == [], str(error.value)
     unchecked = {"name": "broken", "labels": {"trainer.kubeflow.org/webhook-validation": "disabled"}}
     client.create(TRAINING_RUNTIMES, {**document, "metadata": unchecked}, namespace, dry_run=True)
+
+
+def test_a_policy_of_a_later_trainer_is_refused(client: Client, namespace: str) -> None:
+    """The API server hands it on; a TrainJob without it would run as something else."""
+    document = yaml.safe_load(SHIPPED[2].read_text(encoding="utf-8"))
+    document |= {"kind": "TrainingRuntime", "metadata": {"name": "later"}}
+    document["spec"]["mlPolicy"] = {"numNodes": 1, "ray": {"headCpu": 1}}
+    with pytest.raises(Forbidden, match=r"mlPolicy\.ray: .*Muster knows jax, mpi, torch, xgboost, and runs no other"):
+        client.create(TRAINING_RUNTIMES, document, namespace)

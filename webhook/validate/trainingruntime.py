@@ -8,12 +8,25 @@ import msgspec
 from msgspec.json import Decoder
 
 from muster.api.admission import AdmissionRequest
+from muster.api.base import Wire
 from muster.api.fields import FieldError
 from muster.api.jobset import ReplicatedJob
 from muster.api.limits import PODS
-from muster.api.trainer import ANCESTOR, DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TRAINER
-from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.api.trainer import (
+    ANCESTOR,
+    DATASET_INITIALIZER,
+    MODEL_INITIALIZER,
+    NODE,
+    TRAINER,
+    RuntimeRef,
+    TrainJob,
+    TrainJobSpec,
+)
+from muster.api.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
+from muster.runtime.gangs import together
 from muster.runtime.plugins.claims import claim_names, mounted_names
+from muster.runtime.plugins.jobset_fields import unmapped
+from muster.runtime.train_job import describe
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.gpus import check_gpus
 from webhook.validate.trainjob import deprecation
@@ -24,8 +37,27 @@ CONTAINERS: Mapping[str, str] = {
     MODEL_INITIALIZER: MODEL_INITIALIZER,
 }
 """Step of a TrainJob → the container that its pods must have."""
-JOBS = "spec.template.spec.replicatedJobs"
-CLAIMS = "spec.template.spec.volumeClaimPolicies"
+TEMPLATE = "spec.template.spec"
+JOBS = f"{TEMPLATE}.replicatedJobs"
+CLAIMS = f"{TEMPLATE}.volumeClaimPolicies"
+
+_POLICIES = {each.encode_name for each in msgspec.structs.fields(MLPolicy)}
+
+
+class _Spec(Wire):
+    """The policies, whatever they are called."""
+
+    ml_policy: dict[str, Any] | None = None
+
+
+class _Policied(Wire):
+    """A runtime, no more of it than its policies."""
+
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_POLICY = Decoder(_Policied)
+_ANY_JOB = TrainJob(spec=TrainJobSpec(runtime_ref=RuntimeRef(name="any")))
 
 
 def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime]) -> Handler:
@@ -35,9 +67,12 @@ def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime]) -> Handler:
     def review(request: AdmissionRequest) -> Verdict:
         runtime = decode(request.object, decoder)
         warnings = _warn(runtime)
+        if request.operation == "UPDATE" and _same(request, decoder):
+            return Verdict(warnings=warnings)  # a label, or a finalizer that goes
         if request.operation == "CREATE":
             warnings += deprecation(runtime, f"{kind.__name__} {request.name or runtime.metadata.name}")
-        return Verdict(errors=[*check(runtime)], warnings=warnings, refusal=HTTPStatus.FORBIDDEN)
+        errors = [*_check_policy(request.object), *check(runtime)]
+        return Verdict(errors=errors, warnings=warnings, refusal=HTTPStatus.FORBIDDEN)
 
     return review
 
@@ -55,11 +90,28 @@ def check(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldEr
     if count is not None and not 0 <= count <= PODS.value:
         yield FieldError("spec.mlPolicy.numNodes", f"must be a number from 0 to {PODS.value}", count)
     yield from _check_claims(runtime)
+    yield from _check_meaning(runtime)
     policy = runtime.spec.pod_group_policy
     if policy and policy.coscheduling and policy.volcano:
         yield FieldError(
             "spec.podGroupPolicy", "must have either coscheduling or volcano, not both", reason="Forbidden"
         )
+
+
+def _same(request: AdmissionRequest, decoder: Decoder[Any]) -> bool:
+    """Whether the spec stays as it is, policies that are not known here included."""
+    return all(
+        decode(request.old_object, each).spec == decode(request.object, each).spec for each in (decoder, _POLICY)
+    )
+
+
+def _check_policy(raw: msgspec.Raw) -> Iterator[FieldError]:
+    """A policy that Muster has never heard of would be passed over, and TrainJobs run without it."""
+    for name in sorted(set(decode(raw, _POLICY).spec.ml_policy or {}) - _POLICIES):
+        message = (
+            f"must be left out: Muster knows {', '.join(sorted(_POLICIES - {'numNodes', 'flux'}))}, and runs no other"
+        )
+        yield FieldError(f"spec.mlPolicy.{name}", message, name, "NotSupported")
 
 
 def _warn(runtime: TrainingRuntime | ClusterTrainingRuntime) -> list[str]:
@@ -109,6 +161,13 @@ def _check_claims(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator
                     f"must be mounted by a container of the runtime; mounted are {', '.join(sorted(mounted)) or 'none'}"
                 )
                 yield FieldError(path, message, name)
+
+
+def _check_meaning(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldError]:
+    """What a JobSet would do and a Job of Muster's cannot is refused here, before TrainJobs rely on it."""
+    info = describe(_ANY_JOB, runtime)
+    for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
+        yield FieldError(f"{TEMPLATE}.{each.field}", f"must be {each.wanted}: {each.why}", each.value)
 
 
 def _at(node: Mapping[str, Any], *path: str) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from muster.api.batch import Job
+from muster.api.batch import FINISHED, Job
 from muster.api.core import IndexedJob, Pod
 from muster.api.trainer import TrainJob
 from muster.runtime.plan import Plan, PodSetPlan
@@ -46,3 +46,10 @@ def has(job: IndexedJob, condition: str) -> bool:
     """Whether a condition of a batch/v1 Job holds."""
     conditions = job.status.get("conditions") or []
     return any(each.get("type") == condition and each.get("status") == "True" for each in conditions)
+
+
+def goes_on(job: Job | IndexedJob) -> bool:
+    """Whether a Job has not ended, nor is about to."""
+    if isinstance(job, IndexedJob):
+        return not (has(job, "Complete") or has(job, "Failed"))
+    return job.status.state.phase not in FINISHED | {"Completing", "Terminating"}

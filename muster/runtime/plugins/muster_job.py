@@ -10,11 +10,11 @@ from muster.api.core import INDEXED_JOBS
 from muster.api.endpoints import Endpoints
 from muster.api.fields import FieldError, Findings
 from muster.runtime.component import Component, metadata_of
-from muster.runtime.gangs import members as members_of
+from muster.runtime.gangs import together
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan, PodSetPlan
 from muster.runtime.plugins.claims import claims, with_claims
-from muster.runtime.plugins.without_effect import without_effect
+from muster.runtime.plugins.jobset_fields import deciding, fails_at_once, service, unmapped
 from muster.runtime.settings import ELASTIC
 from muster.runtime.template import planned
 from muster.volcano.hosts import pod_hosts
@@ -34,15 +34,10 @@ class MusterJob:
     name = "Job"
 
     def validate(self, info: Info) -> Findings:
-        """Warns of what the runtime says to a JobSet only, and checks the number of nodes of an elastic TrainJob."""
+        """Refuses what the runtime says to a JobSet only, and checks the number of nodes of an elastic TrainJob."""
         if info.target != self.name:
             return Findings()
-        found = Findings(list(_check_nodes(info)))
-        fields = without_effect(info.base, [pod_set.name for pod_set in members_of(info)])
-        where = f"spec.runtimeRef: {info.runtime_name}: spec.template.spec"
-        why = "has no effect where a TrainJob runs as a Job of Muster's, which has nothing like it"
-        found.warnings += [f"{where}.{field} {why}" for field in fields]
-        return found
+        return Findings([*_check_nodes(info), *_check_runtime(info)])
 
     def identify_pod_network(self, info: Info) -> None:
         """`<job>-<task>-<index>.<job>`; the rank is the index in the task."""
@@ -77,6 +72,13 @@ class MusterJob:
     def watched(self) -> Iterable[str]:
         """Jobs of both kinds: Muster's for the pods that train, batch/v1 for initializers."""
         return [f"{each.plural}.{each.group}" for each in (JOBS, INDEXED_JOBS)]
+
+
+def _check_runtime(info: Info) -> Iterable[FieldError]:
+    """A runtime that was there before Muster, or that a plugin changed, may say what no Job can carry out."""
+    for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
+        message = f"must refer to a runtime whose spec.template.spec.{each.field} is {each.wanted}: {each.why}"
+        yield FieldError("spec.runtimeRef", message, info.runtime_name)
 
 
 def _check_nodes(info: Info) -> Iterable[FieldError]:
@@ -170,7 +172,7 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
         "minAvailable": gang.minimum if gang else 0,
         "queue": details.get("queue") or names.DEFAULT_QUEUE,
         "schedulerName": names.SCHEDULER,
-        "plugins": _network(plan),
+        "plugins": service(plan.base),
         "policies": [{"event": "PodEvicted", "action": "RestartJob"}, failed],
         "tasks": [_task(plan, pod_set, members, templates[pod_set.name]) for pod_set in members],
     }
@@ -182,14 +184,6 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
             spec[key] = details[key]
     ttl_s = plan.base.get("ttlSecondsAfterFinished")
     return spec if ttl_s is None else {**spec, "ttlSecondsAfterFinished": ttl_s}
-
-
-def _network(plan: Plan) -> JSON:
-    """Host names by a Service, also of pods that are not ready, unless the runtime's `network` says otherwise."""
-    network = plan.base.get("network") or {}
-    if network.get("publishNotReadyAddresses") is False:
-        return {"svc": []}
-    return {"svc": ["--publish-not-ready-addresses"]}
 
 
 def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: JSON) -> JSON:
@@ -204,14 +198,17 @@ def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: 
     }
     if waits:
         task["dependsOn"] = {"name": waits}
+    policies = []
+    if fails_at_once(plan.base, pod_set.name):
+        policies.append({"event": "PodFailed", "action": "TerminateJob"})
     if pod_set.name in _deciding(plan, members):
-        task["policies"] = [{"event": "TaskCompleted", "action": "CompleteJob"}]
-    return task
+        policies.append({"event": "TaskCompleted", "action": "CompleteJob"})
+    return {**task, "policies": policies} if policies else task
 
 
 def _deciding(plan: Plan, members: list[PodSetPlan]) -> list[str]:
-    """The pod sets whose end is the end of the Job, where those are not all of them."""
-    targets = (plan.base.get("successPolicy") or {}).get("targetReplicatedJobs") or []
-    if not targets and plan.framework == "mpi":
-        targets = [pod_set.name for pod_set in members if pod_set.role == "launcher"]  # sshd never ends by itself
-    return list(targets) if len(targets) == 1 else []
+    """The pod sets each of whose ends is the end of the Job, where those are not all of them together."""
+    launchers = [pod_set.name for pod_set in members if pod_set.role == "launcher"]
+    if plan.framework == "mpi" and not (plan.base.get("successPolicy") or {}).get("targetReplicatedJobs"):
+        return launchers if len(launchers) == 1 else []  # sshd never ends by itself
+    return deciding(plan.base, [pod_set.name for pod_set in members])

@@ -3,66 +3,18 @@
 Runs under the Python that has the package `kubeflow`: `conversation.py KUBECONFIG NAMESPACE SCENARIO`.
 """
 
+import contextlib
+import io
 import json
 import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
-from kubeflow.trainer import (
-    BuiltinTrainer,
-    CustomTrainer,
-    CustomTrainerContainer,
-    HuggingFaceDatasetInitializer,
-    HuggingFaceModelInitializer,
-    Initializer,
-    KubernetesBackendConfig,
-    TorchTuneConfig,
-    TrainerClient,
-)
-from kubeflow.trainer.options import (
-    ActiveDeadlineSeconds,
-    Annotations,
-    Labels,
-    Name,
-    RuntimePatch,
-    TrainerArgs,
-    TrainerCommand,
-)
-from kubeflow.trainer.options.kubernetes import (
-    JobSetSpecPatch,
-    JobSetTemplatePatch,
-    JobSpecPatch,
-    JobTemplatePatch,
-    PodTemplatePatch,
-    ReplicatedJobPatch,
-    TrainingRuntimeSpecPatch,
-)
-
-Answer = dict[str, Any]
-CPU = {"cpu": 1}
-
-
-def train() -> None:
-    """What the user trains."""
-    print("a step")  # noqa: T201 - it is a user's function
-
-
-def ends(run_s: float, *jobs: str, exit_code: int = 0) -> RuntimePatch:
-    """Has the pods of these replicated jobs end after a while: simulated nodes run nothing."""
-    annotations = {"kwok.muster.dev/run-seconds": str(run_s), "kwok.muster.dev/exit-code": str(exit_code)}
-    template = JobTemplatePatch(spec=JobSpecPatch(template=PodTemplatePatch(metadata={"annotations": annotations})))
-    patches = [ReplicatedJobPatch(name=job, template=template) for job in jobs or ("node",)]
-    spec = JobSetTemplatePatch(spec=JobSetSpecPatch(replicated_jobs=patches))
-    return RuntimePatch(training_runtime_spec=TrainingRuntimeSpecPatch(template=spec))
-
-
-def told(client: TrainerClient, name: str) -> Answer:
-    """The job as the SDK shows it."""
-    job = client.get_job(name)
-    steps = sorted((step.name, step.status, step.device_count) for step in job.steps)
-    return {"status": job.status, "nodes": job.num_nodes, "steps": steps, "runtime": job.runtime.name}
+import wishes
+from kubeflow.trainer import CustomTrainer, KubernetesBackendConfig, TrainerClient
+from local_plane import ends
+from told import CPU, Answer, told, train
 
 
 def runtimes(client: TrainerClient) -> Answer:
@@ -116,37 +68,6 @@ def mpi(client: TrainerClient) -> Answer:
     return {"running": running, "complete": told(client, name)}
 
 
-def options(client: TrainerClient) -> Answer:
-    """A container with every option there is."""
-    trainer = CustomTrainerContainer(image="train:1", num_nodes=1, resources_per_node={"cpu": 2, "gpu": 4})
-    made = client.train(
-        runtime="plain",
-        trainer=trainer,
-        options=[
-            Name("named"), Labels({"muster.dev/queue": "default"}), Annotations({"team": "a"}), ends(1),
-            TrainerCommand(["python"]), TrainerArgs(["-c", "pass"]), ActiveDeadlineSeconds(600),
-        ],
-    )  # fmt: skip
-    client.wait_for_job_status(made, timeout=60, polling_interval=1)
-    return {"name": made, **told(client, made)}
-
-
-def torchtune(client: TrainerClient) -> Answer:
-    """A fine-tuning with its initializers."""
-    found = client.get_runtime("torchtune-llama3.2-1b")
-    name = client.train(
-        runtime=found,
-        initializer=Initializer(
-            dataset=HuggingFaceDatasetInitializer(storage_uri="hf://tatsu-lab/alpaca/data"),
-            model=HuggingFaceModelInitializer(storage_uri="hf://meta-llama/Llama-3.2-1B"),
-        ),
-        trainer=BuiltinTrainer(config=TorchTuneConfig(resources_per_node={"cpu": 4, "gpu": 1})),
-        options=[ends(1, "dataset-initializer", "model-initializer", "node")],
-    )
-    client.wait_for_job_status(name, timeout=120, polling_interval=1)
-    return {"kind": found.trainer.trainer_type.value, **told(client, name)}
-
-
 def logs(client: TrainerClient) -> Answer:
     """What a training has printed."""
     name = client.train(trainer=CustomTrainer(func=train, num_nodes=1, resources_per_node=CPU))
@@ -154,9 +75,53 @@ def logs(client: TrainerClient) -> Answer:
     return {"lines": list(client.get_job_logs(name)), "followed": list(client.get_job_logs(name, follow=True))}
 
 
+def packages(client: TrainerClient) -> Answer:
+    """What is installed in a runtime: a TrainJob of the SDK's own, which it deletes."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        client.get_runtime_packages(client.get_runtime("short"))
+    return {"said": said.getvalue().splitlines(), "left": len(client.list_jobs(client.get_runtime("short")))}
+
+
+def own_runtime(client: TrainerClient) -> Answer:
+    """A namespace's own runtime goes before the cluster's of that name; jobs can be listed by runtime."""
+    name = client.train(runtime="plain", options=[ends(1)])
+    return {
+        "kinds": {each.name: each.kind.value for each in client.list_runtimes()},
+        "image": client.get_runtime("torch-distributed").trainer.image,
+        "listed": [job.name for job in client.list_jobs(client.get_runtime("plain"))] == [name],
+        "others": client.list_jobs(client.get_runtime("torch-distributed")),
+    }
+
+
+def absent(client: TrainerClient) -> Answer:
+    """Every call about something that is not there, or not allowed, is an error of the SDK's."""
+    calls: dict[str, Callable[[], object]] = {
+        "get": lambda: client.get_job("nobody"),
+        "runtime": lambda: client.get_runtime("nobody"),
+        "train": lambda: client.train(runtime="nobody"),
+        "delete": lambda: client.delete_job("nobody"),
+        "logs": lambda: list(client.get_job_logs("nobody")),
+        "events": lambda: client.get_job_events("nobody"),
+        "wait": lambda: client.wait_for_job_status("nobody"),
+        "refused": lambda: client.train(trainer=CustomTrainer(func=train, env={"PET_NNODES": "2"})),
+    }
+    answer = {}
+    for name, call in calls.items():
+        try:
+            call()
+        except RuntimeError as error:
+            answer[name] = str(error.__cause__ or error)
+    return answer
+
+
 SCENARIOS: dict[str, Callable[[TrainerClient], Answer]] = {
-    each.__name__: each for each in (runtimes, function, failure, mpi, options, torchtune, logs)
-}
+    each.__name__: each
+    for each in (
+        runtimes, function, failure, mpi, logs, packages, own_runtime, absent, wishes.options, wishes.torchtune,
+        wishes.full_torchtune, wishes.function_with_all, wishes.nothing_said, wishes.deadline, wishes.patches,
+    )
+}  # fmt: skip
 
 
 def main() -> None:

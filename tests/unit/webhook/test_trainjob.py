@@ -262,6 +262,23 @@ def test_flux_is_warned_of() -> None:
     ]
 
 
+def test_a_policy_of_a_later_version_is_refused() -> None:
+    """Nobody finds out afterwards that it had no effect."""
+    verdict = validate_runtime.reviewer(ClusterTrainingRuntime)(request(runtime(mlPolicy={"numNodes": 2, "ray": {}})))
+    known = "Muster knows jax, mpi, torch, xgboost, and runs no other"
+    assert said(verdict) == [f'spec.mlPolicy.ray: Unsupported value: "ray": must be left out: {known}']
+
+
+def test_an_unchanged_spec_is_not_looked_at_again() -> None:
+    """A runtime from before Muster can be labelled, and freed of a finalizer."""
+    old = runtime(mlPolicy={"ray": {}}, template={"spec": {"managedBy": "a.io/b"}})
+    review = validate_runtime.reviewer(ClusterTrainingRuntime)
+    labelled = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}
+    assert not review(request(labelled, "UPDATE", old)).errors
+    assert review(request(old)).errors
+    assert review(request({**old, "spec": {**old["spec"], "mlPolicy": {"ray": {"a": 1}}}}, "UPDATE", old)).errors
+
+
 def test_stamps_and_queue() -> None:
     """A new patch is stamped, a known one keeps its time, a changed one gets a new one; the queue is inherited."""
     review = mutate.reviewer(NamespaceWorld(team={"muster.dev/queue": "q"}), RuntimeWorld(), lambda: 1_700_000_000.0)

@@ -1,5 +1,6 @@
-"""What a runtime says to a JobSet, where its TrainJob runs as a Job of Muster's: done, or warned of."""
+"""What a runtime says to a JobSet, where its TrainJob runs as a Job of Muster's: done, or refused."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 from frameworks_world import compiled, component, pods_of, replicated_job, runtime, train_job
 
 from muster.api.trainingruntime import ClusterTrainingRuntime
+from muster.runtime.component import Compiled
 from webhook.validate.trainingruntime import check
 
 JSON = dict[str, Any]
@@ -97,72 +99,120 @@ def test_jobs_that_start_in_order() -> None:
     assert result.findings.warnings == []
 
 
-WITHOUT_EFFECT: dict[str, tuple[JSON, JSON, str]] = {
+FAIL: JSON = {"name": "a", "action": "FailJobSet"}
+REFUSED: dict[str, tuple[JSON, JSON, str]] = {
     "subdomain": ({"network": {"subdomain": "svc"}}, {}, "network.subdomain"),
     "names": ({"network": {"enableDNSHostnames": False}}, {}, "network.enableDNSHostnames"),
     "strategy": ({"failurePolicy": {"restartStrategy": "InPlaceRestart"}}, {}, "failurePolicy.restartStrategy"),
-    "rules": (
-        {"failurePolicy": {"rules": [{"name": "a", "action": "FailJobSet"}]}},
+    "uncounted restarts": (
+        {"failurePolicy": {"rules": [FAIL, {"name": "b", "action": "RestartJobSetAndIgnoreMaxRestarts"}]}},
         {},
-        "failurePolicy.rules",
+        "failurePolicy.rules[1].action",
     ),
-    "success": (
-        {"successPolicy": {"operator": "Any", "targetReplicatedJobs": ["node", "other"]}},
+    "other reasons": (
+        {"failurePolicy": {"rules": [{**FAIL, "onJobFailureReasons": ["PodFailurePolicy"]}]}},
         {},
-        "successPolicy",
+        "failurePolicy.rules[0].onJobFailureReasons",
     ),
-    "field of a Job": ({}, {"backoffLimit": 3}, "replicatedJobs[node].template.spec.backoffLimit"),
+    "messages": (
+        {"failurePolicy": {"rules": [{**FAIL, "onJobFailureMessagePatterns": ["cuda"]}]}},
+        {},
+        "failurePolicy.rules[0].onJobFailureMessagePatterns",
+    ),
+    "two of three": (
+        {"successPolicy": {"operator": "All", "targetReplicatedJobs": ["node", "other"]}},
+        {},
+        "successPolicy.targetReplicatedJobs",
+    ),
+    "one that is over": (
+        {"successPolicy": {"operator": "All", "targetReplicatedJobs": ["dataset-initializer"]}},
+        {},
+        "successPolicy.targetReplicatedJobs",
+    ),
+    "any of several": ({"successPolicy": {"operator": "Any"}}, {}, "successPolicy.targetReplicatedJobs"),
+    "manager": ({"managedBy": "example.com/me"}, {}, "managedBy"),
+    "retries": ({}, {"backoffLimit": 3}, "replicatedJobs[1].template.spec.backoffLimit"),
+    "deadline": ({}, {"activeDeadlineSeconds": 3}, "replicatedJobs[1].template.spec.activeDeadlineSeconds"),
+    "failures": ({}, {"podFailurePolicy": {"rules": []}}, "replicatedJobs[1].template.spec.podFailurePolicy"),
 }
 
 
-@pytest.mark.parametrize(("jobset", "job", "field"), WITHOUT_EFFECT.values(), ids=WITHOUT_EFFECT.keys())
-def test_what_has_no_effect_is_warned_of(jobset: JSON, job: JSON, field: str) -> None:
-    """Where the TrainJob runs as a Job, and only there."""
-    node, other = replicated_job("node", "trainer"), replicated_job("other")
-    node["template"]["spec"].update(job)
-    on = runtime({"torch": {}}, node, other, jobset=jobset)
-    [warning] = compiled(train_job(), on, "Job").findings.warnings
-    assert warning.startswith(f"spec.runtimeRef: runtime: spec.template.spec.{field} has no effect where")
-    assert compiled(train_job(), on, "JobSet").findings.warnings == []
+def several(jobset: JSON, job: JSON) -> ClusterTrainingRuntime:
+    """A runtime of four replicated jobs, one of them an initializer, one with two Jobs."""
+    fetch = {"containers": [{"name": "dataset-initializer"}]}
+    jobs = [replicated_job("dataset-initializer", "dataset-initializer", fetch), replicated_job("node", "trainer")]
+    jobs += [replicated_job("other"), {**replicated_job("more"), "replicas": 2}]
+    jobs[1]["template"]["spec"].update(job)
+    return runtime({"torch": {}}, *jobs, jobset=jobset)
 
 
-@pytest.mark.parametrize(("ready", "flags"), [(None, ["--publish-not-ready-addresses"]), (False, [])])
-def test_addresses_of_pods_that_are_not_ready(ready: bool | None, flags: list[str]) -> None:  # noqa: FBT001
-    """Published, as by a JobSet, unless the runtime says otherwise."""
-    jobset = {"network": {} if ready is None else {"publishNotReadyAddresses": ready}}
-    job = component(compiled(train_job(), runtime({"torch": {}}, jobset=jobset), "Job"), "Job")
-    assert job["spec"]["plugins"] == {"svc": flags}
+@pytest.mark.parametrize(("jobset", "job", "field"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_no_job_can_carry_out_is_refused(jobset: JSON, job: JSON, field: str) -> None:
+    """With the runtime, and with a TrainJob on one that was there before; a JobSet takes it as it is."""
+    on = several(jobset, job)
+    [error] = compiled(train_job(), on, "Job").findings.errors
+    assert (error.path, f"whose spec.template.spec.{field} is " in error.message) == ("spec.runtimeRef", True)
+    [with_runtime] = [each for each in check(on) if each.path == f"spec.template.spec.{field}"]
+    assert with_runtime.message.startswith("must be ")
+    assert compiled(train_job(), on, "JobSet").findings.errors == []
 
 
-def test_the_coordinator_is_told_to_all_pods() -> None:
-    """Its host name, as a label and an annotation; of a pod that does not exist nobody is told."""
-    jobset = {"coordinator": {"replicatedJob": "node", "podIndex": 1}}
-    on = runtime({"torch": {}}, replicated_job("node", "trainer"), replicated_job("other"), jobset=jobset)
-    for nodes, host in ((2, "train-node-1.train"), (1, None)):
-        job = component(compiled(train_job(trainer={"numNodes": nodes}), on, "Job"), "Job")
-        for task in job["spec"]["tasks"]:
-            metadata = task["template"]["metadata"]
-            for place in ("labels", "annotations"):
-                assert (metadata.get(place) or {}).get("jobset.sigs.k8s.io/coordinator") == host
+SAME: dict[str, tuple[JSON, JSON]] = {
+    "strategy": ({"failurePolicy": {"maxRestarts": 1, "restartStrategy": "BlockingRecreate"}}, {}),
+    "no retries": ({}, {"backoffLimit": 0, "suspend": False, "podReplacementPolicy": "Failed"}),
+    "reasons": ({"failurePolicy": {"rules": [{**FAIL, "onJobFailureReasons": ["BackoffLimitExceeded"]}]}}, {}),
+    "names": ({"network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True}}, {}),
+    "all": ({"successPolicy": {"operator": "All"}}, {}),
+    "all by name": ({"successPolicy": {"operator": "All", "targetReplicatedJobs": ["more", "node", "other"]}}, {}),
+}
 
 
-@pytest.mark.parametrize(("restarts", "most"), [(0, 1000), (1, 2), (3, 4)])
-def test_restarts(restarts: int, most: int) -> None:
-    """The Job counts the one that comes too late, too; without restarts only evictions are retried."""
-    job = component(
-        compiled(train_job(), runtime({"torch": {}}, jobset={"failurePolicy": {"maxRestarts": restarts}}), "Job"), "Job"
-    )
-    assert job["spec"]["maxRetry"] == most
-    failed = next(each for each in job["spec"]["policies"] if each["event"] == "PodFailed")
-    assert failed["action"] == ("RestartJob" if restarts else "TerminateJob")
+@pytest.mark.parametrize(("jobset", "job"), SAME.values(), ids=SAME.keys())
+def test_what_says_what_happens_anyway(jobset: JSON, job: JSON) -> None:
+    """Nobody is bothered with it."""
+    on = several(jobset, job)
+    assert compiled(train_job(), on, "Job").findings.errors == []
+    assert [*check(on)] == []
 
 
-def test_what_has_an_effect_is_not() -> None:
-    """Fields whose value is the default's, and those that a Job has too."""
-    jobset = {
-        "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
-        "failurePolicy": {"maxRestarts": 2, "restartStrategy": "Recreate"},
-        "successPolicy": {"operator": "All", "targetReplicatedJobs": ["node"]},
-        "ttlSecondsAfterFinished": 60,
-    }
-    assert compiled(train_job(), runtime({"torch": {}}, jobset=jobset), "Job").findings.warnings == []
+def job_of(result: Compiled) -> Mapping[str, Any]:
+    """The Job of the gang, not those of initializers."""
+    [job] = [each.manifest for each in result.components if each.manifest["apiVersion"] == "batch.volcano.sh/v1alpha1"]
+    return job
+
+
+def policies_of(result: Compiled) -> JSON:
+    """Task → its policies as event: action."""
+    tasks = job_of(result)["spec"]["tasks"]
+    return {task["name"]: {each["event"]: each["action"] for each in task.get("policies", [])} for task in tasks}
+
+
+def test_rules_of_failure() -> None:
+    """The first rule for a replicated job decides whether its failure ends the set, whatever restarts are left."""
+    rules = [
+        {"name": "a", "action": "RestartJobSet", "targetReplicatedJobs": ["other"]},
+        {"name": "b", "action": "FailJobSet", "targetReplicatedJobs": ["other", "node"]},
+    ]
+    result = compiled(train_job(), several({"failurePolicy": {"maxRestarts": 2, "rules": rules}}, {}), "Job")
+    assert policies_of(result) == {"node": {"PodFailed": "TerminateJob"}, "other": {}, "more": {}}
+    assert {"event": "PodFailed", "action": "RestartJob"} in job_of(result)["spec"]["policies"]
+
+
+def test_any_of_the_targets_ends_the_set() -> None:
+    """One that succeeds is enough; without names all count."""
+    any_of = {"operator": "Any", "targetReplicatedJobs": ["node", "other"]}
+    ends = {"TaskCompleted": "CompleteJob"}
+    result = compiled(train_job(), several({"successPolicy": any_of}, {}), "Job")
+    assert policies_of(result) == {"node": ends, "other": ends, "more": {}}
+    two = runtime({"torch": {}}, replicated_job("node", "trainer"), replicated_job("other"), jobset={
+        "successPolicy": {"operator": "Any"}
+    })  # fmt: skip
+    assert policies_of(compiled(train_job(), two, "Job")) == {"node": ends, "other": ends}
+
+
+def test_pods_without_host_names() -> None:
+    """Where the framework needs none there is no Service."""
+    on = runtime({}, replicated_job("node", "trainer"), jobset={"network": {"enableDNSHostnames": False}})
+    result = compiled(train_job(), on, "Job")
+    assert result.errors == []
+    assert component(result, "Job")["spec"]["plugins"] == {}

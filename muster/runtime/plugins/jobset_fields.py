@@ -1,0 +1,127 @@
+"""What a runtime says to a JobSet, where its TrainJobs run as Jobs of Muster's: what it means there, or why it cannot.
+
+Every field is carried out or refused, none is passed over: `unmapped` is asked when a runtime, or a TrainJob on it, is
+submitted, the other functions when the Job is made.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+JSON = Mapping[str, Any]
+PLAIN = "plain"
+"""The framework whose pods need not find each other."""
+_FAIL, _RESTART = "FailJobSet", "RestartJobSet"
+_POD_FAILED = "BackoffLimitExceeded"
+"""The one reason for which a task of Muster's fails: a pod of it did."""
+_OF_JOBS = frozenset({"template", "parallelism", "completions", "completionMode"})
+"""Fields of a batch/v1 Job that its pods or their number follow from."""
+_SAME_ANYWAY: JSON = {"backoffLimit": 0, "suspend": False, "manualSelector": False, "podReplacementPolicy": "Failed"}
+"""Values of fields of a batch/v1 Job that say what happens here in any case."""
+_INSTEAD: JSON = {
+    "backoffLimit": "left out or 0",
+    "activeDeadlineSeconds": "left out, and activeDeadlineSeconds of TrainJobs set",
+    "ttlSecondsAfterFinished": "left out, and ttlSecondsAfterFinished of the template set",
+    "podReplacementPolicy": "left out or Failed",
+}
+_WHY: JSON = {
+    "backoffLimit": "pods are restarted together, failurePolicy.maxRestarts times",
+    "podFailurePolicy": "a pod that fails fails the gang, and one that is evicted never does",
+}
+
+
+class Unmapped(NamedTuple):
+    """A field that a Job of Muster's cannot carry out: its path in the JobSet's spec, what it should be, and why."""
+
+    field: str
+    value: Any
+    wanted: str
+    why: str
+
+
+def unmapped(base: JSON, members: Collection[str], framework: str) -> Iterator[Unmapped]:
+    """All that is in the way; `members` are the replicated jobs that become tasks of the Job."""
+    yield from _network(base.get("network") or {}, framework)
+    yield from _failures(base.get("failurePolicy") or {})
+    yield from _success(base, members)
+    if base.get("managedBy"):
+        yield Unmapped("managedBy", base["managedBy"], "left out", "managedBy of a TrainJob says who sees to it")
+    for index, job in enumerate(base.get("replicatedJobs") or []):
+        if job["name"] in members:
+            yield from _of_job(f"replicatedJobs[{index}].template.spec", job["template"].get("spec") or {})
+
+
+def service(base: JSON) -> dict[str, list[str]]:
+    """Host names by a Service, also of pods that are not ready; the runtime's `network` can say otherwise to both."""
+    network = base.get("network") or {}
+    if network.get("enableDNSHostnames") is False:
+        return {}
+    return {"svc": [] if network.get("publishNotReadyAddresses") is False else ["--publish-not-ready-addresses"]}
+
+
+def fails_at_once(base: JSON, job: str) -> bool:
+    """Whether the set fails with this replicated job, whatever restarts are left: the first rule for it decides."""
+    rules = (base.get("failurePolicy") or {}).get("rules") or []
+    actions = (rule["action"] for rule in rules if job in (rule.get("targetReplicatedJobs") or [job]))
+    return next(actions, _RESTART) == _FAIL
+
+
+def deciding(base: JSON, members: Sequence[str]) -> list[str]:
+    """The replicated jobs each of which ends the set when it succeeds; none where all have to."""
+    policy = base.get("successPolicy") or {}
+    targets = list(policy.get("targetReplicatedJobs") or ())
+    if policy.get("operator") == "Any":
+        return targets or list(members)
+    return targets if len(targets) == 1 else []
+
+
+def _network(network: JSON, framework: str) -> Iterator[Unmapped]:
+    if network.get("subdomain"):
+        why = "pods are found under the name of their TrainJob"
+        yield Unmapped("network.subdomain", network["subdomain"], "left out", why)
+    if network.get("enableDNSHostnames") is False and framework != PLAIN:
+        why = f"the pods of {framework} find each other by their host names"
+        yield Unmapped("network.enableDNSHostnames", network["enableDNSHostnames"], "left out or true", why)
+
+
+def _failures(policy: JSON) -> Iterator[Unmapped]:
+    strategy = policy.get("restartStrategy")
+    if strategy not in {None, "Recreate", "BlockingRecreate"}:
+        why = "a gang starts again with new pods, all of them"
+        yield Unmapped("failurePolicy.restartStrategy", strategy, "Recreate or BlockingRecreate", why)
+    for index, rule in enumerate(policy.get("rules") or []):
+        path = f"failurePolicy.rules[{index}]"
+        if rule["action"] not in {_FAIL, _RESTART}:
+            why = "all pods are restarted together, and each restart counts"
+            yield Unmapped(f"{path}.action", rule["action"], f"{_FAIL} or {_RESTART}", why)
+        reasons = rule.get("onJobFailureReasons") or []
+        if reasons and _POD_FAILED not in reasons:
+            why = "a replicated job fails with its first pod, and for no other reason"
+            yield Unmapped(f"{path}.onJobFailureReasons", reasons, f"left out, or contain {_POD_FAILED}", why)
+        patterns = rule.get("onJobFailureMessagePatterns") or []
+        if patterns:
+            why = "there is no batch/v1 Job whose message they could match"
+            yield Unmapped(f"{path}.onJobFailureMessagePatterns", patterns, "left out", why)
+
+
+def _success(base: JSON, members: Collection[str]) -> Iterator[Unmapped]:
+    policy = base.get("successPolicy") or {}
+    named = policy.get("targetReplicatedJobs") or []
+    targets = set(named or members)
+    path = "successPolicy.targetReplicatedJobs"
+    if not targets <= set(members):
+        yield Unmapped(path, named, f"some of {', '.join(members)}", "the others are over before the training begins")
+    elif policy.get("operator") == "Any":
+        several = {job["name"] for job in base.get("replicatedJobs") or [] if int(job.get("replicas") or 1) > 1}
+        if several & targets:
+            why = "any one of several Jobs of a replicated job cannot decide, only all of them"
+            yield Unmapped(path, named, f"without {', '.join(sorted(several & targets))}", why)
+    elif len(targets) > 1 and targets != set(members):
+        why = "either one decides about the end, or all do"
+        yield Unmapped(path, named, f"one of {', '.join(members)}, or left out", why)
+
+
+def _of_job(path: str, spec: JSON) -> Iterator[Unmapped]:
+    for key, value in sorted(spec.items()):
+        if key not in _OF_JOBS and value is not None and _SAME_ANYWAY.get(key) != value:
+            why = _WHY.get(key, "the pods belong to one Job of Muster's, which has nothing like it")
+            yield Unmapped(f"{path}.{key}", value, _INSTEAD.get(key, "left out"), why)
