@@ -7,7 +7,7 @@ from functools import partial
 import structlog
 from prometheus_client import Gauge
 
-from extender.app import Verbs, create_app
+from extender.app import App, Verbs
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.commit import Committer
@@ -16,7 +16,7 @@ from extender.framework.session import Session
 from extender.options import Options, parse
 from extender.planner import Planner
 from extender.selfcheck import SelfCheck
-from extender.verbs.bind import MAX_CALLS, Bind, Binder
+from extender.verbs.bind import AT_ONCE, Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
@@ -26,20 +26,17 @@ from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.events import Recorder
 from muster.kube.follower import LeaseFollower
-from muster.process import logs
+from muster.process import embedded, logs
 from muster.process.health import Health, StatusServer
-from muster.process.server import serve
 
 log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
-THREADS = MAX_CALLS + 100
-"""Bind calls are held in a thread each; 100 are for what never waits. Threads are made only when they are needed."""
-POOL_SIZE = 288
+POOL_SIZE = AT_ONCE + 32
 """Connections that are kept: one per binding of those that may be on their way at once, and some for the planner."""
 
 
 class Extender:
-    """All parts of the process. Built before the fork without threads; `start` runs in the worker."""
+    """All parts of the process; they are built without threads, and `start` starts those."""
 
     def __init__(self, options: Options, config_file: ConfigFile) -> None:
         client = Client.load(options.kubeconfig or None, user_agent="muster-extender", pool_size=POOL_SIZE)
@@ -62,13 +59,14 @@ class Extender:
             staleness_grace_s=options.staleness_grace_s,
             growth_delay_s=options.growth_delay_s,
         )
+        self._binder = Binder(client)
         self.verbs = Verbs(
             Filter(self._cluster, active=self._active),
             Prioritize(self._cluster, session=self._last_session),
             Bind(
                 self._cluster,
                 self._barrier,
-                Binder(client),
+                self._binder,
                 active=self._active,
                 on_release=self._committer.say_binding,
                 session=self._last_session,
@@ -89,7 +87,7 @@ class Extender:
         self._status = StatusServer(options.status_port, health, host=options.status_host)
 
     def start(self) -> None:
-        """Starts all threads; called in the worker, since threads do not survive a fork."""
+        """Starts all threads."""
         self._status.start()
         self._follower.start()
         self._recorder.start()
@@ -98,9 +96,13 @@ class Extender:
         self._selfcheck.start()
         self._config_file.start()
 
-    def stop(self) -> None:
-        """Ends them; held binds are answered with an error and come again."""
+    def let_go(self) -> None:
+        """Answers held binds with an error: they come again, to whoever leads then."""
         self._barrier.cancel_all()
+
+    def stop(self) -> None:
+        """Ends them."""
+        self._binder.stop()
         self._config_file.stop()
         self._selfcheck.stop()
         self._planner.stop()
@@ -137,13 +139,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
-    serve(
-        create_app(extender.verbs, extender.pages),
-        host=options.host,
-        port=options.port,
-        threads=THREADS,
-        name="muster-extender",
-        on_worker_start=extender.start,
-        on_worker_stop=extender.stop,
-    )
+    try:
+        embedded.run(
+            App(extender.verbs, extender.pages),
+            host=options.host,
+            port=options.port,
+            on_start=extender.start,
+            on_stopping=extender.let_go,
+            on_stop=extender.stop,
+        )
+    except OSError as error:
+        log.error("cannot serve", why=str(error))  # noqa: TRY400 - as above
+        return 1
     return 0
