@@ -16,30 +16,34 @@ from extender.framework.session import Session
 from extender.options import Options, parse
 from extender.planner import Planner
 from extender.selfcheck import SelfCheck
-from extender.verbs.bind import AT_ONCE, Bind, Binder
+from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
 from muster.api.core import LEASES, Lease
 from muster.api.meta import ObjectMeta
 from muster.kube.client import Client
+from muster.kube.config import load_config
 from muster.kube.errors import ConfigurationError
 from muster.kube.events import Recorder
 from muster.kube.follower import LeaseFollower
+from muster.kube.loopclient import LoopClient
 from muster.process import embedded, logs
 from muster.process.health import Health, StatusServer
 
 log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
-POOL_SIZE = AT_ONCE + 32
-"""Connections that are kept: one per binding of those that may be on their way at once, and some for the planner."""
+USER_AGENT = "muster-extender"
+BINDINGS = 32
+"""Bindings that are posted at once; more wait for their turn."""
 
 
 class Extender:
     """All parts of the process; they are built without threads, and `start` starts those."""
 
     def __init__(self, options: Options, config_file: ConfigFile) -> None:
-        client = Client.load(options.kubeconfig or None, user_agent="muster-extender", pool_size=POOL_SIZE)
+        config = load_config(options.kubeconfig or None)
+        client = Client(config, user_agent=USER_AGENT)
         self._follower = LeaseFollower(
             client, options.lease_namespace, options.lease_name, options.identity_prefix, monotonic_s=time.monotonic
         )
@@ -59,14 +63,14 @@ class Extender:
             staleness_grace_s=options.staleness_grace_s,
             growth_delay_s=options.growth_delay_s,
         )
-        self._binder = Binder(client)
+        self._bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)
         self.verbs = Verbs(
             Filter(self._cluster, active=self._active),
             Prioritize(self._cluster, session=self._last_session),
             Bind(
                 self._cluster,
                 self._barrier,
-                self._binder,
+                Binder(self._bindings),
                 active=self._active,
                 on_release=self._committer.say_binding,
                 session=self._last_session,
@@ -97,12 +101,12 @@ class Extender:
         self._config_file.start()
 
     def let_go(self) -> None:
-        """Answers held binds with an error: they come again, to whoever leads then."""
+        """Answers held binds with an error: they come again, to whoever leads then. Runs on the loop."""
         self._barrier.cancel_all()
+        self._bindings.close()
 
     def stop(self) -> None:
         """Ends them."""
-        self._binder.stop()
         self._config_file.stop()
         self._selfcheck.stop()
         self._planner.stop()

@@ -1,9 +1,7 @@
 """The bind verb: a member of a gang waits for the others, then all are bound."""
 
-import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import numpy as np
@@ -33,19 +31,16 @@ from muster.api.names import (
     SAFE_TO_EVICT,
 )
 from muster.api.placement import Placement, devices_of, node_of
-from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Unreachable
+from muster.kube.loopclient import LoopClient
 
 log = structlog.get_logger()
 DECODE_BINDING = msgspec.json.Decoder(ExtenderBindingArgs)
 BINDS = Counter("muster_bind_total", "Bind calls", ["pod", "verdict", "reason"])
-BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a binding")
+BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a binding, with the wait for its turn")
 
 LAG_S = 1.0
 """How long a bind call waits for our watches to show what kube-scheduler, whose watches may be ahead, has seen."""
-
-AT_ONCE = 32
-"""Bindings that are posted at once; more wait for their turn."""
 
 _LASTING = {None, Reason.NOT_OURS, Reason.NOT_ASKED}
 """What our watches will not change, so that it is not worth a wait."""
@@ -55,9 +50,8 @@ _NOT_RELEASED = {Outcome.TIMED_OUT: Reason.BARRIER_TIMEOUT, Outcome.CANCELLED: R
 class Binder:
     """Posts bindings with the pod's UID as precondition; success is only what the API server has confirmed."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: LoopClient) -> None:
         self._client = client
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="bind")
 
     async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         """Binds, or finds that the pod is bound already to this node. Raises APIError otherwise.
@@ -65,18 +59,10 @@ class Binder:
         A conflict or a lost answer is decided by reading the pod: kube-scheduler retries a bind whose answer it did not
         get, and "already assigned" may be our own work.
         """
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._pool, self._bind, namespace, name, uid, node, annotations)
-
-    def stop(self) -> None:
-        """Ends it; what has not been sent yet never is."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         try:
-            self._client.bind(namespace, name, uid, node, annotations)
+            await self._client.bind(namespace, name, uid, node, annotations)
         except (Conflict, Unreachable):
-            pod = self._client.get(PODS, name, namespace)
+            pod = await self._client.get(PODS, name, namespace)
             if pod.metadata.uid == uid and pod.spec.node_name == node:
                 return
             raise
