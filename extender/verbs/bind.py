@@ -42,6 +42,9 @@ BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a bin
 LAG_S = 1.0
 """How long a bind call waits for our watches to show what kube-scheduler, whose watches may be ahead, has seen."""
 
+LASTS = 200
+"""Members whose binding lasts about a second, so that it is worth a write to show that it is under way."""
+
 _LASTING = {None, Reason.NOT_OURS, Reason.NOT_ASKED}
 """What our watches will not change, so that it is not worth a wait."""
 _NOT_RELEASED = {Outcome.TIMED_OUT: Reason.BARRIER_TIMEOUT, Outcome.CANCELLED: Reason.PLACEMENT_OVER}
@@ -69,7 +72,7 @@ class Binder:
 
 
 class Bind:
-    """Binds pods. `active` says whether this replica leads; `on_release` is told of every gang that starts."""
+    """Binds pods. `active` says whether this replica leads; `on_release` is told of gangs whose start takes a while."""
 
     def __init__(
         self,
@@ -214,7 +217,8 @@ class Bind:
         }
         if not gang.satisfied(counts):
             return False
-        self._on_release(placement, gang.taken)
+        if len(held) >= LASTS:
+            self._on_release(placement, gang.taken)
         return True
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> Reason | None:

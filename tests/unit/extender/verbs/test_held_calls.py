@@ -11,7 +11,7 @@ from extender_world import World
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.verbs import bind
-from extender.verbs.bind import Bind
+from extender.verbs.bind import LASTS, Bind
 from extender.verbs.reasons import Reason
 from muster.api.core import Pod
 from muster.api.extender import ExtenderBindingArgs
@@ -49,12 +49,14 @@ class Gang:
         self.key = self.world.gang("a", {"worker": (size, {"cpu": 1})})
         self.world.plan()
         self.bindings = Bindings()
+        self.released: list[int] = []
         self.barrier = Barrier(timeout_s=DEADLINE_S, monotonic_s=time.monotonic)
         self.cluster = Filled(cast("Any", None), wake=lambda: None)
         self.cluster.state = self.world.state
         self.bind = Bind(
-            self.cluster, self.barrier, cast("Any", self.bindings), active=lambda: True, on_release=lambda *_: None
-        )
+            self.cluster, self.barrier, cast("Any", self.bindings),
+            active=lambda: True, on_release=lambda _, bound: self.released.append(bound),
+        )  # fmt: skip
 
     def node(self, rank: int) -> str:
         """Where the placement puts a member."""
@@ -108,6 +110,19 @@ def test_five_thousand_calls_are_held_until_the_last_member_comes() -> None:
         calls.append(gang.call(pods[-1], 4999))
         assert set(await asyncio.gather(*calls)) == {""}
         assert gang.bindings.nodes == {pod.metadata.name: gang.node(rank) for rank, pod in enumerate(pods)}
+
+    tell(story)
+
+
+@pytest.mark.parametrize(("size", "told"), [(LASTS - 1, []), (LASTS, [0])])
+def test_the_phase_binding_is_written_only_where_binding_lasts(size: int, told: list[int]) -> None:
+    """Once for the gang, when it is let go; a small one is bound before anybody could read it."""
+
+    async def story() -> None:
+        gang = Gang(size, nodes=2)
+        calls = [gang.call(gang.pod(rank), rank) for rank in range(size)]
+        assert set(await asyncio.gather(*calls)) == {""}
+        assert gang.released == told
 
     tell(story)
 
