@@ -6,7 +6,7 @@ somebody else who writes the same fields (Volcano's controller beside us) gets n
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import structlog
@@ -14,13 +14,12 @@ from msgspec import to_builtins
 from prometheus_client import Gauge
 
 from extender.framework.session import Session
-from extender.statuses import WRITES
 from extender.topology.hypernodes import HyperNodes
 from extender.topology.problems import Problem
+from extender.writes import Lane, Writes
 from muster.api.meta import Condition, format_time
 from muster.api.topology import HYPER_NODES, HyperNode
 from muster.kube.client import Client
-from muster.kube.errors import APIError
 
 log = structlog.get_logger()
 INVALID = Gauge("muster_hypernodes_invalid", "HyperNodes of which a part cannot be used; their condition says why")
@@ -39,9 +38,9 @@ VALID = "Valid"
 class HyperNodeStatusWriter:
     """Remembers what it said; `wall_s` is seconds since the epoch."""
 
-    def __init__(self, client: Client, pool: ThreadPoolExecutor, *, wall_s: Callable[[], float]) -> None:
+    def __init__(self, client: Client, writes: Writes, *, wall_s: Callable[[], float]) -> None:
         self._client = client
-        self._pool = pool
+        self._writes = writes
         self._wall_s = wall_s
         self._next = 0.0
         self._said: dict[str, tuple[object, float]] = {}
@@ -49,7 +48,7 @@ class HyperNodeStatusWriter:
         self._logged: frozenset[tuple[str, Problem]] = frozenset()
 
     def write(self, session: Session) -> None:
-        """Writes what differs, if it is time again; returns when all writes have been answered."""
+        """Has what differs written, if it is time again."""
         now = self._wall_s()
         hyper_nodes = session.snapshot.hyper_nodes
         if now < self._next or not (hyper_nodes or self._said):
@@ -64,19 +63,15 @@ class HyperNodeStatusWriter:
             said, said_at = self._said.get(name, (None, 0.0))
             if patch and (said != words or now - said_at >= AGAIN_S):
                 due.append((hyper_node, patch, words))
-        list(self._pool.map(lambda item: self._patch(*item, now=now), due[:MAX_AT_ONCE]))
+        for hyper_node, patch, words in due[:MAX_AT_ONCE]:
+            write = partial(self._patch, hyper_node, patch, words, now=now)
+            self._writes.start(Lane.WORDS, "hypernode", hyper_node.metadata.name, write)
         self._next = now + (EVERY_S if len(due) <= MAX_AT_ONCE else 0.0)
 
     def _patch(self, hyper_node: HyperNode, patch: dict[str, Any], words: object, *, now: float) -> None:
         meta = hyper_node.metadata
         body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": patch}
-        try:
-            self._client.merge_patch(HYPER_NODES, meta.name, body, subresource="status")
-        except APIError as error:
-            WRITES.labels("hypernode", "failed").inc()
-            log.info("status of a HyperNode not written; it comes again", name=meta.name, error=str(error))
-            return
-        WRITES.labels("hypernode", "ok").inc()
+        self._client.merge_patch(HYPER_NODES, meta.name, body, subresource="status")
         self._said[meta.name] = (words, now)
 
     def _tell(self, found: HyperNodes) -> None:

@@ -52,7 +52,9 @@ class Extender:
         self._recorder = Recorder(client, "muster-extender", wall_s=time.time)
         self._barrier = Barrier(timeout_s=options.barrier_timeout_s, monotonic_s=time.monotonic, on_arrival=self._wake)
         self._cluster = Cluster(client, wake=self._wake)
-        self._committer = Committer(client, self._cluster, self._barrier, self._recorder, wall_s=time.time)
+        self._committer = Committer(
+            client, self._cluster, self._barrier, self._recorder, active=self._active, wall_s=time.time
+        )
         self._planner = Planner(
             self._cluster,
             self._committer,

@@ -6,7 +6,6 @@ that a stale one is refused.
 
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Executor
 
 import msgspec
 import structlog
@@ -20,6 +19,7 @@ from extender.framework.session import Session
 from extender.state.gangs import GangView
 from extender.state.pledges import Pledge
 from extender.state.podclass import PodClass
+from extender.writes import Lane, Writes
 from muster.api.meta import OwnerReference, format_time
 from muster.api.placement import PLACEMENTS, Placement, Victim, ranks_of
 from muster.api.scheduling import POD_GROUPS
@@ -35,7 +35,7 @@ DEADLINE_PER_SEAT_S = 0.05
 
 
 class PlacementWriter:
-    """Carries out decisions about placements. `pool` runs what need not be waited for; `wall_s` is the time."""
+    """Carries out decisions about placements. `writes` runs what need not be waited for; `wall_s` is the time."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class PlacementWriter:
         cluster: Cluster,
         barrier: Barrier,
         recorder: Recorder,
-        pool: Executor,
+        writes: Writes,
         *,
         wall_s: Callable[[], float],
     ) -> None:
@@ -51,7 +51,7 @@ class PlacementWriter:
         self._cluster = cluster
         self._barrier = barrier
         self._recorder = recorder
-        self._pool = pool
+        self._writes = writes
         self._wall_s = wall_s
 
     def place(self, session: Session, place: decisions.Place) -> None:
@@ -177,7 +177,7 @@ class PlacementWriter:
             except APIError as error:
                 log.debug("phase Binding not written", placement=placement.metadata.key, error=str(error))
 
-        self._pool.submit(write)
+        self._writes.start(Lane.WORDS, "binding", placement.metadata.key, write)
 
     def _patch(self, known: Placement, patch: dict[str, object]) -> None:
         meta = known.metadata

@@ -139,6 +139,7 @@ class Planner:
         with self._cluster.lock:
             snapshot = take(self._cluster.state)
             self._cluster.state.kept.snapshot_taken()
+            self._committer.writes.snapshot_taken()
             aside = self._cluster.state.aside
             unreadable = {"node": dict(aside.nodes), "pod": dict(aside.pods)}
 
@@ -172,8 +173,8 @@ class Planner:
         WAITING.set(len(session.decided(Unschedulable)))
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
 
-        # 6. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after all
-        #    writes have been answered, so that it sees what they made of the cluster.
+        # 6. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after what
+        #    it would decide upon has been answered: placements and evictions (see extender.writes).
         if self._active():
             self._committer.carry_out(session)
             with self._cluster.lock:  # after the writes: what was kept for a gang that starts now, its seats hold

@@ -4,21 +4,17 @@ The controller writes the other fields (state, counts, allocated). Each writes o
 """
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-
-import structlog
+from functools import partial
 
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.framework.standing import QueueStanding
-from extender.statuses import WRITES
+from extender.writes import Lane, Writes
 from muster.api.meta import format_time, readable_time
 from muster.api.scheduling import QUEUES, Queue
 from muster.kube.client import Client
-from muster.kube.errors import APIError
 from muster.resources.vector import Vector, to_quantities
 
-log = structlog.get_logger()
 SHARES_EVERY_S = 5.0
 USAGE_EVERY_S = 60.0
 MAX_AT_ONCE = 100
@@ -28,14 +24,14 @@ MAX_AT_ONCE = 100
 class QueueStatusWriter:
     """Remembers when it looked last; `wall_s` is seconds since the epoch."""
 
-    def __init__(self, client: Client, pool: ThreadPoolExecutor, *, wall_s: Callable[[], float]) -> None:
+    def __init__(self, client: Client, writes: Writes, *, wall_s: Callable[[], float]) -> None:
         self._client = client
-        self._pool = pool
+        self._writes = writes
         self._wall_s = wall_s
         self._next = 0.0
 
     def write(self, session: Session) -> None:
-        """Writes what differs, if it is time again; returns when all writes have been answered."""
+        """Has what differs written, if it is time again."""
         now = self._wall_s()
         if now < self._next or session.standings is None:
             return
@@ -47,16 +43,12 @@ class QueueStatusWriter:
             patch = difference(queue, standing, why.get(name, ""), now) if queue else {}
             if queue and patch:
                 due.append((queue, patch))
-        list(self._pool.map(lambda item: self._patch(*item), due[:MAX_AT_ONCE]))
+        for queue, patch in due[:MAX_AT_ONCE]:
+            self._writes.start(Lane.WORDS, "queue", queue.metadata.name, partial(self._patch, queue, patch))
         self._next = now + (SHARES_EVERY_S if len(due) <= MAX_AT_ONCE else 0.0)
 
     def _patch(self, queue: Queue, patch: dict[str, object]) -> None:
-        try:
-            self._client.merge_patch(QUEUES, queue.metadata.name, {"status": patch}, subresource="status")
-            WRITES.labels("queue", "ok").inc()
-        except APIError as error:
-            WRITES.labels("queue", "failed").inc()
-            log.warning("could not write the status of a queue", queue=queue.metadata.name, error=str(error))
+        self._client.merge_patch(QUEUES, queue.metadata.name, {"status": patch}, subresource="status")
 
 
 def difference(queue: Queue, standing: QueueStanding, why: str, now: float) -> dict[str, object]:

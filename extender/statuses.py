@@ -1,24 +1,23 @@
 """Writes the status of PodGroups: phases at once, counts and texts at most once a second, Events for what is new."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import msgspec
 import structlog
-from prometheus_client import Counter
 
 from extender.cluster import Cluster
 from extender.framework import decisions
 from extender.framework.groupstatus import wanted_status
 from extender.framework.session import Session
 from extender.state.gangs import GangView
+from extender.writes import Lane, Writes
 from muster.api.scheduling import POD_GROUPS, PodGroupStatus
 from muster.kube.client import Client
-from muster.kube.errors import APIError
+from muster.kube.errors import Conflict, NotFound
 from muster.kube.events import Recorder
 
 log = structlog.get_logger()
-WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
 COUNTS_EVERY_S = 1.0
 LOSS_LASTS_S = 2.0
 """A running gang that has lost members is Unknown after so long: by then whoever makes its pods has made others, and a
@@ -33,14 +32,14 @@ class StatusWriter:
         client: Client,
         cluster: Cluster,
         recorder: Recorder,
-        pool: ThreadPoolExecutor,
+        writes: Writes,
         *,
         wall_s: Callable[[], float],
     ) -> None:
         self._client = client
         self._cluster = cluster
         self._recorder = recorder
-        self._pool = pool
+        self._writes = writes
         self._wall_s = wall_s
         self._said: dict[str, tuple[GangView, str]] = {}
         self._status_at: dict[str, float] = {}
@@ -48,10 +47,9 @@ class StatusWriter:
         """Key of a gang that would be Unknown → since when."""
 
     def write(self, session: Session) -> None:
-        """Writes what this cycle made of every gang; returns when all writes have been answered."""
+        """Has what this cycle made of every gang written."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
         placed = {decision.gang.key for decision in session.decided(decisions.Place)}
-        due = []
         gangs = [*session.snapshot.gangs, *session.snapshot.set_aside]
         for gang in gangs:
             why = waits.get(gang.key)
@@ -66,8 +64,8 @@ class StatusWriter:
             if status == gang.group.status:
                 self._said[gang.key] = (gang, text)
             elif self._due(gang, status, session.now):
-                due.append((gang, status, text, why))
-        list(self._pool.map(lambda item: self._write(*item), due))
+                lane = Lane.WORDS if status.phase == gang.group.status.phase else Lane.PODS
+                self._writes.start(lane, "status", gang.key, partial(self._write, gang, status, text, why))
         if len(self._said) > 2 * len(gangs) + 100:
             keys = {gang.key for gang in gangs}
             self._said = {key: said for key, said in self._said.items() if key in keys}
@@ -92,11 +90,9 @@ class StatusWriter:
         self._status_at[gang.key] = self._wall_s()
         try:
             group = self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
-        except APIError as error:
-            WRITES.labels("status", "failed").inc()
-            log.info("PodGroup status not written; it is decided again", gang=gang.key, error=str(error))
+        except (Conflict, NotFound) as error:
+            log.debug("the PodGroup has changed, its status is decided again", gang=gang.key, error=str(error))
             return
-        WRITES.labels("status", "ok").inc()
         self._said[gang.key] = (gang, text)
         with self._cluster.lock:
             self._cluster.state.on_pod_group(gang.group, group)

@@ -14,6 +14,7 @@ import audits
 import pytest
 from planes import (
     PLANES,
+    idle_client,
     kubectl,
     make_queue,
     namespace,
@@ -27,7 +28,16 @@ from musterctl.plane.components import COMPONENTS
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import Options
 
-__all__ = ["kubectl", "make_queue", "namespace", "pytest_configure", "pytest_runtest_makereport", "story", "wait_for"]
+__all__ = [
+    "idle_client",
+    "kubectl",
+    "make_queue",
+    "namespace",
+    "pytest_configure",
+    "pytest_runtest_makereport",
+    "story",
+    "wait_for",
+]
 
 
 @pytest.fixture(scope="session")

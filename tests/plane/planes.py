@@ -14,7 +14,9 @@ import pytest
 from jobs import Story
 
 from muster.api.batch import JOBS
+from muster.api.core import PODS
 from muster.api.scheduling import QUEUES, Queue
+from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
 T = TypeVar("T")
@@ -128,3 +130,14 @@ def make_queue(plane: Plane, namespace: str) -> Iterator[Callable[..., Queue]]:
         client.delete(JOBS, each.metadata.name, namespace)
     for name in reversed(made):
         client.delete(QUEUES, name)
+
+
+@pytest.fixture
+def idle_client(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> Iterator[Client]:
+    """A client of a plane on which nobody else runs; afterwards it is whole again, and the Jobs are gone."""
+    client = plane.client()
+    wait_for(lambda: not any(pod.spec.node_name for pod in client.list(PODS)), 60, "the nodes to be free")
+    yield client
+    plane.start()
+    for each in client.list(JOBS, namespace):
+        client.delete(JOBS, each.metadata.name, namespace)

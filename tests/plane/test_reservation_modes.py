@@ -1,14 +1,14 @@
 """Strict order, and nodes that are kept after a long wait although nobody knows when they come free; on a plane."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from gangs import RECOVERY_S, History, job, runs
 
 from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS
+from muster.api.core import NODES
 from muster.api.meta import parse_time
 from muster.api.placement import PLACEMENTS, Placement
 from muster.api.scheduling import POD_GROUPS, QUEUES
@@ -34,17 +34,6 @@ tiers:
 def plane(module_plane: Callable[..., Plane]) -> Plane:
     """A plane whose extender keeps nodes soon for whoever waits, and evicts nobody."""
     return module_plane(planning_config=CONFIG)
-
-
-@pytest.fixture
-def client(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> Iterator[Client]:
-    """A client of a plane on which nobody else runs; afterwards it is whole again."""
-    client = plane.client()
-    wait_for(lambda: not any(pod.spec.node_name for pod in client.list(PODS)), 60, "the nodes to be free")
-    yield client
-    plane.start()
-    for each in client.list(JOBS, namespace):
-        client.delete(JOBS, each.metadata.name, namespace)
 
 
 def submit(
@@ -77,9 +66,10 @@ def came(client: Client, namespace: str, name: str) -> float:
 
 
 def test_nobody_of_a_strict_queue_overtakes_its_head(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+    plane: Plane, idle_client: Client, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
     """Nor after the planner was killed; who is in another queue starts, and at last head and followers do in order."""
+    client = idle_client
     everything = len(client.list(NODES))
     meta = {"name": f"{namespace}-strict", "annotations": {"muster.dev/reservations": "strict"}}
     client.create(QUEUES, {"metadata": meta, "spec": {"weight": 1}})
@@ -95,7 +85,7 @@ def test_nobody_of_a_strict_queue_overtakes_its_head(
         plane.part("extender").kill()
         plane.part("extender").start()
         submit(client, namespace, "other", 1, run_s=2)
-        wait_for(lambda: history.of("other-") and history.end_of("other-"), RECOVERY_S, "the other queue's gang")
+        wait_for(lambda: any(life.bound for life in history.of("other-")), RECOVERY_S, "the other queue's gang")
         assert not any(life.bound for life in history.of("follower-"))
         client.delete(JOBS, "old", namespace)
         wait_for(lambda: any(life.bound for life in history.of("follower-")), RECOVERY_S, "the follower")
@@ -106,9 +96,10 @@ def test_nobody_of_a_strict_queue_overtakes_its_head(
 
 
 def test_a_large_gang_that_has_waited_for_long_has_nodes_kept_for_it_although_no_end_is_known(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+    plane: Plane, idle_client: Client, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
     """Small gangs come without end, and would take each node as it comes free; the planner is killed once."""
+    client = idle_client
     everything = len(client.list(NODES))
     submitted = 0
 

@@ -1,7 +1,7 @@
 """A large gang that waits behind small ones has nodes kept for it, on a real control plane."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,17 +21,6 @@ OLD_S = 45
 """The first gang runs for so long, and says so."""
 
 
-@pytest.fixture
-def client(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> Iterator[Client]:
-    """A client of a plane on which nobody else runs; afterwards it is whole again."""
-    client = plane.client()
-    wait_for(lambda: not any(pod.spec.node_name for pod in client.list(PODS)), 60, "the nodes to be free")
-    yield client
-    plane.start()
-    for each in client.list(JOBS, namespace):
-        client.delete(JOBS, each.metadata.name, namespace)
-
-
 def submit(client: Client, namespace: str, name: str, replicas: int, run_s: float, says: str = "") -> None:
     """A Job whose pods take a whole node each; `says` is how long it is expected to run."""
     manifest = job(name, namespace, replicas=replicas, run_s=run_s)
@@ -41,9 +30,10 @@ def submit(client: Client, namespace: str, name: str, replicas: int, run_s: floa
 
 
 def test_short_gangs_run_before_a_large_one_and_long_ones_after_it_although_the_extender_is_killed(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+    plane: Plane, idle_client: Client, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
     """The reservation is written down: it stands while nobody plans, and is kept by who plans next."""
+    client = idle_client
     everything = len(client.list(NODES))
 
     def placement() -> Placement | None:
@@ -104,12 +94,13 @@ def whole_node(name: str, namespace: str, run_s: float, says: str = "") -> dict[
 
 
 def test_pods_without_a_gang_take_no_room_that_is_reserved_unless_they_end_before(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+    plane: Plane, idle_client: Client, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
     """Two nodes are free and reserved: a pod that says that it is short runs there at once, another one afterwards.
 
     The controller is away meanwhile: it would make each of them a gang of one.
     """
+    client = idle_client
     everything = len(client.list(NODES))
     with History(client, namespace) as history:
 

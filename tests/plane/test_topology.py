@@ -199,3 +199,11 @@ def test_a_short_storm_of_gangs_that_sit_together(racks: Plane, namespace: str, 
         run_storm(racks, namespace, gangs=20, kills=2, seed=seed, of=NearStorm)
     finally:
         racks.start()
+
+
+@pytest.mark.storm
+@pytest.mark.timeout(3600)
+def test_a_long_storm_of_gangs_that_sit_together(fresh_plane: Callable[..., Plane], seed: int) -> None:
+    """Two hundred gangs, twenty kills, a plane of its own."""
+    plane = fresh_plane(nodes=12, racks=4, blocks=2, planning_config=CONFIG)
+    run_storm(plane, "default", gangs=200, kills=20, seed=seed, of=NearStorm)

@@ -7,9 +7,8 @@ from typing import Any, cast
 import pytest
 from extender_world import NOW, World
 
-from extender.barrier import Barrier
 from extender.cluster import Cluster
-from extender.commit import Committer
+from extender.deletions import Deletions
 from extender.framework import decisions
 from muster.api.core import Pod
 from muster.api.names import OUT_OF_SYNC
@@ -77,11 +76,9 @@ def evict(before: Callable[[Api, str], None]) -> tuple[Api, World]:
     cluster = Cluster(cast("Any", None), wake=lambda: None)
     cluster.state = world.state
     recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
-    barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
-    committer = Committer(cast("Any", api), cluster, barrier, recorder, wall_s=lambda: NOW)
+    deletions = Deletions(cast("Any", api), cluster, recorder, wall_s=lambda: NOW)
     record = world.state.pods[pod.metadata.uid]
-    committer._evict(decisions.Evict(world.view(key), record, "a test", started=False))
-    committer.stop()
+    deletions.delete(decisions.Evict(world.view(key), record, "a test", started=False))
     return api, world
 
 

@@ -1,6 +1,5 @@
 """The status of HyperNodes: written once, and not again because somebody else writes there."""
 
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from extender.hypernodestatus import AGAIN_S, EVERY_S, MAX_AT_ONCE, HyperNodeStatusWriter, difference
 from extender.topology.hypernodes import HyperNodeTree
 from extender.topology.problems import Problem
+from extender.writes import Writes
 from muster.api.meta import Condition
 from muster.api.topology import HyperNode, HyperNodeStatus
 from muster.kube.errors import Conflict
@@ -41,14 +41,16 @@ class Process:
     def __init__(self) -> None:
         self.world, self.client, self.now = HyperNodeWorld(), Written(), 1_000_000.0
         self._tree = HyperNodeTree()
-        pool = ThreadPoolExecutor(1)
-        self._writer = HyperNodeStatusWriter(self.client, pool, wall_s=lambda: self.now)  # type: ignore[arg-type]
+        self._writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: self.now)
+        self._writer = HyperNodeStatusWriter(self.client, self._writes, wall_s=lambda: self.now)  # type: ignore[arg-type]
 
     def cycle(self, after_s: float = EVERY_S) -> list[tuple[str, dict[str, Any]]]:
         """What a cycle that comes so much later writes."""
         self.now += after_s
         self.client.patches = []
+        self._writes.snapshot_taken()
         self._writer.write(SimpleNamespace(snapshot=self.world, hyper_nodes=self._tree.of(self.world)))  # type: ignore[arg-type]
+        assert self._writes.settled(10)
         return self.client.patches
 
     def said(self, name: str, status: dict[str, Any]) -> None:

@@ -1,0 +1,149 @@
+"""Who carries writes out: those that a cycle waits for, and those that go on while the next cycle plans.
+
+A cycle waits for placements and evictions, since the next one is decided upon them. Everything else (releases of pods,
+statuses, conditions) is started and answered when it is: one slow answer must not hold up the gangs of everybody else.
+Of one thing at most one write is under way, and a cycle does not repeat what was answered after its snapshot.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+import structlog
+from prometheus_client import Counter, Gauge
+
+from extender.state.gangs import GangView
+from muster.kube.errors import APIError
+
+log = structlog.get_logger()
+WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
+UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that wait for their answer or their turn")
+RETRY_S = 1.0
+"""What failed is not tried again before so long."""
+STOP_S = 5.0
+"""How long writes that are under way may take at the end of the process."""
+
+
+class Lane(StrEnum):
+    """What must not queue behind something else has threads of its own."""
+
+    DECISIONS = "decisions"
+    """Placements and evictions: a cycle waits for them."""
+    PODS = "pods"
+    """What lets pods begin: gates off, PodGroups Inqueue."""
+    WORDS = "words"
+    """What people, queues and autoscalers read."""
+
+
+_THREADS = {Lane.DECISIONS: 16, Lane.PODS: 16, Lane.WORDS: 8}
+
+
+class OfGang(Protocol):
+    """A decision about a gang."""
+
+    @property
+    def gang(self) -> GangView:
+        """Whose it is."""
+        ...
+
+
+D = TypeVar("D", bound=OfGang)
+
+
+class Writes:
+    """Runs writes in threads.
+
+    `active` says whether this replica leads, `wake` asks for a cycle, and `wall_s` is seconds since the epoch.
+    """
+
+    def __init__(self, *, active: Callable[[], bool], wake: Callable[[], None], wall_s: Callable[[], float]) -> None:
+        self._active = active
+        self._wake = wake
+        self._wall_s = wall_s
+        self._pools = {lane: ThreadPoolExecutor(threads, lane.value) for lane, threads in _THREADS.items()}
+        self._lock = threading.Lock()
+        self._under_way: dict[str, Future[None]] = {}
+        self._answered: set[str] = set()
+        """What was answered since the last snapshot: a cycle decided without knowing of it."""
+        self._again: set[str] = set()
+        """What is under way and has been decided once more."""
+        self._not_before: dict[str, float] = {}
+        self._stopping = False
+        UNDER_WAY.set_function(lambda: len(self._under_way))
+
+    def snapshot_taken(self) -> None:
+        """A cycle begins: what was answered before, its snapshot shows."""
+        now = self._wall_s()
+        with self._lock:
+            self._answered.clear()
+            self._not_before = {key: until for key, until in self._not_before.items() if until > now}
+
+    def all(self, what: str, write: Callable[[D], None], items: Iterable[D]) -> None:
+        """Writes all in parallel and waits for the answers; one that fails does not keep the others."""
+
+        def one(item: D) -> None:
+            if self._not_before.get(f"{what}/{item.gang.key}", 0.0) <= self._wall_s():
+                self._try(what, item.gang.key, lambda: write(item))
+
+        list(self._pools[Lane.DECISIONS].map(one, items))
+
+    def start(self, lane: Lane, what: str, key: str, write: Callable[[], None]) -> None:
+        """Has `write` run soon, unless one of this name has just failed, is under way, or is newer than the snapshot.
+
+        In the last two cases a new cycle is asked for when it has been answered.
+        """
+        name = f"{what}/{key}"
+        with self._lock:
+            if self._stopping or self._not_before.get(name, 0.0) > self._wall_s():
+                return
+            if name in self._under_way:
+                self._again.add(name)
+                return
+            late = name in self._answered
+            if not late:
+                self._under_way[name] = self._pools[lane].submit(self._run, what, key, write)
+        if late:
+            self._wake()
+
+    def settled(self, timeout_s: float | None = None) -> bool:
+        """Waits until all that was started has been answered; False if it was not in time."""
+        with self._lock:
+            futures = list(self._under_way.values())
+        return not wait(futures, timeout_s).not_done
+
+    def stop(self) -> None:
+        """Ends the threads; what has not been sent yet is decided again by whoever plans next."""
+        with self._lock:
+            self._stopping = True
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+        self.settled(STOP_S)
+
+    def _run(self, what: str, key: str, write: Callable[[], None]) -> None:
+        try:
+            if self._active():
+                self._try(what, key, write)
+        except Exception:
+            log.exception("write failed; it is decided again", what=what, of=key)
+        finally:
+            name = f"{what}/{key}"
+            with self._lock:
+                self._under_way.pop(name, None)
+                self._answered.add(name)
+                again = name in self._again
+                self._again.discard(name)
+            if again:
+                self._wake()
+
+    def _try(self, what: str, key: str, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except APIError as error:
+            WRITES.labels(what, "failed").inc()
+            with self._lock:
+                self._not_before[f"{what}/{key}"] = self._wall_s() + RETRY_S
+            log.warning("write failed; it is decided again", what=what, of=key, error=str(error))
+        else:
+            WRITES.labels(what, "ok").inc()
