@@ -37,7 +37,7 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     report_key_file: str = ""
     """Its key (PEM)."""
     report_ca_file: str = ""
-    """The authority of its certificate (PEM), which pods are given. It is read once, at the start."""
+    """The authorities of its certificate (PEM), which pods are given. The file is followed; TrainJobs wait for it."""
     cert_secret: str = ""
     """The Secret, beside the Lease, with the webhook's certificates (docs/certificates.md). Empty: they are somebody
     else's affair."""
@@ -46,6 +46,9 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     cert_dns_name: tuple[str, ...] = ()
     """Host names or addresses of the webhook, as the webhook configurations have them. Other names mean another
     certificate."""
+    cert_report_dns_name: tuple[str, ...] = ()
+    """As pods reach the status server of TrainJobs: a certificate for it stands in the Secret then, too (reports.crt,
+    reports.key)."""
     cert_webhooks: tuple[str, ...] = ()
     """Names of the webhook configurations that get the caBundle; none means `muster`."""
     cert_lifetime: str = "2160h"

@@ -235,7 +235,9 @@ class Bind:
             with BIND_TIME.time():
                 await self._binder.bind(args.pod_namespace, args.pod_name, args.pod_uid, args.node, annotations)
         except APIError as error:
-            log.warning("binding failed", pod=f"{args.pod_namespace}/{args.pod_name}", error=str(error))
+            log.warning(
+                "binding failed", pod=f"{args.pod_namespace}/{args.pod_name}", uid=args.pod_uid, error=str(error)
+            )
             return Reason.BIND_FAILED
         with self._cluster.lock:
             self._cluster.state.assume(args.pod_uid, args.node, devices)

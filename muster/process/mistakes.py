@@ -1,5 +1,6 @@
 """Every mistake in a document that should have the shape of a type: a decoder would stop at the first one. Pure."""
 
+import operator
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -54,9 +55,15 @@ def _out_of_range(
             message = f"should be one of {', '.join(map(str, shape.values))}"
             yield FieldError(path, message, value, reason="NotSupported")
         return
-    limits = (("at least", shape.ge), ("at most", shape.le))
-    told = " and ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
-    if (shape.ge is not None and value < shape.ge) or (shape.le is not None and value > shape.le):
+    limits = {
+        "more than": (shape.gt, operator.gt),
+        "at least": (shape.ge, operator.ge),
+        "less than": (shape.lt, operator.lt),
+        "at most": (shape.le, operator.le),
+    }
+    asked = {words: (limit, holds) for words, (limit, holds) in limits.items() if limit is not None}
+    if not all(holds(value, limit) for limit, holds in asked.values()):
+        told = " and ".join(f"{words} {limit:g}" for words, (limit, _) in asked.items())
         yield FieldError(path, f"should be {told}", value)
 
 

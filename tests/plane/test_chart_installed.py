@@ -146,6 +146,7 @@ def test_it_runs_gangs_as_rendered(world: tuple[Plane, Client, Release, Machine]
     With certificates of its own, as by default: an empty cluster has neither a Secret nor a caBundle.
     """
     plane, client, release, machine = world
+    release.values["trainJobs"] = {"reports": {"enabled": True}}
     notes = release.put("install", "--take-ownership", "--force-conflicts")
     assert "pod-security.kubernetes.io/enforce=restricted" in notes
     assert set(bundles_of(client)) == {b""}
@@ -163,6 +164,9 @@ def test_it_runs_gangs_as_rendered(world: tuple[Plane, Client, Release, Machine]
         assert re.search(rf'muster_gang_seconds_count\{{stage="{stage}"\}} [1-9]', told)
     assert 'muster_queue_resources{queue="default"' in told
     renewed(client, running, wait_for)
+    for pod in running["controller"]:
+        pod.renew()  # when it started there was no Secret
+        assert takes_reports(pod, write_bundle(content_of(client).trusted))
 
     for name in ("muster-scheduler", "muster-controller"):
         assert (client.get(LEASES, name, NAMESPACE).spec.holder_identity or "").startswith(f"{name}-")
@@ -220,10 +224,15 @@ def test_certificates_of_ones_own(world: tuple[Plane, Client, Release, Machine],
     wait_for(lambda: not controller.not_ready(), 90, f"it to be ready: {controller.not_ready()}")
     wait_for(lambda: any(queue.metadata.name == "default" for queue in client.list(QUEUES)), 60, "the queue default")
     assert client.create(PODS, ASKS, "default", dry_run=True).spec.scheduler_name == names.SCHEDULER
-    context = ssl.create_default_context(cadata=authority.cert_pem.decode())
+    assert takes_reports(controller, authority.cert_pem)
+
+
+def takes_reports(pod: RunningPod, trusted: bytes) -> bool:
+    """Whether a trainer that trusts these authorities is answered by the controller: here, that it has lost its way."""
+    context = ssl.create_default_context(cadata=trusted.decode())
     with (
-        socket.create_connection((controller.address, 10443), 5) as plain,
+        socket.create_connection((pod.address, 10443), 5) as plain,
         context.wrap_socket(plain, server_hostname=f"muster-reports.{NAMESPACE}.svc") as secured,
     ):
         secured.sendall(b"POST /apis HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
-        assert secured.recv(1 << 10).startswith(b"HTTP/1.0 404")
+        return secured.recv(1 << 10).startswith(b"HTTP/1.0 404")

@@ -33,6 +33,11 @@ config: /etc/muster/planning/config.yaml
 logLevel: {{ $values.logLevel }}
 {{- end }}
 
+{{/* Whether the controller makes the certificate of the TrainJobs' status server itself. */}}
+{{- define "muster.ownReports" -}}
+{{- if and .Values.trainJobs.reports.enabled .Values.webhook.enabled (eq .Values.certificates.mode "own") }}yes{{ end -}}
+{{- end }}
+
 {{- define "muster.controllerSettings" -}}
 {{- $values := .Values.controller -}}
 {{- $reports := .Values.trainJobs.reports -}}
@@ -47,6 +52,9 @@ shipped: /etc/muster/shipped
 {{- if .Values.webhook.enabled }}
 certSecret: {{ .Values.certificates.secretName }}
 certDnsName: [muster-webhook.{{ .Release.Namespace }}.svc]
+{{- if include "muster.ownReports" . }}
+certReportDnsName: [muster-reports.{{ .Release.Namespace }}.svc]
+{{- end }}
 certIssuer: {{ eq .Values.certificates.mode "own" | ternary "own" "external" }}
 {{- end }}
 {{- if $reports.enabled }}

@@ -72,6 +72,13 @@ WRONG = {
         ("certLifetime: '90d' is not a duration; write it like 30s, 5m or 1h30m",),
     ),
     "another kind": ("kind: Controller\n", ("kind: there is no 'Controller'; there are WebhookConfiguration,",)),
+    "limits": (
+        "kind: ExtenderConfiguration\nbarrierTimeout: 15\nrecoveryTimeout: -1\n",
+        (
+            "barrierTimeout: Invalid value: 15: should be more than 0 and less than 15",
+            "recoveryTimeout: Invalid value: -1: should be at least 0",
+        ),
+    ),
     "a truth that is a number": (
         "kind: WebhookConfiguration\nmarkPods: 1\nport: true\n",
         ("markPods: Invalid value: 1: should be true or false", "port: Invalid value: true: should be a whole number"),
