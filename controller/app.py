@@ -35,6 +35,7 @@ from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from muster.runtime.framework import Framework
+from muster.runtime.train_job import Target
 from muster.volcano.owner import job_of, job_of_pod
 
 
@@ -62,6 +63,7 @@ class Controller:
         shipped: Sequence[Manifest] = (),
         framework: Framework | None = None,
         authorities: Authorities | None = None,
+        target: Target = "Job",
     ) -> None:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
         pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
@@ -89,6 +91,7 @@ class Controller:
             lambda job: pods.by_index(JOB_INDEX, job),
             framework=framework,
             authorities=authorities,
+            target=target,
             threads=workers,
             monotonic_s=monotonic_s,
             wall_s=wall_s,

@@ -68,9 +68,13 @@ class Process:
         self._news: SimpleQueue[News] = SimpleQueue()
         self._reports = _report_server(client, options)
         authorities = Authorities(Path(options.report_ca_file)) if options.report_port else None
-        framework = _framework(options, authorities)
         self._controller = Controller(
-            client, options.workers, shipped=shipped, framework=framework, authorities=authorities
+            client,
+            options.workers,
+            shipped=shipped,
+            framework=_framework(options, authorities),
+            authorities=authorities,
+            target=options.train_jobs_as,
         )
         certificates = options.certificates
         self._keeper = Keeper(client, certificates, options.lease_namespace) if certificates else None

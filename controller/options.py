@@ -4,12 +4,14 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from controller.certificates.options import CertificateOptions, add_flags, take_flags
 from controller.settings import ControllerSettings
 from muster.api import names
 from muster.process import settings
 from muster.process.logs import LEVELS
+from muster.runtime.train_job import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,7 @@ class Options:
     lease_name: str
     lease_duration_s: float
     shipped: Path | None
+    train_jobs_as: Target
     report_port: int
     report_host: str
     report_url: str
@@ -52,6 +55,12 @@ def parse(argv: Sequence[str] | None = None) -> Options:
         type=float,
         default=15.0,
         help="until a dead leader is replaced [default: %(default)s]",
+    )
+    add(
+        "--train-jobs-as",
+        default="Job",
+        choices=get_args(Target),
+        help="what makes the pods of TrainJobs; as the webhook has it [default: %(default)s]",
     )
     add(
         "--shipped",

@@ -13,6 +13,7 @@ import flask
 
 from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.framework import Framework
+from muster.runtime.train_job import Target
 from webhook import review
 from webhook.config import ResourceGroup
 from webhook.dispatch import Answer, Route
@@ -42,11 +43,17 @@ _TRAINER = "-trainer-kubeflow-org-v1alpha1"  # the paths of Kubeflow's own webho
 
 
 def routes(
-    lookups: Lookups, framework: Framework, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()
+    lookups: Lookups,
+    framework: Framework,
+    *,
+    marks: bool = False,
+    groups: Sequence[ResourceGroup] = (),
+    target: Target = "Job",
 ) -> dict[str, Handler]:
     """What answers on each path: everything that the webhook does. To follow one kind of object, start here.
 
     `marks`: pods that Muster places get marker resources; `groups` are the resource groups that pods are taken to.
+    `target` is what makes the pods of TrainJobs.
     """
     queues = lookups.queues
     return {
@@ -56,9 +63,9 @@ def routes(
         "/mutate/queue": mutate_queue.review,
         "/mutate/pod": mutate_pod.reviewer(lookups, framework, marks=marks, groups=groups),
         f"/mutate{_TRAINER}-trainjob": mutate_trainjob.reviewer(lookups.namespaces, lookups.runtimes, time),
-        f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework),
-        f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime),
-        f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime),
+        f"/validate{_TRAINER}-trainjob": validate_trainjob.reviewer(lookups, framework, target),
+        f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime, target),
+        f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime, target),
         "/validate/job": validate_job.reviewer(queues, framework, lookups.dry_runs, lookups.rights),
         "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
         "/validate/workload": validate_workload.reviewer(queues, framework),

@@ -52,7 +52,13 @@ def _serve(options: Options, config: AdmissionConfig, cluster: ClusterLookups) -
         with ThreadPoolExecutor(len(cluster.caches)) as pool:  # each waits for the end of its watch
             list(pool.map(lambda cached: cached.reflector.stop(), cluster.caches))
 
-    handlers = routes(cluster.lookups, registry.framework(), marks=options.mark_pods, groups=config.resource_groups)
+    handlers = routes(
+        cluster.lookups,
+        registry.framework(),
+        marks=options.mark_pods,
+        groups=config.resource_groups,
+        target=options.train_jobs_as,
+    )
     serve(
         create_app(handlers),
         host=options.host,

@@ -4,9 +4,11 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from muster.process import settings
 from muster.process.logs import LEVELS
+from muster.runtime.train_job import Target
 from webhook.settings import WebhookSettings
 
 
@@ -22,6 +24,7 @@ class Options:
     client_ca_file: str
     status_port: int
     mark_pods: bool
+    train_jobs_as: Target
     config: Path | None
     log_level: str
 
@@ -43,6 +46,12 @@ def parse(argv: Sequence[str] | None = None) -> Options:
     )
     add("--status-port", type=int, required=True, help="HTTP port of /metrics, /healthz and /readyz")
     add("--mark-pods", action="store_true", help="mark the pods that Muster places, for a scheduler shared with others")
+    add(
+        "--train-jobs-as",
+        default="Job",
+        choices=get_args(Target),
+        help="what makes the pods of TrainJobs; as the controller has it [default: %(default)s]",
+    )
     add("--config", type=Path, metavar="FILE", help="resource groups (YAML); it is read once, at the start")
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
     return Options(**settings.parse(parser, argv, WebhookSettings))

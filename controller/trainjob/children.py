@@ -23,6 +23,7 @@ from muster.api.base import Resource
 from muster.api.batch import JOBS, Job
 from muster.api.bus import COMMANDS
 from muster.api.core import INDEXED_JOBS, PODS, IndexedJob, Pod
+from muster.api.jobset import JOB_SETS, JobSet
 from muster.api.meta import Object, ObjectMeta
 from muster.api.trainer import TrainJob
 from muster.kube.client import Client
@@ -84,7 +85,11 @@ class Steps:
             for name in initializers
             if (each := self._mine(train_job, self._caches.initializers, INDEXED_JOBS, name))
         }
-        return Children(job, self._caches.pods_of(reference(job).entry) if job else (), found)
+        pods = self._caches.pods_of(reference(job).entry) if job else ()
+        job_set = self._caches.watched.get(JOB_SETS, train_job.metadata.key)
+        if not (isinstance(job_set, JobSet) and belongs(job_set.metadata, train_job)):
+            job_set = None
+        return Children(job, pods, found, job_set)
 
     def left(self, train_job: TrainJob) -> Children:
         """What is left of a TrainJob that has ended, whatever its runtime was."""
@@ -117,9 +122,10 @@ class Steps:
             case Delete():
                 self.delete(step.job, step.why)
 
-    def delete(self, job: Job | IndexedJob, why: str) -> None:
-        """Deletes a Job; it stays until its pods are gone."""
-        resource: Resource[Any] = JOBS if isinstance(job, Job) else INDEXED_JOBS
+    def delete(self, job: Job | IndexedJob | JobSet, why: str) -> None:
+        """Deletes a Job or JobSet; it stays until its pods are gone."""
+        kinds: dict[type, Resource[Any]] = {Job: JOBS, IndexedJob: INDEXED_JOBS, JobSet: JOB_SETS}
+        resource = kinds[type(job)]
         if job.metadata.deletion_timestamp:
             return
         meta = job.metadata

@@ -23,6 +23,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from muster.runtime import registry
 from muster.runtime.framework import Framework
+from muster.runtime.train_job import Target
 from muster.volcano.owner import job_of
 
 PODS_S = 0.1
@@ -41,6 +42,7 @@ class TrainJobs:
         *,
         framework: Framework | None = None,
         authorities: Authorities | None = None,
+        target: Target = "Job",
         threads: int = 1,
         monotonic_s: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] = time.time,
@@ -61,12 +63,13 @@ class TrainJobs:
             (self._maps, self._child_seen),
         ]
         framework = framework or registry.framework()
-        self.watched = Watched(client, framework, self._child_seen)
+        self.watched = Watched(client, framework, self._child_seen, job_sets=target == "JobSet")
         self.worker = Worker("trainjob", self.process, queue="trainjob", threads=threads, monotonic_s=monotonic_s)
         caches = Caches(jobs, self._initializers.store, self._maps.store, self.watched, pods_of)
         self.reconciler = Reconciler(
             Context(
                 framework=framework,
+                target=target,
                 watched=self.watched,
                 runtimes=Runtimes(client, recorder, self._maps.store),
                 steps=Steps(client, caches, monotonic_s),

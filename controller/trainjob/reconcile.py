@@ -13,7 +13,7 @@ from controller.trainjob.children import Steps
 from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.rules import conditions, counts, deadline, outcome
 from controller.trainjob.rules.children import Children, before, finished, goes_on, initializer_name
-from controller.trainjob.rules.computed import Computed, computed
+from controller.trainjob.rules.computed import Computed, computed, of_job_set
 from controller.trainjob.rules.outcome import Outcome
 from controller.trainjob.rules.steps import Create, Step, decide
 from controller.trainjob.runtimes import Runtimes
@@ -23,13 +23,14 @@ from controller.worker import Retry
 from muster.api import names
 from muster.api.batch import Job
 from muster.api.core import IndexedJob
+from muster.api.jobset import JobSet
 from muster.api.trainer import TrainJob
 from muster.kube.errors import Forbidden, Invalid
 from muster.kube.events import Recorder
 from muster.runtime.component import Compiled
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
-from muster.runtime.train_job import compile_train_job
+from muster.runtime.train_job import Target, compile_train_job
 
 BLOCKED_S = 10.0
 """How long a TrainJob that is blocked waits until it is tried again."""
@@ -40,6 +41,7 @@ class Context:
     """What a pass works with. `requeue_after` wants another pass over a key after a delay in seconds."""
 
     framework: Framework
+    target: Target
     watched: Watched
     runtimes: Runtimes
     steps: Steps
@@ -89,7 +91,7 @@ class Reconciler:
         plan = compiled.plan
         children = self._children(train_job, plan)
         now_s = self._context.wall_s()
-        theirs = self._computed(train_job)
+        theirs = self._computed(train_job, children)
         end = outcome.outcome(children) or theirs.end
         left_s = deadline.left_s(train_job, children, now_s)
         if end is None and left_s is not None and left_s <= 0:
@@ -127,7 +129,7 @@ class Reconciler:
         known, compiled = self._compiled.get(meta.uid, (None, None))
         if compiled is None or known != version:
             runtime = self._context.runtimes.of(train_job)
-            compiled = compile_train_job(train_job, runtime, self._context.framework)
+            compiled = compile_train_job(train_job, runtime, self._context.framework, self._context.target)
             self._compiled[meta.uid] = (version, compiled)
         return compiled
 
@@ -136,15 +138,16 @@ class Reconciler:
             train_job, [initializer_name(train_job, each.name) for each in before(plan)]
         )
 
-    def _computed(self, train_job: TrainJob) -> Computed:
-        """What the plugin that computes a status makes of the objects that plugins watch."""
-        plugin = self._context.framework.status
-        if plugin is None:
-            return Computed()
+    def _computed(self, train_job: TrainJob, children: Children) -> Computed:
+        """What the plugin that computes a status makes of the objects that plugins watch; else what a JobSet says."""
+        plugin, own = self._context.framework.status, of_job_set(children.job_set)
+        if plugin is None or own.end:
+            return own
         try:
-            return computed(plugin.status(self._context.watched.of(train_job)))
+            found = computed(plugin.status(self._context.watched.of(train_job)))
         except Exception as error:
             raise Obstacle(f"plugin {plugin.name} computes no status: {type(error).__name__}: {error}") from error
+        return Computed(found.end, tuple(found.with_counts(own.counts)))
 
     def _write(
         self,
@@ -182,7 +185,8 @@ class Reconciler:
         """Deletes what the end leaves no right to be: pods that still run, and the Job when its time is over."""
         self.forget(train_job)
         children = self._context.steps.left(train_job)
-        jobs: list[Job | IndexedJob] = [*children.initializers.values(), *([children.job] if children.job else [])]
+        maker = children.job or children.job_set
+        jobs: list[Job | IndexedJob | JobSet] = [*children.initializers.values(), *([maker] if maker else [])]
         why = "activeDeadlineSeconds are over" if deadline.overdue(train_job) else ""
         left = [job for job in jobs if why or goes_on(job)]
         for job in left:
@@ -190,13 +194,13 @@ class Reconciler:
         if left:
             return
         expires_s = deadline.expires_s(train_job, children)
-        if expires_s is None or children.job is None:
+        if expires_s is None or maker is None:
             return
         left_s = expires_s - self._context.wall_s()
         if left_s > 0:
             self._context.requeue_after(train_job.metadata.key, left_s)
         else:
-            self._context.steps.delete(children.job, "ttlSecondsAfterFinished are over")
+            self._context.steps.delete(maker, "ttlSecondsAfterFinished are over")
 
     def _blocked(self, train_job: TrainJob, why: str, *, passing: bool = False) -> None:
         """Tells what is in the way, and tries again later."""

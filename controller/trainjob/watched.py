@@ -1,4 +1,4 @@
-"""The kinds that plugins of other packages watch: their objects, by the TrainJob that owns them."""
+"""The kinds that plugins of other packages watch, and JobSets where TrainJobs become some: their objects."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from muster.api.base import Resource
+from muster.api.jobset import JOB_SETS
 from muster.api.meta import Object
 from muster.api.trainer import TRAIN_JOBS, TrainJob
 from muster.kube.client import Client
@@ -28,17 +29,25 @@ class Whole(Object):
 class Watched:
     """A cache of each such kind, while its CRD is installed. `seen` is called with every change of an object.
 
+    `job_sets`: TrainJobs become JobSets.
+
     Objects without a TrainJob as their controller are passed over.
     """
 
     def __init__(
-        self, client: Client, framework: Framework, seen: Callable[[Object | None, Object | None], None]
+        self,
+        client: Client,
+        framework: Framework,
+        seen: Callable[[Object | None, Object | None], None],
+        *,
+        job_sets: bool = False,
     ) -> None:
         own = set(Framework(registry.plugins()).watched())
         self.names = [name for name in framework.watched() if name not in own]
+        self.names += [_name(JOB_SETS)] if job_sets else []
         self._seen = seen
         self._lock = threading.Lock()
-        self._objects: dict[str, dict[str, Whole]] = {name: {} for name in self.names}
+        self._objects: dict[str, dict[str, Object]] = {name: {} for name in self.names}
         self._reflectors = [OptionalReflector(client, _resource(name), self._teller(name)) for name in self.names]
 
     def start(self) -> None:
@@ -76,8 +85,8 @@ class Watched:
             ]
         return [msgspec.to_builtins(each) for each in sorted(found, key=lambda each: (each.kind, each.metadata.name))]
 
-    def _teller(self, name: str) -> Callable[[Whole | None, Whole | None], None]:
-        def changed(old: Whole | None, new: Whole | None) -> None:
+    def _teller(self, name: str) -> Callable[[Object | None, Object | None], None]:
+        def changed(old: Object | None, new: Object | None) -> None:
             one = new or old
             if one is None or not _of_train_job(one):
                 return
@@ -100,7 +109,9 @@ def _name(resource: Resource[Any]) -> str:
     return f"{resource.plural}.{resource.group}"
 
 
-def _resource(name: str) -> Resource[Whole]:
+def _resource(name: str) -> Resource[Any]:
     """The kind of a plugin's `plural.group`; the CRD says which version is served."""
+    if name == _name(JOB_SETS):
+        return JOB_SETS
     plural, _, group = name.partition(".")
     return Resource(group, "", plural, plural, Whole)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Any
+
+from watching import Watching
 
 from muster.api.base import Resource
 from muster.api.batch import JOBS
@@ -56,10 +58,10 @@ def job(
     }
 
 
-def attempt(fn: Callable[[], object]) -> None:
+def attempt(fn: Callable[[], object], *, refused: bool = False) -> None:
     """Does it until the API server and the webhook take it, which may be on their way up, or slow.
 
-    What is there already, or gone, is no trouble.
+    What is there already, or gone, is no trouble; neither is what admission does not want, where it may be `refused`.
     """
     deadline = time.monotonic() + ATTEMPTS_S
     while True:
@@ -68,7 +70,7 @@ def attempt(fn: Callable[[], object]) -> None:
         except NotFound:
             return
         except APIError as error:
-            if error.status == HTTPStatus.CONFLICT:
+            if error.status == HTTPStatus.CONFLICT or (refused and error.status == HTTPStatus.FORBIDDEN):
                 return
             if time.monotonic() > deadline:
                 raise
@@ -91,22 +93,15 @@ class Life:
     gone: float | None = None
 
 
-class History:
+class History(Watching):
     """Every pod of a namespace by UID, as a watch told it; times are monotonic seconds."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self.pods: dict[str, Life] = {}
         self._lock = threading.Lock()
-        self._reflector = Reflector(client, PODS, namespace=namespace)
-        self._reflector.add_handler(self._changed)
-
-    def __enter__(self) -> Self:
-        self._reflector.start()
-        assert self._reflector.wait_synced(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._reflector.stop()
+        pods = Reflector(client, PODS, namespace=namespace)
+        pods.add_handler(self._changed)
+        super().__init__(pods)
 
     def of(self, gang: str) -> list[Life]:
         """The pods of a gang whose name begins so."""

@@ -1,7 +1,9 @@
 """Manifests of Volcano Jobs with policies, and the story of a Job as a watch tells it."""
 
 import threading
-from typing import Any, Self
+from typing import Any
+
+from watching import Watching
 
 from muster.api.base import Resource
 from muster.api.batch import JOBS, Job, JobStatus
@@ -68,7 +70,7 @@ def command(action: str, target: Job, *, uid: str = "") -> dict[str, Any]:
     }
 
 
-class Story:
+class Story(Watching):
     """Every status that the Jobs of a namespace had, and every pod that there was."""
 
     def __init__(self, client: Client, namespace: str) -> None:
@@ -82,16 +84,7 @@ class Story:
         self._jobs.add_handler(self._job_changed)
         self._pods = Reflector(client, PODS, namespace=namespace)
         self._pods.add_handler(self._pod_changed)
-
-    def __enter__(self) -> Self:
-        for reflector in (self._jobs, self._pods):
-            reflector.start()
-            assert reflector.wait_synced(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._jobs.stop()
-        self._pods.stop()
+        super().__init__(self._jobs, self._pods)
 
     def create(self, manifest: dict[str, Any]) -> Job:
         """Submits a Job."""

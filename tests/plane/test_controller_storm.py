@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from controller_storms import rage
+from gangs import attempt
 from jobs import Story, job, policy, task
-from leases import kill_controller
 
 from muster.api import names
 from muster.api.batch import JOBS
 from muster.api.core import PODS
-from muster.kube.errors import APIError
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -47,24 +47,14 @@ class Storm:
         else:
             manifest = self._job(name, pods, run_s, exit_code=3, policies=[policy("AbortJob", exitCode=3)])
             self.wanted[name] = ("Aborted", 0, 0)
-        self._attempt(manifest)
+        attempt(lambda: self.story.create(manifest))
 
     def _job(self, name: str, pods: int, run_s: float, exit_code: int = 0, **spec: Any) -> dict[str, Any]:
         return job(name, self.story.namespace, task("w", pods, run_s=run_s, exit_code=exit_code, cpu="10m"), **spec)
 
-    def _attempt(self, manifest: dict[str, Any]) -> None:
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                self.story.create(manifest)
-            except APIError as error:
-                if error.status == 409:
-                    return
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
-            else:
-                return
+    def disturb(self) -> None:
+        """Nothing but time."""
+        time.sleep(self.chance.uniform(0.0, 0.1))
 
     def unfinished(self) -> dict[str, str]:
         """Jobs that are not where they must be, or still have pods that go."""
@@ -93,25 +83,12 @@ class Storm:
 
 
 def run_storm(plane: Plane, namespace: str, *, jobs: int, kills: int, seed: int) -> None:
-    """Jobs come as the kills go on; each kill hits a controller that has led for a moment."""
+    """All that a storm of Jobs is, from its seed to what must hold."""
     sys.stderr.write(f"\ncontroller storm seed {seed}\n")
     chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
     with Story(plane.client(), namespace) as story:
         storm = Storm(story, chance)
-        number = 0
-        for kill in range(kills + 1):
-            moment = time.monotonic() + chance.uniform(0.0, 1.5)
-            while number < jobs * (kill + 1) // (kills + 1) or time.monotonic() < moment:
-                if number < jobs * (kill + 1) // (kills + 1):
-                    storm.submit(number)
-                    number += 1
-                time.sleep(chance.uniform(0.0, 0.2))
-            if kill < kills:
-                kill_controller(plane)
-        deadline = time.monotonic() + 120 + 5 * kills
-        while left := storm.unfinished():
-            assert time.monotonic() < deadline, f"not where they must be: {left}"
-            time.sleep(0.2)
+        rage(storm, plane, chance, jobs=jobs, kills=kills)
         storm.check()
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from job_sets import CRDS, JOBSETS, NAME, controlled, install
 from jobs import Story
 
 from muster.api import names
-from muster.api.base import Resource
 from muster.api.core import INDEXED_JOBS
 from muster.api.gang import gang_of
 from muster.api.scheduling import POD_GROUPS
@@ -17,35 +17,14 @@ pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 JSON = dict[str, Any]
 
-GROUP, VERSION = "jobset.x-k8s.io", "v1alpha2"
-JOBSETS: Resource[JSON] = Resource(GROUP, VERSION, "jobsets", "JobSet", JSON)
-CRDS: Resource[JSON] = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", JSON, namespaced=False
-)
-
 
 @pytest.fixture
 def _jobsets(plane: Plane, wait_for: WaitFor) -> Iterator[None]:
     """The kind, with any content, for this test only: other tests run where it is not installed."""
-    client, name = plane.client(), f"{JOBSETS.plural}.{GROUP}"
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    spec = {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"plural": JOBSETS.plural, "kind": JOBSETS.kind},
-        "versions": [{"name": VERSION, "served": True, "storage": True, "schema": schema}],
-    }
-    # The API server wants a reason for groups of its own project.
-    notes = {"api-approved.kubernetes.io": "unapproved, for a test"}
-    client.create(CRDS, {"metadata": {"name": name, "annotations": notes}, "spec": spec})
-
-    def established() -> bool:
-        conditions = (client.get(CRDS, name).get("status") or {}).get("conditions") or []  # null at first
-        return any((each["type"], each["status"]) == ("Established", "True") for each in conditions)
-
-    wait_for(established)
+    client = plane.client()
+    install(client, wait_for)
     yield
-    client.delete(CRDS, name)
+    client.delete(CRDS, NAME)
 
 
 def child(owner: JSON, name: str, pods: int) -> JSON:
@@ -58,15 +37,8 @@ def child(owner: JSON, name: str, pods: int) -> JSON:
             "containers": [{"name": "main", "image": "none"}],
         },
     }
-    reference = {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "JobSet",
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-    }
     return {
-        "metadata": {"name": name, "ownerReferences": [reference]},
+        "metadata": {"name": name, "ownerReferences": [controlled(owner)]},
         "spec": {"completionMode": "Indexed", "completions": pods, "parallelism": pods, "template": template},
     }
 

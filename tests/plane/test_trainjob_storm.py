@@ -7,14 +7,15 @@ run.
 
 import random
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
+from controller_storms import rage
+from gangs import attempt
 from jobs import Story
-from leases import kill_controller
 from train_jobs import TrainStory, runtime, train_job
 
 from muster.api import names
@@ -22,7 +23,6 @@ from muster.api.batch import JOBS
 from muster.api.core import PODS
 from muster.api.trainer import TRAIN_JOBS
 from muster.api.trainingruntime import TRAINING_RUNTIMES
-from muster.kube.errors import APIError
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -55,15 +55,12 @@ class Storm:
         if kind == "restarts":  # the runtimes of the storm restart once where the TrainJob asks for it
             manifest["spec"]["runtimeRef"]["name"] = f"{base}-again"
             self.edit(f"{base}-again")
-        self.attempt(lambda: self.story.create(manifest))
+        attempt(lambda: self.story.create(manifest), refused=True)
         self.kinds[name] = kind
         self.suspensions[name] += manifest["spec"]["suspend"]
         if self.chance.random() < 0.5:
-            self.attempt(
-                lambda: self.story.client.delete(
-                    TRAINING_RUNTIMES, manifest["spec"]["runtimeRef"]["name"], self.story.namespace
-                )
-            )
+            base = manifest["spec"]["runtimeRef"]["name"]
+            attempt(lambda: self.story.client.delete(TRAINING_RUNTIMES, base, self.story.namespace))
         else:
             self.edit(manifest["spec"]["runtimeRef"]["name"])
 
@@ -79,7 +76,7 @@ class Storm:
             )
             self.versions[f"{made.metadata.uid}/{made.metadata.resource_version}"] = image
 
-        self.attempt(apply)
+        attempt(apply, refused=True)
 
     def disturb(self) -> None:
         """Suspends or resumes one of them, sometimes with another patch."""
@@ -88,22 +85,7 @@ class Storm:
         name = self.chance.choice([*self.kinds])
         suspend = self.chance.random() < 0.5
         self.suspensions[name] += suspend
-        self.attempt(lambda: self.story.change(name, suspend=suspend))
-
-    def attempt(self, call: Callable[[], Any]) -> None:
-        """Does it although parts of the plane come and go."""
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                call()
-            except APIError as error:
-                if error.status in {403, 404, 409}:
-                    return
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
-            else:
-                return
+        attempt(lambda: self.story.change(name, suspend=suspend), refused=True)
 
     def unfinished(self) -> dict[str, Any]:
         """TrainJobs that have not ended as they must, and those whose pods still go."""
@@ -114,7 +96,7 @@ class Storm:
             if ends != [ENDS[self.kinds[name]]]:
                 found[name] = (self.kinds[name], each.spec.suspend, self.story.held(name))
                 if each.spec.suspend:
-                    self.attempt(lambda name=name: self.story.change(name, suspend=False))
+                    attempt(partial(self.story.change, name, suspend=False), refused=True)
         return found
 
     def check(self, jobs: Story) -> None:
@@ -139,26 +121,12 @@ class Storm:
 
 
 def run_storm(plane: Plane, namespace: str, *, jobs: int, kills: int, seed: int) -> None:
-    """TrainJobs come, and are disturbed, as the kills go on; in the end all are let go."""
+    """All that a storm of TrainJobs is, from its seed to what must hold."""
     sys.stderr.write(f"\ntrain job storm seed {seed}\n")
     chance = random.Random(seed)  # noqa: S311 - the order of events is no secret
     with Story(plane.client(), namespace) as pods, TrainStory(plane.client(), namespace) as story:
         storm = Storm(story, chance)
-        for kill in range(kills + 1):
-            for number in range(jobs * kill // (kills + 1), jobs * (kill + 1) // (kills + 1)):
-                storm.submit(number)
-                for _ in range(chance.randint(0, 3)):
-                    storm.disturb()
-            moment = time.monotonic() + chance.uniform(0.0, 1.5)
-            while time.monotonic() < moment:
-                storm.disturb()
-                time.sleep(chance.uniform(0.0, 0.3))
-            if kill < kills:
-                kill_controller(plane)
-        deadline = time.monotonic() + 120 + 5 * kills
-        while left := storm.unfinished():
-            assert time.monotonic() < deadline, f"not where they must be: {left}"
-            time.sleep(0.2)
+        rage(storm, plane, chance, jobs=jobs, kills=kills)
         storm.check(pods)
 
 

@@ -1,9 +1,10 @@
 """TrainJobs as the SDK sends them, and the story of each as a watch tells it."""
 
 import threading
-from typing import Any, Self
+from typing import Any
 
 from jobs import VOLUMES
+from watching import Watching
 
 from muster.api.base import Resource
 from muster.api.core import EVENTS
@@ -80,7 +81,7 @@ def make_volume(client: Client, namespace: str, size: str) -> None:
     client.create(VOLUMES, {"metadata": {"name": namespace}, "spec": spec})
 
 
-class TrainStory:
+class TrainStory(Watching):
     """Every status that the TrainJobs of a namespace had: their conditions, and their counts."""
 
     def __init__(self, client: Client, namespace: str) -> None:
@@ -88,16 +89,9 @@ class TrainStory:
         self.namespace = namespace
         self.statuses: dict[str, list[tuple[list[Condition], list[ReplicatedJobStatus]]]] = {}
         self._lock = threading.Lock()
-        self._reflector = Reflector(client, TRAIN_JOBS, namespace=namespace)
-        self._reflector.add_handler(self._seen)
-
-    def __enter__(self) -> Self:
-        self._reflector.start()
-        assert self._reflector.wait_synced(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._reflector.stop()
+        train_jobs = Reflector(client, TRAIN_JOBS, namespace=namespace)
+        train_jobs.add_handler(self._seen)
+        super().__init__(train_jobs)
 
     def create(self, manifest: JSON) -> TrainJob:
         """Submits a TrainJob."""

@@ -26,7 +26,7 @@ from muster.api.trainingruntime import ClusterTrainingRuntime, MLPolicy, Trainin
 from muster.runtime.gangs import together
 from muster.runtime.plugins.claims import claim_names, mounted_names
 from muster.runtime.plugins.jobset_fields import unmapped
-from muster.runtime.train_job import describe
+from muster.runtime.train_job import Target, describe
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.gpus import check_gpus
 from webhook.validate.trainjob import deprecation
@@ -60,7 +60,7 @@ _POLICY = Decoder(_Policied)
 _ANY_JOB = TrainJob(spec=TrainJobSpec(runtime_ref=RuntimeRef(name="any")))
 
 
-def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime]) -> Handler:
+def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime], target: Target = "Job") -> Handler:
     """The handler for one of the two kinds, on CREATE and UPDATE."""
     decoder = Decoder(kind)
 
@@ -71,13 +71,13 @@ def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime]) -> Handler:
             return Verdict(warnings=warnings)  # a label, or a finalizer that goes
         if request.operation == "CREATE":
             warnings += deprecation(runtime, f"{kind.__name__} {request.name or runtime.metadata.name}")
-        errors = [*_check_policy(request.object), *check(runtime)]
+        errors = [*_check_policy(request.object), *check(runtime, target)]
         return Verdict(errors=errors, warnings=warnings, refusal=HTTPStatus.FORBIDDEN)
 
     return review
 
 
-def check(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldError]:
+def check(runtime: TrainingRuntime | ClusterTrainingRuntime, target: Target = "Job") -> Iterator[FieldError]:
     """Everything that is wrong with a runtime."""
     seen: set[str] = set()
     for index, job in enumerate(runtime.spec.template.spec.replicated_jobs):
@@ -90,7 +90,8 @@ def check(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldEr
     if count is not None and not 0 <= count <= PODS.value:
         yield FieldError("spec.mlPolicy.numNodes", f"must be a number from 0 to {PODS.value}", count)
     yield from _check_claims(runtime)
-    yield from _check_meaning(runtime)
+    if target == "Job":
+        yield from _check_meaning(runtime)
     policy = runtime.spec.pod_group_policy
     if policy and policy.coscheduling and policy.volcano:
         yield FieldError(

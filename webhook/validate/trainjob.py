@@ -5,6 +5,7 @@ Refusals are Forbidden (403): clients of Kubeflow Trainer tell them from the sch
 
 from collections.abc import Iterator
 from http import HTTPStatus
+from typing import NamedTuple
 
 import msgspec
 from msgspec import to_builtins
@@ -23,7 +24,7 @@ from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTI
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.plugins.rules import check_managers
-from muster.runtime.train_job import compile_train_job, pod_template
+from muster.runtime.train_job import Target, compile_train_job, pod_template
 from webhook.dryrun import DryRuns
 from webhook.lookup import Lookups, Runtime
 from webhook.objects.known_keys import unknown_keys
@@ -44,21 +45,29 @@ _ANY_POD = {
 """A pod to try a PriorityClass with; it opts out of Muster, so that trying it asks nobody here."""
 
 
+class Checks(NamedTuple):
+    """Whose checks a TrainJob has to pass, and what makes its pods."""
+
+    framework: Framework
+    target: Target = "Job"
+
+
 class _Named(Wire):
     """An entry of a list whose entries are told apart by their names."""
 
     name: str
 
 
-def reviewer(lookups: Lookups, framework: Framework) -> Handler:
+def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> Handler:
     """The handler for TrainJobs, on CREATE and UPDATE."""
+    checks = Checks(framework, target)
 
     def review(request: AdmissionRequest) -> Verdict:
         job = _read(request.object)
         if request.operation == "UPDATE":
-            findings = check_update(decode(request.old_object, _JOB), job, request.namespace, lookups, framework)
+            findings = check_update(decode(request.old_object, _JOB), job, request.namespace, lookups, checks)
         else:
-            findings = check(job, request.namespace, lookups, framework)
+            findings = check(job, request.namespace, lookups, checks)
         return Verdict(errors=findings.errors, warnings=findings.warnings, refusal=HTTPStatus.FORBIDDEN)
 
     return review
@@ -92,7 +101,7 @@ def _pod_patch(job: ReplicatedJobPatch) -> PodSpecPatch | None:
     return spec.template.spec if spec and spec.template else None
 
 
-def check(job: TrainJob, namespace: str, lookups: Lookups, framework: Framework) -> Findings:
+def check(job: TrainJob, namespace: str, lookups: Lookups, checks: Checks) -> Findings:
     """Everything that is wrong with a new TrainJob."""
     meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
     findings = Findings(warnings=unknown_keys(meta))
@@ -106,7 +115,7 @@ def check(job: TrainJob, namespace: str, lookups: Lookups, framework: Framework)
         findings.errors += [*(wrong or [_missing(reference)]), *check_managers(job)]
         return findings
     findings.warnings += deprecation(runtime, f"{reference.kind} {reference.name}")
-    compiled = _check_against(job, runtime, framework)
+    compiled = _check_against(job, runtime, checks)
     findings.add(compiled)
     if not compiled.errors and lookups.dry_runs:
         findings.errors += _check_priorities(runtime, namespace, lookups.dry_runs)
@@ -121,7 +130,7 @@ def _check_priorities(runtime: Runtime, namespace: str, dry_runs: DryRuns) -> It
         yield from missing_class(REFERENCE, name, _ANY_POD, namespace, dry_runs)
 
 
-def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups, framework: Framework) -> Findings:
+def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups, checks: Checks) -> Findings:
     """What may not change, beyond the rules of the schema. A runtime that is gone holds nobody up: the job runs."""
     patched = _without_times(old) != _without_times(new)
     resized = old.metadata.annotations.get(names.NUM_NODES) != new.metadata.annotations.get(names.NUM_NODES)
@@ -133,7 +142,7 @@ def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups,
         findings.errors += _check_moment(old, new)
     runtime = lookups.runtimes.find(new.spec.runtime_ref, namespace)
     if runtime:
-        findings.add(_check_against(new, runtime, framework))
+        findings.add(_check_against(new, runtime, checks))
     elif patched:
         findings.errors += check_managers(new)
     return findings
@@ -173,12 +182,12 @@ def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:
             yield FieldError(path, message, reason="Forbidden")
 
 
-def _check_against(job: TrainJob, runtime: Runtime, framework: Framework) -> Findings:
+def _check_against(job: TrainJob, runtime: Runtime, checks: Checks) -> Findings:
     """What the plugins object to, on the runtime as it is before it is patched."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
     if count is not None and count > PODS.value:  # nobody has to write a list of so many hosts
         return Findings(PODS.exceeded("spec.trainer.numNodes", count))
-    compiled = compile_train_job(job, runtime, framework)
+    compiled = compile_train_job(job, runtime, checks.framework, checks.target)
     findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
     if compiled.plan:
         findings.errors += _check_host_names(job, compiled.plan)

@@ -5,20 +5,33 @@ from dataclasses import dataclass, field
 
 from muster.api.batch import FINISHED, Job
 from muster.api.core import IndexedJob, Pod
+from muster.api.jobset import JobSet
 from muster.api.trainer import TrainJob
 from muster.runtime.plan import Plan, PodSetPlan
 
+ENDS = {"Completed": "Complete", "Failed": "Failed"}
+"""Conditions of a JobSet that has ended, as a TrainJob calls them."""
 OVER = frozenset({"Complete", "Failed"})
 """Conditions that a TrainJob never loses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The Job whose pods train, its pods, and the batch/v1 Jobs of initializers by name. None is another one's."""
+    """The Job whose pods train, its pods, and the batch/v1 Jobs of initializers by name; or a JobSet for all of them.
+
+    None is another one's.
+    """
 
     job: Job | None = None
     pods: Sequence[Pod] = ()
     initializers: Mapping[str, IndexedJob] = field(default_factory=dict)
+    job_set: JobSet | None = None
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """What is noted at what makes the pods that train."""
+        maker = self.job or self.job_set
+        return maker.metadata.annotations if maker else {}
 
 
 def finished(train_job: TrainJob) -> bool:
@@ -48,8 +61,10 @@ def has(job: IndexedJob, condition: str) -> bool:
     return any(each.get("type") == condition and each.get("status") == "True" for each in conditions)
 
 
-def goes_on(job: Job | IndexedJob) -> bool:
+def goes_on(job: Job | IndexedJob | JobSet) -> bool:
     """Whether a Job has not ended, nor is about to."""
     if isinstance(job, IndexedJob):
         return not (has(job, "Complete") or has(job, "Failed"))
+    if isinstance(job, JobSet):
+        return not any(each.type in ENDS and each.status == "True" for each in job.status.conditions)
     return job.status.state.phase not in FINISHED | {"Completing", "Terminating"}

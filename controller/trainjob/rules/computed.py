@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import field
 
+from controller.trainjob.rules.children import ENDS
 from controller.trainjob.rules.outcome import Outcome
 from muster.api.base import Wire
-from muster.api.jobset import ReplicatedJobStatus
+from muster.api.jobset import JobSet, ReplicatedJobStatus
 
 
 class Told(Wire):
@@ -38,6 +39,19 @@ class Computed(NamedTuple):
         theirs = {each.name: each for each in self.counts}
         known = [theirs.pop(each.name, each) for each in ours]
         return [*known, *theirs.values()]
+
+
+def of_job_set(job_set: JobSet | None) -> Computed:
+    """What a JobSet says of itself, which is what its TrainJob says."""
+    if job_set is None:
+        return Computed()
+    ends = [each for each in job_set.status.conditions if each.type in ENDS and each.status == "True"]
+    end = (
+        Outcome("Complete" if ends[0].type == "Completed" else "Failed", ends[0].reason, ends[0].message)
+        if ends
+        else None
+    )
+    return Computed(end, tuple(job_set.status.replicated_jobs_status))
 
 
 def computed(status: Mapping[str, Any] | None) -> Computed:

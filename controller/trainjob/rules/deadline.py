@@ -15,7 +15,7 @@ def resumed_at(train_job: TrainJob, children: Children) -> str:
     for each in train_job.status.conditions:
         if each.type == "Suspended" and each.status == "False":
             return each.last_transition_time
-    return children.job.metadata.annotations.get(names.RESUMED_AT, "") if children.job else ""
+    return children.notes.get(names.RESUMED_AT, "")
 
 
 def left_s(train_job: TrainJob, children: Children, now_s: float) -> float | None:
@@ -29,7 +29,7 @@ def left_s(train_job: TrainJob, children: Children, now_s: float) -> float | Non
 
 def expires_s(train_job: TrainJob, children: Children) -> float | None:
     """When the Job of a TrainJob that has ended is to be deleted, in seconds since the epoch; None if it stays."""
-    after = children.job.metadata.annotations.get(names.DELETE_AFTER, "") if children.job else ""
+    after = children.notes.get(names.DELETE_AFTER, "")
     ends = [each.last_transition_time for each in train_job.status.conditions if each.type in {"Complete", "Failed"}]
     ended_s = readable_time(ends[0]) if ends else None
     if ended_s is None or not after.isdecimal():

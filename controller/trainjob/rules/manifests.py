@@ -10,6 +10,7 @@ import msgspec
 from muster.api import names
 from muster.api.batch import JOBS
 from muster.api.core import INDEXED_JOBS
+from muster.api.jobset import JOB_SETS
 from muster.api.trainer import TrainJob
 
 JSON = dict[str, Any]
@@ -53,7 +54,7 @@ def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: s
     annotations = {**(result["metadata"].get("annotations") or {}), names.TRAIN_JOB_SPEC: intent(train_job)}
     if resumed_at:
         annotations[names.RESUMED_AT] = resumed_at
-    if result["apiVersion"] == JOBS.api_version:
+    if result["apiVersion"] in {JOBS.api_version, JOB_SETS.api_version}:
         after_s = result["spec"].pop("ttlSecondsAfterFinished", None)
         if after_s is not None:
             annotations[names.DELETE_AFTER] = str(after_s)
@@ -67,6 +68,11 @@ def makes_pods(manifest: Mapping[str, Any]) -> bool:
         (JOBS.api_version, JOBS.kind),
         (INDEXED_JOBS.api_version, INDEXED_JOBS.kind),
     }
+
+
+def is_job_set(manifest: Mapping[str, Any]) -> bool:
+    """Whether it is a JobSet, which makes the pods of all steps."""
+    return (manifest["apiVersion"], manifest["kind"]) == (JOB_SETS.api_version, JOB_SETS.kind)
 
 
 def trains(manifest: Mapping[str, Any]) -> bool:

@@ -6,14 +6,14 @@ and what exists stays: a Job is aborted and resumed, not deleted. Only pods that
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
 from controller.trainjob.rules.children import Children, before, has, initializer_name, succeeded
 from controller.trainjob.rules.counts import completed
 from controller.trainjob.rules.deadline import resumed_at
-from controller.trainjob.rules.manifests import intent, job_manifest, makes_pods, marked, trains
+from controller.trainjob.rules.manifests import intent, is_job_set, job_manifest, makes_pods, marked, trains
 from muster.api import names
 from muster.api.batch import FINISHED, Job, JobSpec
 from muster.api.core import IndexedJob, Pod
@@ -90,7 +90,10 @@ def decide(train_job: TrainJob, plan: Plan, components: Sequence[Component], chi
     for _, stage in groupby(components, key=lambda component: component.stage):
         passed = True
         for component in stage:
-            if not makes_pods(component.manifest):
+            if is_job_set(component.manifest):
+                manifest = job_manifest(component.manifest, train_job, resumed_at(train_job, children))
+                steps.append(Ensure(replace(component, manifest=manifest)))
+            elif not makes_pods(component.manifest):
                 if open_:
                     steps.append(Ensure(_marked(component, train_job)))
             elif trains(component.manifest):

@@ -6,6 +6,7 @@ from typing import Any
 
 from muster.api import names
 from muster.api.endpoints import Endpoints
+from muster.api.fields import FieldError, Findings
 from muster.api.jobset import JOB_SETS
 from muster.runtime.component import Component, metadata_of
 from muster.runtime.info import Info, PodSet
@@ -21,6 +22,14 @@ class JobSet:
     """One JobSet, named as the TrainJob."""
 
     name = "JobSet"
+
+    def validate(self, info: Info) -> Findings:
+        """Another number of nodes while it runs is for Jobs of Muster's."""
+        text = info.train_job.metadata.annotations.get(names.NUM_NODES) if info.train_job else None
+        if info.target != self.name or text is None:
+            return Findings()
+        message = "must be left out: TrainJobs become JobSets here, whose sizes are fixed"
+        return Findings([FieldError(f"metadata.annotations[{names.NUM_NODES}]", message, text)])
 
     def identify_pod_network(self, info: Info) -> None:
         """`<set>-<replicated job>-<job>-<index>.<subdomain>`; the rank is the completion index."""
@@ -45,7 +54,7 @@ class JobSet:
             "apiVersion": JOB_SETS.api_version,
             "kind": JOB_SETS.kind,
             "metadata": metadata_of(plan, plan.owner.name),
-            "spec": {**spec, **({"suspend": True} if plan.suspend else {}), "replicatedJobs": jobs},
+            "spec": {**spec, "suspend": plan.suspend, "replicatedJobs": jobs},
         }
         yield Component(manifest, self.name, stage=1)
 

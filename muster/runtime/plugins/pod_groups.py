@@ -38,7 +38,7 @@ class Volcano:
         """Marks the members by annotation where the pods are a JobSet's."""
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         wanted = policy.volcano if policy else None
-        if wanted is None and info.target != "Job":
+        if policy and policy.coscheduling and info.target == JOBSET:
             return
         details: dict[str, Any] = {"queue": queue_of(info), "priorityClassName": _priority(info)}
         if wanted and wanted.network_topology:
@@ -49,8 +49,7 @@ class Volcano:
             }
         info.gang = gang(info, self.name, details)
         if info.target == JOBSET:
-            for pod_set in members(info):
-                pod_set.annotations[names.GROUP_NAME] = info.owner.name
+            _mark(info, str(details["queue"]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
         """The PodGroup; the controller makes that of a Job."""
@@ -105,6 +104,15 @@ def queue_of(info: Info) -> str:
         or info.labels.get(names.QUEUE)
         or names.DEFAULT_QUEUE
     )
+
+
+def _mark(info: Info, queue: str) -> None:
+    """The pods of a JobSet name their gang, and the queue by which Muster takes them; so do its initializers."""
+    for pod_set in members(info):
+        pod_set.annotations[names.GROUP_NAME] = info.owner.name
+    for pod_set in info.pod_sets:
+        if (pod_set.spec.scheduler_name or names.SCHEDULER) in names.SCHEDULERS:
+            pod_set.labels[names.QUEUE] = queue
 
 
 def _priority(info: Info) -> str:

@@ -17,6 +17,7 @@ DEFAULTS = Options(
     lease_name="muster-controller",
     lease_duration_s=15.0,
     shipped=None,
+    train_jobs_as="Job",
     log_level="info",
     certificates=None,
     report_port=0,
@@ -38,7 +39,7 @@ def test_every_flag() -> None:
     flags = ["--kubeconfig=k", "--status-host=::", "--status-port=1", "--workers=8", "--lease-namespace=ns"]
     flags += ["--lease-name=l", "--lease-duration=2.5", "--shipped=f", "--log-level=debug"]
     flags += ["--report-port=2", "--report-host=h", "--report-url=https://u", "--report-cert-file=c"]
-    flags += ["--report-key-file=f", "--report-ca-file=a"]
+    flags += ["--report-key-file=f", "--report-ca-file=a", "--train-jobs-as=JobSet"]
     assert parse(flags) == Options(
         kubeconfig="k",
         status_host="::",
@@ -48,6 +49,7 @@ def test_every_flag() -> None:
         lease_name="l",
         lease_duration_s=2.5,
         shipped=Path("f"),
+        train_jobs_as="JobSet",
         log_level="debug",
         certificates=None,
         report_port=2,

@@ -20,6 +20,7 @@ def test_every_default() -> None:
         client_ca_file="",
         status_port=8080,
         mark_pods=False,
+        train_jobs_as="Job",
         config=None,
         log_level="info",
     )
@@ -32,6 +33,7 @@ def test_every_flag() -> None:
         "--client-ca-file=ca.crt",
         "--host=::",
         "--mark-pods",
+        "--train-jobs-as=JobSet",
         "--config=groups.yaml",
         "--log-level=debug",
     ]
@@ -44,6 +46,7 @@ def test_every_flag() -> None:
         client_ca_file="ca.crt",
         status_port=8080,
         mark_pods=True,
+        train_jobs_as="JobSet",
         config=Path("groups.yaml"),
         log_level="debug",
     )

@@ -210,6 +210,14 @@ def test_any_of_the_targets_ends_the_set() -> None:
     assert policies_of(compiled(train_job(), two, "Job")) == {"node": ends, "other": ends}
 
 
+def test_a_job_set_keeps_its_size() -> None:
+    """The annotation for another number of nodes is refused there."""
+    job = train_job()
+    job.metadata.annotations["muster.dev/num-nodes"] = "3"
+    [error] = compiled(job, several({}, {}), "JobSet").errors
+    assert error.path == "metadata.annotations[muster.dev/num-nodes]"
+
+
 def test_pods_without_host_names() -> None:
     """Where the framework needs none there is no Service."""
     on = runtime({}, replicated_job("node", "trainer"), jobset={"network": {"enableDNSHostnames": False}})

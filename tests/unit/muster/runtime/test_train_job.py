@@ -119,7 +119,7 @@ def test_initializers_run_before_the_gang() -> None:
     as_set = compiled(job, base)
     assert component(as_set, "PodGroup")["spec"]["minMember"] == 4
     assert "scheduling.k8s.io/group-name" in pods_of(as_set)["metadata"]["annotations"]
-    assert "metadata" not in pods_of(as_set, "dataset-initializer")
+    assert pods_of(as_set, "dataset-initializer")["metadata"] == {"labels": {"muster.dev/queue": "default"}}
 
 
 def test_patches_are_merged_in_order() -> None:
@@ -135,7 +135,7 @@ def test_patches_are_merged_in_order() -> None:
     second = pod_patch(nodeSelector={"b": "3"}, tolerations=[{"key": "y"}], schedulingGates=[{"name": "g"}])
     patches = [patch(first), patch(second, "kueue.x-k8s.io/manager")]
     pods = pods_of(compiled(train_job(runtimePatches=patches), base))
-    assert pods["metadata"]["labels"] == {"l": "1"}
+    assert pods["metadata"]["labels"] == {"l": "1", "muster.dev/queue": "default"}
     assert pods["spec"]["nodeSelector"] == {"a": "1", "b": "3"}
     assert pods["spec"]["tolerations"] == [{"key": "y"}]
     assert pods["spec"]["schedulingGates"] == [{"name": "g"}]

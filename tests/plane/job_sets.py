@@ -1,0 +1,75 @@
+"""The kind JobSet on a plane, and what its controller would do with one: no plane has it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from muster.api.base import Resource
+from muster.api.core import INDEXED_JOBS
+from muster.kube.client import Client
+
+JSON = dict[str, Any]
+GROUP, VERSION = "jobset.x-k8s.io", "v1alpha2"
+JOBSETS: Resource[JSON] = Resource(GROUP, VERSION, "jobsets", "JobSet", JSON)
+CRDS: Resource[JSON] = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", JSON, namespaced=False
+)
+NAME = f"{JOBSETS.plural}.{GROUP}"
+
+
+def install(client: Client, wait_for: Callable[..., Any]) -> None:
+    """The kind, with any content, and a status of its own."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": VERSION, "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
+    spec = {
+        "group": GROUP,
+        "scope": "Namespaced",
+        "names": {"plural": JOBSETS.plural, "kind": JOBSETS.kind},
+        "versions": [version],
+    }
+    # The API server wants a reason for groups of its own project.
+    notes = {"api-approved.kubernetes.io": "unapproved, for a test"}
+    client.create(CRDS, {"metadata": {"name": NAME, "annotations": notes}, "spec": spec})
+
+    def established() -> bool:
+        conditions = (client.get(CRDS, NAME).get("status") or {}).get("conditions") or []  # null at first
+        return any((each["type"], each["status"]) == ("Established", "True") for each in conditions)
+
+    wait_for(established)
+
+
+def controlled(owner: JSON) -> JSON:
+    """A reference to the JobSet that controls an object."""
+    metadata = owner["metadata"]
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "JobSet",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+    }
+
+
+def make_jobs(client: Client, job_set: JSON) -> None:
+    """The batch/v1 Jobs of a JobSet, one for each replicated job, with the labels by which clients find their pods."""
+    name, namespace = job_set["metadata"]["name"], job_set["metadata"]["namespace"]
+    for job in job_set["spec"]["replicatedJobs"]:
+        labels = {f"jobset.sigs.k8s.io/{key}": value for key, value in (
+            ("jobset-name", name), ("replicatedjob-name", job["name"]), ("job-index", "0")
+        )}  # fmt: skip
+        spec = {**job["template"]["spec"], "completionMode": "Indexed"}
+        pods = spec["template"]
+        metadata = pods.get("metadata") or {}
+        pods["metadata"] = {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}
+        pods["spec"]["restartPolicy"] = "Never"
+        meta = {"name": f"{name}-{job['name']}-0", "labels": labels, "ownerReferences": [controlled(job_set)]}
+        client.create(INDEXED_JOBS, {"metadata": meta, "spec": spec}, namespace)
+
+
+def tell(client: Client, job_set: JSON, *, counts: JSON, condition: JSON | None = None) -> None:
+    """Writes the status of a JobSet: the counts of its replicated job `node`, and how it has ended."""
+    zero = dict.fromkeys(("ready", "succeeded", "failed", "active", "suspended"), 0)
+    status: JSON = {"replicatedJobsStatus": [{"name": "node", **zero, **counts}]}
+    if condition:
+        status["conditions"] = [{"lastTransitionTime": "2026-01-01T00:00:00Z", "status": "True", **condition}]
+    metadata = job_set["metadata"]
+    client.merge_patch(JOBSETS, metadata["name"], {"status": status}, metadata["namespace"], subresource="status")
