@@ -76,11 +76,14 @@ def asked(plane: Plane) -> Iterator[Asked]:
 def forbidden(plane: Plane) -> list[str]:
     """What our processes were refused for want of a right, once each.
 
-    What is granted, and was refused all the same, came before the API server had taken in the role.
+    What is granted, or was allowed in the same place later, came before the API server had taken in the role.
     """
-    found = {one.use for one in asked(plane) if one.forbidden}
-    found -= {use for process in _PROCESSES for use in uses_of(roles.rights(process).all, process)}
-    return sorted(f"{use.process} may not {use.verb} {use.resource} ({use.group or 'core'})" for use in found)
+    found: set[tuple[Use, str]] = set()
+    for one in asked(plane):
+        (found.add if one.forbidden else found.discard)((one.use, one.namespace))
+    granted = {use for process in _PROCESSES for use in uses_of(roles.rights(process).all, process)}
+    wanted = {use for use, _ in found} - granted
+    return sorted(f"{use.process} may not {use.verb} {use.resource} ({use.group or 'core'})" for use in wanted)
 
 
 def uses_of(rules: Iterable[Rule], process: str) -> set[Use]:

@@ -22,6 +22,7 @@ from muster.api.batch import JOBS
 from muster.api.core import PRIORITY_CLASSES
 from muster.api.scheduling import QUEUES
 from muster.kube.client import Client
+from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -130,7 +131,7 @@ def report(story: Story) -> None:
 
 
 @pytest.fixture
-def tidy(plane: Plane, namespace: str) -> Any:
+def tidy(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> Any:
     """Afterwards the Jobs of the namespace are gone, and the queues."""
     yield
     plane.start()
@@ -138,7 +139,16 @@ def tidy(plane: Plane, namespace: str) -> Any:
     for one in client.list(JOBS, namespace):
         client.delete(JOBS, one.metadata.name, namespace)
     for suffix in ("large-one", "large-two", "large", "small"):
-        client.delete(QUEUES, f"{namespace}-{suffix}")
+        wait_for(lambda name=f"{namespace}-{suffix}": _deleted(client, name), 30, f"the queue {suffix} to go")
+
+
+def _deleted(client: Client, queue: str) -> bool:
+    """Tries to delete it; the webhook may still know of its children, or of a Job."""
+    try:
+        client.delete(QUEUES, queue)
+    except Invalid:
+        return False
+    return True
 
 
 @pytest.mark.usefixtures("tidy")
