@@ -16,6 +16,7 @@ from extender.framework.session import Session
 from extender.options import Options, parse
 from extender.planner import Planner
 from extender.selfcheck import SelfCheck
+from extender.settle import Settle
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
@@ -87,6 +88,7 @@ class Extender:
             metadata=ObjectMeta(name=options.lease_name, namespace=options.lease_namespace),
         )
         self._selfcheck = SelfCheck(self._cluster)
+        self._settle = Settle(lambda: self._cluster.synced)
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
@@ -100,6 +102,7 @@ class Extender:
         self._cluster.start()
         self._planner.start()
         self._selfcheck.start()
+        self._settle.start()
         self._config_file.start()
 
     def let_go(self) -> None:
@@ -110,6 +113,7 @@ class Extender:
     def stop(self) -> None:
         """Ends them."""
         self._config_file.stop()
+        self._settle.stop()
         self._selfcheck.stop()
         self._planner.stop()
         self._committer.stop()
