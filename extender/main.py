@@ -17,6 +17,7 @@ from extender.milestones import Milestones
 from extender.options import Options, parse
 from extender.planner import Planner
 from extender.selfcheck import SelfCheck
+from extender.settle import Settle
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
@@ -94,6 +95,7 @@ class Extender:
         self._cluster.observe(POD_GROUPS, milestones.group)
         self._cluster.observe(PLACEMENTS, milestones.placement)
         self._cluster.observe(QUEUES, milestones.queue)
+        self._settle = Settle(lambda: self._cluster.synced)
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
@@ -107,6 +109,7 @@ class Extender:
         self._cluster.start()
         self._planner.start()
         self._selfcheck.start()
+        self._settle.start()
         self._config_file.start()
 
     def let_go(self) -> None:
@@ -117,6 +120,7 @@ class Extender:
     def stop(self) -> None:
         """Ends them."""
         self._config_file.stop()
+        self._settle.stop()
         self._selfcheck.stop()
         self._planner.stop()
         self._committer.stop()

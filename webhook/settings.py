@@ -30,5 +30,7 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     kube-scheduler that serves others, too. With one of Muster's own there is nothing to tell apart."""
     config: str | None = None
     """File with resource groups, in the YAML of Volcano's admission. It is read once, at the start. None: no groups."""
+    train_jobs_as: Literal["Job", "JobSet"] = "Job"
+    """What makes the pods of TrainJobs, as the controller has it: what each of them cannot carry out is refused."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """What is logged, as JSON on standard error. `debug` has a line for each review."""

@@ -197,3 +197,17 @@ def test_after_sigterm_a_call_that_waits_is_let_go_and_answered() -> None:
     assert answers[0].result(60) == b"let go"
     assert told == ["start", "stopping", "stop"]
     calls.shutdown()
+
+
+def test_what_was_started_is_stopped_where_the_port_cannot_be_had() -> None:
+    """And the process can say why it ends."""
+    told: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
+        embedded.run(
+            echo,
+            host="127.0.0.1",
+            port=taken.getsockname()[1],
+            on_start=lambda: told.append("start"),
+            on_stop=lambda: told.append("stop"),
+        )
+    assert told == ["start", "stop"]
