@@ -61,7 +61,7 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     """Until all replicas show what stands in the Secret: a kubelet takes up to two minutes for it. No old authority
     that was revoked goes before."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
-    """What makes the pods of TrainJobs: Volcano's Job, or a JobSet where its CRD and controller are installed. The webhook
-    must have the same."""
+    """What makes the pods of TrainJobs: batch Jobs, or a JobSet where its CRD and controller are installed. The
+    webhook must have the same."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """What is logged, as JSON on standard error."""
