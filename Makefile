@@ -4,8 +4,9 @@ PY ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS := $(VENV)-docs
 
-.PHONY: setup demo test consumers e2e-real lint generate check-generated bench storm lock clean
+.PHONY: setup demo test consumers e2e-real lint generate check-generated docs bench storm lock clean
 
 setup: $(READY)
 
@@ -41,6 +42,11 @@ generate: setup ## CRDs and other generated files
 check-generated: setup ## fails when a generated file is not up to date
 	$(BIN)/python -m musterctl.generate --check
 
+docs: ## the documentation as a site, in build/docs; a link that leads nowhere fails it
+	test -x $(DOCS)/bin/python || $(PY) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+
 bench: setup ## measurements; prints figures and ratios, asserts nothing
 	$(BIN)/python -m tests.bench
 
@@ -53,7 +59,8 @@ lock: ## renews the lock files; name a package to move only that one: make lock 
 	$(BIN)/pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE)) -o requirements.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE)) --extra dev --extra build -o requirements-dev.lock pyproject.toml
+	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'], sep='\n')" | $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE)) -o requirements-docs.lock -
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE)) -o tests/plane/sdk/requirements.txt tests/plane/sdk/requirements.in
 
 clean: ## the virtual environment only; the control plane's binaries stay in the user's cache
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(DOCS)

@@ -22,6 +22,7 @@ from controller.job.rules.events import command_issued, group_changed, job_chang
 from controller.job.writer import StatusWriter
 from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
 from controller.shipped import Manifest, Shipped
+from controller.trainjob.authority import Authorities
 from controller.trainjob.controller import TrainJobs
 from controller.trainjob.finalizers import Finalizers
 from controller.worker import Worker
@@ -47,7 +48,8 @@ class Controller:
     """All of it, for one API server; `workers` share the Jobs among them.
 
     `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight; `shipped` are the objects
-    that the installation comes with, `framework` has the plugins that TrainJobs are compiled with.
+    that the installation comes with. `framework` has the plugins that TrainJobs are compiled with, `authorities` those
+    whom trainers trust when they report.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Controller:
         at_once: int = AT_ONCE,
         shipped: Sequence[Manifest] = (),
         framework: Framework | None = None,
+        authorities: Authorities | None = None,
         target: Target = "Job",
     ) -> None:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
@@ -87,6 +90,7 @@ class Controller:
             self._jobs.store,
             lambda job: pods.by_index(JOB_INDEX, job),
             framework=framework,
+            authorities=authorities,
             target=target,
             threads=workers,
             monotonic_s=monotonic_s,

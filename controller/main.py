@@ -20,6 +20,7 @@ from controller.app import Controller
 from controller.certificates.keeper import Keeper
 from controller.options import Options, parse
 from controller.shipped import Manifest, read
+from controller.trainjob.authority import Authorities
 from controller.trainjob.report import Reports, ReportServer
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
@@ -66,8 +67,14 @@ class Process:
         # A SimpleQueue, as only its put may interrupt its own get: the signal handler runs in the thread that waits.
         self._news: SimpleQueue[News] = SimpleQueue()
         self._reports = _report_server(client, options)
+        authorities = Authorities(Path(options.report_ca_file)) if options.report_port else None
         self._controller = Controller(
-            client, options.workers, shipped=shipped, framework=_framework(options), target=options.train_jobs_as
+            client,
+            options.workers,
+            shipped=shipped,
+            framework=_framework(options, authorities),
+            authorities=authorities,
+            target=options.train_jobs_as,
         )
         certificates = options.certificates
         self._keeper = Keeper(client, certificates, options.lease_namespace) if certificates else None
@@ -141,9 +148,6 @@ def _report_server(client: Client, options: Options) -> ReportServer | None:
     return ReportServer(Reports(client), options.report_host, options.report_port, tls.get)
 
 
-def _framework(options: Options) -> Framework:
-    """The plugins; OSError if the certificate that pods are given cannot be read."""
-    if not options.report_port:
-        return registry.framework()
-    ca_pem = Path(options.report_ca_file).read_text(encoding="utf-8")
-    return registry.framework(TrainerReports(options.report_url, ca_pem))
+def _framework(options: Options, authorities: Authorities | None) -> Framework:
+    """The plugins."""
+    return registry.framework(*([TrainerReports(options.report_url, authorities.pem)] if authorities else []))

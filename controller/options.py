@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import get_args
 
 from controller.certificates.options import CertificateOptions, add_flags, take_flags
+from controller.settings import ControllerSettings
 from muster.api import names
+from muster.process import settings
 from muster.process.logs import LEVELS
 from muster.runtime.train_job import Target
 
@@ -76,7 +78,7 @@ def parse(argv: Sequence[str] | None = None) -> Options:
     add("--report-ca-file", default="", help="the authority of its certificate (PEM), which pods are given")
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
     add_flags(parser)
-    given = vars(parser.parse_args(argv))
+    given = settings.parse(parser, argv, ControllerSettings)
     options = Options(certificates=take_flags(given, parser.error), **given)
     if options.workers < 1:
         parser.error("--workers must be at least 1")

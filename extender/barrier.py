@@ -6,13 +6,16 @@ model. So a call is answered when enough members have come. While it is held, ku
 node with all its plugins and keeps the room on it; when enough are held, the gang can start for certain.
 
 This is a last check and not how gangs are decided: the planner has done that before, nodes and all, so that the members
-come one right after the other. Hence the wait is short, and it is counted from the first arrival: who waits holds room,
-a thread here and a connection there for a member that may never come.
+come one right after the other. Hence the wait is short, and it is counted from the first arrival: who waits holds room
+for a member that may never come. Each member that comes adds a little, as thousands do not come at once.
 
 A *meeting* is of one gang and one epoch, since a member that was pinned by an older placement is no company for those
 of a newer one. It ends once, with one outcome for all its calls; whoever comes after that opens the next one.
+
+Calls wait on the event loop, one coroutine each; every other thread may ask who is there, and end meetings.
 """
 
+import asyncio
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -25,8 +28,11 @@ from muster.api.gang import Seat
 HELD = Gauge("muster_barrier_held", "Bind calls that wait for the other members of their gang")
 OUTCOMES = Counter("muster_barrier_total", "Barriers by how they ended", ["outcome"])
 WAIT = Histogram(
-    "muster_barrier_wait_seconds", "How long the first member waited", buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
+    "muster_barrier_wait_seconds", "How long the first member waited", buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 )
+
+MEMBER_S = 0.01
+"""What each member that has come adds to the wait: kube-scheduler brings a few hundred a second."""
 
 
 class Outcome(Enum):
@@ -42,12 +48,16 @@ class _Meeting:
     """The calls of one gang and epoch.
 
     `arrived` says which pod came last for each seat: a call that comes again counts once, and a seat takes one pod.
+    Members are added on the loop only; `ended` is set there, too.
     """
 
+    loop: asyncio.AbstractEventLoop
+    opened_at: float
     arrived: dict[Seat, str] = field(default_factory=dict)
     waiting: int = 0
     outcome: Outcome | None = None
-    opened_at: float = 0.0
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    timer: asyncio.TimerHandle | None = None
 
 
 class Barrier:
@@ -59,10 +69,10 @@ class Barrier:
         self._timeout_s = timeout_s
         self._on_arrival = on_arrival
         self._monotonic_s = monotonic_s
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._meetings: dict[tuple[str, int], _Meeting] = {}
 
-    def join(
+    async def join(
         self, gang_uid: str, epoch: int, seat: Seat, enough: Callable[[Collection[Seat]], bool], *, pod_uid: str = ""
     ) -> Outcome:
         """Waits until `enough` holds for the members that have arrived. Every member of the meeting gets one answer.
@@ -71,59 +81,77 @@ class Barrier:
         `enough` is asked with the members held here; what is bound already it knows itself.
         """
         key = (gang_uid, epoch)
-        with self._changed:
-            meeting = self._meetings.get(key)
-            if meeting is None or meeting.outcome is not None:
-                meeting = self._meetings[key] = _Meeting(opened_at=self._monotonic_s())
-            meeting.arrived[seat] = pod_uid
-            meeting.waiting += 1
-            if enough(meeting.arrived.keys()):
-                self._end(key, meeting, Outcome.RELEASED)
+        meeting = self._arrive(key, seat, pod_uid)
+        HELD.inc()
+        try:
+            if meeting.outcome is None and enough(meeting.arrived.keys()):
+                with self._lock:
+                    self._end(key, meeting, Outcome.RELEASED)
             self._on_arrival()
-            HELD.inc()
-            try:
-                outcome = self._wait(key, meeting)
-                return outcome if meeting.arrived[seat] == pod_uid else Outcome.CANCELLED
-            finally:
-                HELD.dec()
+            await meeting.ended.wait()
+            outcome = meeting.outcome or Outcome.CANCELLED
+            return outcome if meeting.arrived[seat] == pod_uid else Outcome.CANCELLED
+        finally:
+            HELD.dec()
+            with self._lock:
                 meeting.waiting -= 1
 
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
         """Ends the meetings of a gang (of one epoch, or all): its placement is over, or a member is gone."""
-        with self._changed:
+        with self._lock:
             for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
                 self._end(key, self._meetings[key], Outcome.CANCELLED)
 
     def cancel_all(self) -> None:
         """Ends every meeting: this process does not lead any more."""
-        with self._changed:
+        with self._lock:
             for key in list(self._meetings):
                 self._end(key, self._meetings[key], Outcome.CANCELLED)
 
     def arrived(self) -> dict[str, frozenset[Seat]]:
         """Gang UID → seats of the members that wait at this moment."""
-        with self._changed:
+        with self._lock:
             return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}
 
     def held(self, gang_uid: str) -> int:
         """How many calls of a gang wait at this moment."""
-        with self._changed:
+        with self._lock:
             return sum(meeting.waiting for (uid, _), meeting in self._meetings.items() if uid == gang_uid)
 
-    def _wait(self, key: tuple[str, int], meeting: _Meeting) -> Outcome:
-        while meeting.outcome is None:
-            left = meeting.opened_at + self._timeout_s - self._monotonic_s()
-            if left <= 0:
+    def _arrive(self, key: tuple[str, int], seat: Seat, pod_uid: str) -> _Meeting:
+        """Takes a member into the meeting of its gang, which begins with the first."""
+        with self._lock:
+            meeting = self._meetings.get(key)
+            if meeting is None:
+                loop = asyncio.get_running_loop()
+                meeting = self._meetings[key] = _Meeting(loop, self._monotonic_s())
+                meeting.timer = loop.call_later(self._timeout_s, self._look_at_the_clock, key, meeting)
+            meeting.arrived[seat] = pod_uid
+            meeting.waiting += 1
+            return meeting
+
+    def _look_at_the_clock(self, key: tuple[str, int], meeting: _Meeting) -> None:
+        """Ends a meeting whose time is over; one timer serves all its members, and is set again as they add to it."""
+        with self._lock:
+            left = meeting.opened_at + self._timeout_s + MEMBER_S * len(meeting.arrived) - self._monotonic_s()
+            if left > 0 and meeting.outcome is None:
+                meeting.timer = meeting.loop.call_later(left, self._look_at_the_clock, key, meeting)
+            else:
                 self._end(key, meeting, Outcome.TIMED_OUT)
-                break
-            self._changed.wait(left)
-        return meeting.outcome or Outcome.TIMED_OUT
 
     def _end(self, key: tuple[str, int], meeting: _Meeting, outcome: Outcome) -> None:
+        """Ends a meeting once; the lock is held. Whoever waits is woken on the loop, from whatever thread this is."""
         if meeting.outcome is None:
             meeting.outcome = outcome
             OUTCOMES.labels(outcome.name.lower()).inc()
             WAIT.observe(self._monotonic_s() - meeting.opened_at)
-            self._changed.notify_all()
+            if not meeting.loop.is_closed():
+                meeting.loop.call_soon_threadsafe(self._wake, meeting)
         if self._meetings.get(key) is meeting:
             del self._meetings[key]
+
+    @staticmethod
+    def _wake(meeting: _Meeting) -> None:
+        if meeting.timer:
+            meeting.timer.cancel()
+        meeting.ended.set()

@@ -5,11 +5,10 @@ there must not: it can send forms and plain text anywhere, and reach loopback un
 but it cannot send JSON elsewhere without being asked about it first, nor choose the headers `Host` and `Origin`.
 """
 
+from collections.abc import Container
 from http import HTTPStatus
 from ipaddress import ip_address
 from urllib.parse import urlsplit
-
-from werkzeug.datastructures import Headers
 
 CONTENT_TYPE = "application/json"
 Refusal = tuple[HTTPStatus, str]
@@ -25,16 +24,19 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def refusal(method: str, content_type: str, headers: Headers) -> Refusal | None:
-    """Why a call is not answered, as a status and a sentence; None for one that kube-scheduler can have made."""
-    if not is_loopback(_host(headers.get("Host", ""))):
+def refusal(method: str, host: str, content_type: str, headers: Container[str]) -> Refusal | None:
+    """Why a call is not answered, as a status and a sentence; None for one that kube-scheduler can have made.
+
+    `host` and `content_type` are what the headers of these names say, `headers` the lower-case names of all.
+    """
+    if not is_loopback(_host(host)):
         return (
             HTTPStatus.FORBIDDEN,
             "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it",
         )
-    if "Origin" in headers:
+    if "origin" in headers:
         return HTTPStatus.FORBIDDEN, "the extender answers kube-scheduler, no web pages: leave out the header Origin"
-    if method == "POST" and content_type != CONTENT_TYPE:
+    if method == "POST" and content_type.partition(";")[0].strip().lower() != CONTENT_TYPE:
         return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send the body as {CONTENT_TYPE}"
     return None
 

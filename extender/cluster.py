@@ -1,11 +1,13 @@
 """The watched cluster: reflectors that feed the planner's state under one lock, and wake the planner."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from extender.state.feed import FEED, Fed
 from extender.state.state import State
+from muster.api.base import Resource
 from muster.api.core import PODS, Pod, PodSpec, PodStatus
 from muster.api.meta import ObjectMeta
 from muster.kube.client import Client
@@ -32,7 +34,8 @@ class Cluster:
     def __init__(self, client: Client, *, wake: Callable[[], None]) -> None:
         self.lock = threading.RLock()
         self.state = State()
-        self._told = threading.Condition(self.lock)
+        self._waiting: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
+        """Who waits for a change, on the loop; it is told of the first one."""
         self._wake = wake
         self._client = client
         self._reflectors = [self._watch(client, fed) for fed in FEED]
@@ -42,6 +45,12 @@ class Cluster:
         """Whether every cache has been filled once."""
         return all(reflector.synced for reflector in self._reflectors)
 
+    def observe(self, resource: Resource[Any], handler: Callable[[Any, Any], None]) -> None:
+        """Tells somebody else of each change of a kind too, without the lock; before `start`."""
+        for fed, reflector in zip(FEED, self._reflectors, strict=True):
+            if fed.resource is resource and isinstance(reflector, Reflector):
+                reflector.add_handler(handler)
+
     def pods(self) -> Iterator[Pod]:
         """Every pod, read from the API server now, page by page."""
         for page, _ in self._client.pages(PODS):
@@ -49,14 +58,29 @@ class Cluster:
 
     def changed(self) -> None:
         """Tells those who wait, and the planner, of a change that came in another way than through a watch."""
-        with self._told:
-            self._told.notify_all()
+        with self.lock:
+            self._tell_waiting()
         self._wake()
 
-    def wait_for(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+    async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Waits until the state fulfils a condition, which is asked under the lock; False if it did not in time."""
-        with self._told:
-            return self._told.wait_for(condition, timeout_s)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while True:
+            changed = asyncio.Event()
+            with self.lock:
+                if condition():
+                    return True
+                self._waiting[changed] = loop
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await changed.wait()
+            except TimeoutError:
+                with self.lock:
+                    return condition()
+            finally:
+                with self.lock:
+                    self._waiting.pop(changed, None)
 
     def start(self) -> None:
         """Starts the reflectors; `synced` tells when each has filled its cache."""
@@ -82,10 +106,17 @@ class Cluster:
         """What is called with each change of a kind."""
 
         def changed(old: Any, new: Any) -> None:
-            with self._told:
+            with self.lock:
                 matters = fed.tell(self.state, old, new)
-                self._told.notify_all()
+                self._tell_waiting()
             if matters is not False:
                 self._wake()
 
         return changed
+
+    def _tell_waiting(self) -> None:
+        """Has those who wait look again; the lock is held. Mostly nobody does, and a change costs the loop nothing."""
+        for changed, loop in self._waiting.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(changed.set)
+        self._waiting.clear()

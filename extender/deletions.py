@@ -44,9 +44,9 @@ class Deletions:
         except NotFound:
             return
         if not deleted:
-            log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}")
+            log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
             return
-        log.info("evicted", pod=f"{pod.namespace}/{pod.name}", reason=evict.reason, started=evict.started)
+        log.info("evicted", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, reason=evict.reason, started=evict.started)
         if evict.started:
             self._recorder.event(evict.gang.group, "Normal", "Evict", f"{pod.name}: {evict.reason}")
 
@@ -78,7 +78,7 @@ class Deletions:
                     PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=version, grace_period_s=0
                 )
             except Conflict:
-                log.debug("the pod has changed meanwhile", pod=f"{pod.namespace}/{pod.name}")
+                log.debug("the pod has changed meanwhile", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
             else:
                 return True
         with self._cluster.lock:

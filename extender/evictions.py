@@ -107,10 +107,18 @@ class Evictions:
         except NotFound:
             return
         except Conflict:  # it has just changed, maybe ended: if it still has to go, the next cycle decides so again
-            log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}")
+            log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
             return
         self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
-        log.info("evicted", pod=f"{pod.namespace}/{pod.name}", reason=room.reason, asker=room.gang.key)
+        log.info(
+            "evicted",
+            pod=f"{pod.namespace}/{pod.name}",
+            uid=pod.uid,
+            gang=victim.key,
+            reason=room.reason,
+            asker=room.gang.key,
+            epoch=room.epoch,
+        )
         self._recorder.event(victim.group, "Normal", "Evict", f"{pod.name}: {room.reason}")
         member = Object(
             api_version=PODS.api_version,

@@ -7,42 +7,47 @@ from functools import partial
 import structlog
 from prometheus_client import Gauge
 
-from extender.app import Verbs, create_app
+from extender.app import App, Verbs
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.framework.session import Session
+from extender.milestones import Milestones
 from extender.options import Options, parse
 from extender.planner import Planner
 from extender.selfcheck import SelfCheck
-from extender.verbs.bind import MAX_CALLS, Bind, Binder
+from extender.settle import Settle
+from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
 from muster.api.core import LEASES, Lease
 from muster.api.meta import ObjectMeta
+from muster.api.placement import PLACEMENTS
+from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
+from muster.kube.config import load_config
 from muster.kube.errors import ConfigurationError
 from muster.kube.events import Recorder
 from muster.kube.follower import LeaseFollower
-from muster.process import logs
+from muster.kube.loopclient import LoopClient
+from muster.process import embedded, logs
 from muster.process.health import Health, StatusServer
-from muster.process.server import serve
 
 log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
-THREADS = MAX_CALLS + 100
-"""Bind calls are held in a thread each; 100 are for what never waits. Threads are made only when they are needed."""
-POOL_SIZE = 288
-"""Connections that are kept: one per binding of those that may be on their way at once, and some for the planner."""
+USER_AGENT = "muster-extender"
+BINDINGS = 32
+"""Bindings that are posted at once; more wait for their turn."""
 
 
 class Extender:
-    """All parts of the process. Built before the fork without threads; `start` runs in the worker."""
+    """All parts of the process; they are built without threads, and `start` starts those."""
 
     def __init__(self, options: Options, config_file: ConfigFile) -> None:
-        client = Client.load(options.kubeconfig or None, user_agent="muster-extender", pool_size=POOL_SIZE)
+        config = load_config(options.kubeconfig or None)
+        client = Client(config, user_agent=USER_AGENT)
         self._follower = LeaseFollower(
             client, options.lease_namespace, options.lease_name, options.identity_prefix, monotonic_s=time.monotonic
         )
@@ -64,13 +69,14 @@ class Extender:
             staleness_grace_s=options.staleness_grace_s,
             growth_delay_s=options.growth_delay_s,
         )
+        self._bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)
         self.verbs = Verbs(
             Filter(self._cluster, active=self._active),
             Prioritize(self._cluster, session=self._last_session),
             Bind(
                 self._cluster,
                 self._barrier,
-                Binder(client),
+                Binder(self._bindings),
                 active=self._active,
                 on_release=self._committer.say_binding,
                 session=self._last_session,
@@ -85,25 +91,36 @@ class Extender:
             metadata=ObjectMeta(name=options.lease_name, namespace=options.lease_namespace),
         )
         self._selfcheck = SelfCheck(self._cluster)
+        milestones = Milestones(active=self._active, wall_s=time.time)
+        self._cluster.observe(POD_GROUPS, milestones.group)
+        self._cluster.observe(PLACEMENTS, milestones.placement)
+        self._cluster.observe(QUEUES, milestones.queue)
+        self._settle = Settle(lambda: self._cluster.synced)
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
         self._status = StatusServer(options.status_port, health, host=options.status_host)
 
     def start(self) -> None:
-        """Starts all threads; called in the worker, since threads do not survive a fork."""
+        """Starts all threads."""
         self._status.start()
         self._follower.start()
         self._recorder.start()
         self._cluster.start()
         self._planner.start()
         self._selfcheck.start()
+        self._settle.start()
         self._config_file.start()
 
-    def stop(self) -> None:
-        """Ends them; held binds are answered with an error and come again."""
+    def let_go(self) -> None:
+        """Answers held binds with an error: they come again, to whoever leads then. Runs on the loop."""
         self._barrier.cancel_all()
+        self._bindings.close()
+
+    def stop(self) -> None:
+        """Ends them."""
         self._config_file.stop()
+        self._settle.stop()
         self._selfcheck.stop()
         self._planner.stop()
         self._committer.stop()
@@ -139,13 +156,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
-    serve(
-        create_app(extender.verbs, extender.pages),
-        host=options.host,
-        port=options.port,
-        threads=THREADS,
-        name="muster-extender",
-        on_worker_start=extender.start,
-        on_worker_stop=extender.stop,
-    )
+    try:
+        embedded.run(
+            App(extender.verbs, extender.pages),
+            host=options.host,
+            port=options.port,
+            on_start=extender.start,
+            on_stopping=extender.let_go,
+            on_stop=extender.stop,
+        )
+    except OSError as error:
+        log.error("cannot serve", why=str(error))  # noqa: TRY400 - as above
+        return 1
     return 0

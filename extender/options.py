@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from extender.callers import is_loopback
+from extender.settings import ExtenderSettings
 from muster.api import names
+from muster.process import settings
 from muster.process.logs import LEVELS
 
 
@@ -59,7 +61,7 @@ def parse(argv: Sequence[str] | None = None) -> Options:
         help="actions, plugins and their arguments (YAML); followed while running",
     )
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
-    given = vars(parser.parse_args(argv))
+    given = settings.parse(parser, argv, ExtenderSettings)
     # kube-scheduler's identity in its Lease is "<host name>_<uuid>", and a pod's containers share one host name.
     return Options(**{**given, "identity_prefix": given["identity_prefix"] or f"{os.uname().nodename}_"})
 

@@ -142,7 +142,7 @@ class PlacementWriter:
             return
         if close.phase == "Abandoned":
             self._barrier.cancel(close.gang.uid)
-            log.info("placement abandoned", gang=close.gang.key, reason=close.message)
+            log.info("placement abandoned", gang=close.gang.key, epoch=placement.spec.epoch, reason=close.message)
             self._recorder.event(close.gang.group, "Warning", "PlacementAbandoned", close.message)
         status = placementstatus.closed(close, now=session.now)
         patch: dict[str, object] = {"status": {**status, "avoided": avoided_until(session, close.gang, placement)}}

@@ -21,6 +21,7 @@ from muster.crds.manifest import manifests
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
 from muster.crds.reference import reference
 from muster.kube.client import Client
+from musterctl import metricspage, settings
 from musterctl.chart import generated, page, values
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +32,8 @@ LIMITS_PAGE = Path("docs/limits.md")
 VALUES_PAGE = Path("docs/chart-values.md")
 RIGHTS_PAGE = Path("docs/rights.md")
 CONFIGURATION_PAGE = Path("docs/scheduler-configuration.md")
+SETTINGS_PAGE = Path("docs/configuration.md")
+METRICS_PAGE = Path("docs/metrics.md")
 
 
 @click.command(help=__doc__)
@@ -61,6 +64,7 @@ def main(source: Path | None, *, check: bool) -> None:
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
     """Every generated file but core.json: its path in the repository and its text."""
     pages = {API_PAGE: reference(), LIMITS_PAGE: limits_page(), CONFIGURATION_PAGE: configuration_page(_built_in())}
+    pages |= {SETTINGS_PAGE: settings.page(), METRICS_PAGE: metricspage.page()}
     return {CRDS / name: text for name, text in manifests(core).items()} | pages | _chart()
 
 

@@ -14,8 +14,8 @@ import yaml
 from muster.api import names
 from muster.api.constraints import Affinity, Toleration
 from muster.api.fields import FieldError
+from muster.process.mistakes import mistakes
 from webhook.grouprules import affinity_errors, label_errors, scheduler_errors, toleration_errors
-from webhook.unknown_fields import mistakes
 
 GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
 """On a pod: the group that it belongs to, where the configuration does not say how its pods are known."""

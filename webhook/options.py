@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from muster.process import settings
 from muster.process.logs import LEVELS
 from muster.runtime.train_job import Target
+from webhook.settings import WebhookSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,4 +54,4 @@ def parse(argv: Sequence[str] | None = None) -> Options:
     )
     add("--config", type=Path, metavar="FILE", help="resource groups (YAML); it is read once, at the start")
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
-    return Options(**vars(parser.parse_args(argv)))
+    return Options(**settings.parse(parser, argv, WebhookSettings))

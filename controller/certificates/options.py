@@ -13,6 +13,8 @@ from muster.resources.duration import parse_duration_s
 _LONGEST_S: Final = 100 * 365 * 86400.0
 SERVING: Final = "tls"
 """The name of the webhook's certificate in the Secret: tls.crt and tls.key."""
+REPORTS: Final = "reports"
+"""The name of the certificate of the TrainJobs' status server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="host name or address of the webhook, as the webhook configurations have it; may be repeated",
     )
     add(
+        "--cert-report-dns-name",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="as pods reach the status server of TrainJobs: a certificate for it, too (reports.crt); may be repeated",
+    )
+    add(
         "--cert-webhooks",
         action="append",
         default=[],
@@ -80,12 +89,15 @@ def take_flags(given: dict[str, object], error: Callable[[str], object]) -> Cert
     )
     for problem in _problems(chosen, terms):
         error(problem)
-    hosts = frozenset(map(_normal, chosen.cert_dns_name))
+    wanted = [Wanted(name=SERVING, common_name="muster-webhook", names=_hosts(chosen.cert_dns_name), server=True)]
+    if chosen.cert_report_dns_name:
+        hosts = _hosts(chosen.cert_report_dns_name)
+        wanted.append(Wanted(name=REPORTS, common_name="muster-reports", names=hosts, server=True))
     return CertificateOptions(
         secret=chosen.cert_secret,
         issuer=chosen.cert_issuer,
         configurations=tuple(chosen.cert_webhooks) or (names.WEBHOOKS,),
-        wanted=(Wanted(name=SERVING, common_name="muster-webhook", names=hosts, server=True),),
+        wanted=tuple(wanted),
         terms=terms,
     )
 
@@ -106,6 +118,10 @@ def _duration(text: str) -> float:
         return parse_duration_s(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _hosts(given: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(_normal, given))
 
 
 def _normal(name: str) -> str:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from controller.trainjob.authority import Authorities
 from controller.trainjob.children import TRAIN_JOB_INDEX, Caches, Steps, train_job_keys
 from controller.trainjob.reconcile import Context, Reconciler
 from controller.trainjob.rules.counts import is_ready
@@ -40,6 +41,7 @@ class TrainJobs:
         pods_of: Callable[[str], list[Pod]],
         *,
         framework: Framework | None = None,
+        authorities: Authorities | None = None,
         target: Target = "Job",
         threads: int = 1,
         monotonic_s: Callable[[], float] = time.monotonic,
@@ -75,6 +77,7 @@ class TrainJobs:
                 recorder=recorder,
                 requeue_after=self.worker.queue.add_after,
                 wall_s=wall_s,
+                authorities=authorities,
             )
         )
 

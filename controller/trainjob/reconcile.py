@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from controller.trainjob.authority import LOOK_AGAIN_S, Authorities
 from controller.trainjob.children import Steps
 from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.rules import conditions, counts, deadline, outcome
@@ -48,6 +49,8 @@ class Context:
     recorder: Recorder
     requeue_after: Callable[[str, float], None]
     wall_s: Callable[[], float]
+    authorities: Authorities | None = None
+    """Whom trainers trust when they report, if they can."""
 
 
 class Reconciler:
@@ -55,7 +58,7 @@ class Reconciler:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._compiled: dict[str, tuple[tuple[int, str], Compiled]] = {}
+        self._compiled: dict[str, tuple[tuple[int, str, str], Compiled]] = {}
 
     def process(self, key: str) -> None:
         """One pass. What others manage is left alone, and what is being deleted goes with all that is its."""
@@ -99,6 +102,8 @@ class Reconciler:
             return
         if left_s is not None:
             self._context.requeue_after(train_job.metadata.key, left_s)
+        if self._context.authorities:
+            self._context.requeue_after(train_job.metadata.key, LOOK_AGAIN_S)
         self._take(train_job, decide(train_job, plan, compiled.components, children))
         if any(each.type == conditions.BLOCKED for each in train_job.status.conditions):
             self._write(train_job, plan, self._children(train_job, plan), theirs, None, unblocked=True)
@@ -117,9 +122,10 @@ class Reconciler:
             raise obstacle
 
     def _compile(self, train_job: TrainJob) -> Compiled:
-        """Plan and components; once for each generation and number of nodes."""
-        meta = train_job.metadata
-        version = (meta.generation, meta.annotations.get(names.NUM_NODES, ""))
+        """Plan and components; once for each generation, number of nodes, and authorities that pods trust."""
+        meta, authorities = train_job.metadata, self._context.authorities
+        trusted = authorities.pem() if authorities else ""
+        version = (meta.generation, meta.annotations.get(names.NUM_NODES, ""), trusted)
         known, compiled = self._compiled.get(meta.uid, (None, None))
         if compiled is None or known != version:
             runtime = self._context.runtimes.of(train_job)

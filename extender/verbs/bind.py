@@ -1,6 +1,5 @@
 """The bind verb: a member of a gang waits for the others, then all are bound."""
 
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 
@@ -32,30 +31,19 @@ from muster.api.names import (
     SAFE_TO_EVICT,
 )
 from muster.api.placement import Placement, devices_of, node_of
-from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Unreachable
+from muster.kube.loopclient import LoopClient
 
 log = structlog.get_logger()
 DECODE_BINDING = msgspec.json.Decoder(ExtenderBindingArgs)
 BINDS = Counter("muster_bind_total", "Bind calls", ["pod", "verdict", "reason"])
-BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a binding")
+BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a binding, with the wait for its turn")
 
 LAG_S = 1.0
 """How long a bind call waits for our watches to show what kube-scheduler, whose watches may be ahead, has seen."""
 
-MAX_HELD = 1000
-"""Members that are held at once: of a larger gang so many are let through together, as they stand, and then the rest.
-
-Each held call takes a thread here and a connection of kube-scheduler's, which brings a few hundred members a second.
-"""
-
-MAX_CALLS = 2800
-"""Bind calls that are worked on at once, each in a thread; more are told to come again.
-
-That is more than the planner brings about: while 1,000 members of a large gang are held, the 1,000 before them may
-still be posted, and 800 members of other gangs may be on their way (`extender.actions.inflight.MAX_SEATS`). The
-server has more threads than that, so that whatever calls come, some are left for filter, which never waits.
-"""
+LASTS = 200
+"""Members whose binding lasts about a second, so that it is worth a write to show that it is under way."""
 
 _LASTING = {None, Reason.NOT_OURS, Reason.NOT_ASKED}
 """What our watches will not change, so that it is not worth a wait."""
@@ -65,26 +53,26 @@ _NOT_RELEASED = {Outcome.TIMED_OUT: Reason.BARRIER_TIMEOUT, Outcome.CANCELLED: R
 class Binder:
     """Posts bindings with the pod's UID as precondition; success is only what the API server has confirmed."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: LoopClient) -> None:
         self._client = client
 
-    def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+    async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         """Binds, or finds that the pod is bound already to this node. Raises APIError otherwise.
 
         A conflict or a lost answer is decided by reading the pod: kube-scheduler retries a bind whose answer it did not
         get, and "already assigned" may be our own work.
         """
         try:
-            self._client.bind(namespace, name, uid, node, annotations)
+            await self._client.bind(namespace, name, uid, node, annotations)
         except (Conflict, Unreachable):
-            pod = self._client.get(PODS, name, namespace)
+            pod = await self._client.get(PODS, name, namespace)
             if pod.metadata.uid == uid and pod.spec.node_name == node:
                 return
             raise
 
 
 class Bind:
-    """Binds pods. `active` says whether this replica leads; `on_release` is told of every gang that starts."""
+    """Binds pods. `active` says whether this replica leads; `on_release` is told of gangs whose start takes a while."""
 
     def __init__(
         self,
@@ -95,8 +83,6 @@ class Bind:
         active: Callable[[], bool],
         on_release: Callable[[Placement, int], None],
         session: Callable[[], Session | None] = lambda: None,
-        most_held: int = MAX_HELD,
-        most_calls: int = MAX_CALLS,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
         self._cluster = cluster
@@ -104,41 +90,33 @@ class Bind:
         self._binder = binder
         self._active = active
         self._on_release = on_release
-        self._most_held = most_held
-        self._calls = threading.BoundedSemaphore(most_calls)
         self._session = session
         """The last planning cycle, whose plugins may add to bindings."""
         self._gpus = SharedGpus(cluster, session)
         self._wall_s = wall_s
 
-    def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
+    async def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
         """Binds a pod, a member of a gang after waiting for the others; the answer is an error or nothing."""
-        if self._calls.acquire(blocking=False):
-            try:
-                kind, reason = self._bind(args)
-            finally:
-                self._calls.release()
-        else:
-            kind, reason = "unknown", Reason.TOO_MANY_CALLS
+        kind, reason = await self._bind(args)
         BINDS.labels(kind, *labels(reason)).inc()
         return ExtenderBindingResult(error=reason or "")
 
-    def _bind(self, args: ExtenderBindingArgs) -> tuple[str, Reason | None]:
+    async def _bind(self, args: ExtenderBindingArgs) -> tuple[str, Reason | None]:
         """The kind of the pod, as a label of the metrics, and why it was not bound."""
         reason = unavailable(self._cluster, self._active)
         if reason:
             return "plain", reason
-        self._cluster.wait_for(lambda: self._objection(args) in _LASTING, LAG_S)
+        await self._cluster.until(lambda: self._objection(args) in _LASTING, LAG_S)
         with self._cluster.lock:
             reason = self._objection(args)
             record = self._cluster.state.pods.get(args.pod_uid)
         if record is None:
             return "plain", Reason.NOT_SEEN
         if record.gang:
-            return "gang", self._bind_member(args, record, record.gang)
-        return "plain", reason or self._bind_plain(args, record)
+            return "gang", await self._bind_member(args, record, record.gang)
+        return "plain", reason or await self._bind_plain(args, record)
 
-    def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> Reason | None:
+    async def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> Reason | None:
         """Binds a pod without a gang, unless others have taken its room or filled its queue since filter was asked."""
         queue, requests = record.queue or DEFAULT_QUEUE, record.cls.requests
         with self._cluster.lock:
@@ -155,13 +133,13 @@ class Bind:
                 return Reason.ROOM_TAKEN
             state.pledges.put(record.uid, Pledge(queue, requests, args.node))
         try:
-            return self._post(args, self._gpus.told(record, args.node, devices), devices)
+            return await self._post(args, self._gpus.told(record, args.node, devices), devices)
         finally:
             with self._cluster.lock:
                 state.pledges.drop(record.uid)
                 self._gpus.done(record.uid)
 
-    def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
+    async def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
         """Holds the call until enough members of this epoch have come, looks again, and binds.
 
         Everything may have changed during the wait, and a stale answer would bind a pod to room that is somebody
@@ -175,7 +153,7 @@ class Bind:
             return reason or Reason.NOT_SEEN
         epoch, gang_uid = placement.spec.epoch, placement.spec.pod_group_uid
         if not started:
-            outcome = self._barrier.join(
+            outcome = await self._barrier.join(
                 gang_uid, epoch, record.seat, lambda held: self._enough(key, epoch, held), pod_uid=args.pod_uid
             )
             if outcome is not Outcome.RELEASED:
@@ -190,7 +168,7 @@ class Bind:
             return Reason.PLACEMENT_OVER  # it was planned as a pod that shares nothing
         given = self._gpus.told(record, args.node, devices)
         told = {**extra, **self._for_autoscalers(record, key, session), **_marks(placement), **given}
-        return self._post(args, told, devices)
+        return await self._post(args, told, devices)
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
         """What autoscalers read of a pod on a node: its eviction, as its queue has it, and the request that it uses."""
@@ -227,8 +205,7 @@ class Bind:
             placement = state.placement_of(key)
             if placement is None or placement.spec.epoch != epoch:
                 return False
-            full = len(held) >= self._most_held
-            if not full and len(held) + state.pod_table.taken[key] < state.groups[key].spec.min_member:
+            if len(held) + state.pod_table.taken[key] < state.groups[key].spec.min_member:
                 return False  # the rest is asked only when it matters: it looks at every member of the gang
             state.refresh_gang(key)
             gang = state.gang(key)
@@ -238,9 +215,10 @@ class Bind:
             pod_set.name: len(pod_set.taken.keys() | {seat.rank for seat in held if seat.pod_set == pod_set.name})
             for pod_set in gang.pod_sets
         }
-        if not full and not gang.satisfied(counts):
+        if not gang.satisfied(counts):
             return False
-        self._on_release(placement, gang.taken)
+        if len(held) >= LASTS:
+            self._on_release(placement, gang.taken)
         return True
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> Reason | None:
@@ -250,12 +228,16 @@ class Bind:
             over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
             return Reason.PLACEMENT_OVER if over else self._objection(args)
 
-    def _post(self, args: ExtenderBindingArgs, annotations: dict[str, str], devices: tuple[int, ...]) -> Reason | None:
+    async def _post(
+        self, args: ExtenderBindingArgs, annotations: dict[str, str], devices: tuple[int, ...]
+    ) -> Reason | None:
         try:
             with BIND_TIME.time():
-                self._binder.bind(args.pod_namespace, args.pod_name, args.pod_uid, args.node, annotations)
+                await self._binder.bind(args.pod_namespace, args.pod_name, args.pod_uid, args.node, annotations)
         except APIError as error:
-            log.warning("binding failed", pod=f"{args.pod_namespace}/{args.pod_name}", error=str(error))
+            log.warning(
+                "binding failed", pod=f"{args.pod_namespace}/{args.pod_name}", uid=args.pod_uid, error=str(error)
+            )
             return Reason.BIND_FAILED
         with self._cluster.lock:
             self._cluster.state.assume(args.pod_uid, args.node, devices)

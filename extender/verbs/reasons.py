@@ -25,7 +25,6 @@ class Reason(StrEnum):
     NOT_LEADING = "this Muster extender does not lead; trying again"
     NOT_SYNCED = "Muster's caches are not filled yet; trying again"
     NOT_SEEN = "Muster has not seen this pod or its placement yet; trying again"
-    TOO_MANY_CALLS = "too many bind calls wait already; trying again"
     BARRIER_TIMEOUT = "not all members of the gang arrived in time; trying again"
     PLACEMENT_OVER = "the gang's placement changed; trying again"
     WRONG_NODE = "the gang's placement names another node for this pod; trying again"

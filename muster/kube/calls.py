@@ -81,11 +81,7 @@ class Calls:
     ) -> T:
         """Sends a request whose answer is one object of the kind."""
         answer = self._send(verb, res, method, path, content, content_type, query=query, timeout_s=timeout_s)
-        try:
-            return decoder(res.type).decode(answer)
-        except msgspec.DecodeError as error:
-            message = f"not a {res.kind} as we know it: {error}"
-            raise Undecodable(message, status=200, where=f"{method} {path}") from error
+        return decoded(res, answer, f"{method} {path}")
 
     def _send(
         self,
@@ -110,6 +106,15 @@ class Calls:
             query=query,
             timeout_s=self._timeout_s if timeout_s is None else timeout_s,
         )
+
+
+def decoded(res: Resource[T], answer: bytes, where: str) -> T:
+    """The object of an answer."""
+    try:
+        return decoder(res.type).decode(answer)
+    except msgspec.DecodeError as error:
+        message = f"not a {res.kind} as we know it: {error}"
+        raise Undecodable(message, status=200, where=where) from error
 
 
 def given(**values: Any) -> dict[str, Any]:

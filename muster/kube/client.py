@@ -167,12 +167,7 @@ class Client(Reads):
         timeout_s: float | None = None,
     ) -> None:
         """Binds the pod with this UID to a node; the annotations are added to the pod in the same write."""
-        binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": name, "namespace": namespace, "uid": uid, "annotations": dict(annotations)},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
+        binding = binding_of(namespace, name, uid, node, annotations)
         self._send("bind", PODS, "POST", PODS.path(namespace, name, "binding"), binding, timeout_s=timeout_s)
 
     def evict(
@@ -198,3 +193,13 @@ class Client(Reads):
         self._send(
             "evict", PODS, "POST", PODS.path(namespace, name, "eviction"), eviction, timeout_s=timeout_s or _EVICT_S
         )
+
+
+def binding_of(namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> dict[str, Any]:
+    """A binding of the pod with this UID to a node; the annotations are added to the pod in the same write."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "namespace": namespace, "uid": uid, "annotations": dict(annotations)},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }

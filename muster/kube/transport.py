@@ -1,16 +1,18 @@
 """One HTTP exchange with the API server: pool, credentials, time limits, errors, metrics.
 
-Nothing is retried here: whoever asks knows whether asking twice is harmless.
+Nothing is retried here: whoever asks knows whether asking twice is harmless. `Exchanges` is what both kinds have in
+common: `Transport` for threads, `muster.kube.looptransport` for an event loop.
 """
 
 import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import partial
 from http.client import HTTPException
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import urllib3
@@ -22,9 +24,9 @@ from muster.kube.metrics import REQUEST_SECONDS, REQUESTS
 
 JSON = "application/json"
 
-_CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 5.0
 # Small requests go out at once, and a peer that vanished without a word is noticed after 30 + 3 * 10 s.
-_SOCKET_OPTIONS: SocketOptions = [
+SOCKET_OPTIONS: SocketOptions = [
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     *(
@@ -38,26 +40,93 @@ _FIRST_ERROR = 400
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 
+
+class Headers(Protocol):
+    """The headers of an answer."""
+
+    def get(self, name: str, /) -> str | None:
+        """The first of this name, which is in lower case."""
+
+    def get_all(self, name: str, /) -> list[str] | None:
+        """All of this name."""
+
+
 A = TypeVar("A", bound=Answer | urllib3.BaseHTTPResponse)
 
 
-class Transport:
-    """Sends requests over kept-alive connections. Thread safe.
+class Exchanges:
+    """What is in a request to one API server, and what its answer means.
 
     `on_warning` is told what the API server warns of, also when it refuses; without it, nobody looks.
     """
 
+    def __init__(self, config: Config, *, user_agent: str, on_warning: Callable[[str], None] | None = None) -> None:
+        self._on_warning = on_warning
+        self._heard: tuple[str, float] | None = None
+        self._prefix = urlsplit(config.server).path.rstrip("/")
+        self._headers = {"user-agent": user_agent, "accept": JSON}
+
+    def server_time_s(self) -> float | None:
+        """What the server's clock says, in seconds since the epoch, give or take one; None before its first answer."""
+        if self._heard is None:
+            return None
+        date, heard_at = self._heard
+        try:
+            return parsedate_to_datetime(date).timestamp() + time.monotonic() - heard_at
+        except (ValueError, OverflowError):
+            return None
+
+    def _url(self, path: str, query: Mapping[str, str] | None) -> str:
+        return f"{self._prefix}{path}?{urlencode(query)}" if query else self._prefix + path
+
+    def _headers_for(self, content_type: str, authorization: str | None) -> dict[str, str]:
+        more = {"content-type": content_type} if content_type else {}
+        return {**self._headers, **more, **({"authorization": authorization} if authorization else {})}
+
+    def _judge(self, where: str, status: int, headers: Headers, data: bytes) -> None:
+        """Notes what every answer tells, and raises the error that it stands for, if it does."""
+        if date := headers.get("date"):
+            self._heard = (date, time.monotonic())
+        if self._on_warning:
+            for text in warnings_of(headers.get_all("warning") or ()):
+                self._on_warning(text)
+        if status >= _FIRST_ERROR:
+            raise error_of(status, data, where=where, retry_after=headers.get("retry-after"))
+
+
+class Measured:
+    """The metrics of one request; `code` is to be set once there is an answer."""
+
+    code = 0
+
+
+@contextmanager
+def measured(where: str, verb: str, resource: str) -> Iterator[Measured]:
+    """Counts a request and its time, and turns what goes wrong on the way into `Unreachable`."""
+    started = time.perf_counter()
+    result = Measured()
+    try:
+        yield result
+    except (urllib3.exceptions.HTTPError, HTTPException, OSError, UnicodeError) as error:
+        result.code = 0
+        message = f"no answer from the API server: {error}"
+        raise Unreachable(message, reason=type(error).__name__, where=where) from error
+    finally:
+        REQUESTS.labels(verb, resource, str(result.code)).inc()
+        REQUEST_SECONDS.labels(verb, resource).observe(time.perf_counter() - started)
+
+
+class Transport(Exchanges):
+    """Sends requests over kept-alive connections, and waits for the answers. Thread safe."""
+
     def __init__(
         self, config: Config, *, user_agent: str, pool_size: int, on_warning: Callable[[str], None] | None = None
     ) -> None:
-        self._on_warning = on_warning
-        self._heard: tuple[str, float] | None = None
+        super().__init__(config, user_agent=user_agent, on_warning=on_warning)
         self._authorization = config.authorization
-        self._prefix = urlsplit(config.server).path.rstrip("/")
-        self._headers = {"user-agent": user_agent, "accept": JSON}
-        self._pool = Pool(config, _SOCKET_OPTIONS, pool_size)
+        self._pool = Pool(config, SOCKET_OPTIONS, pool_size)
         self._connections: Connections | Pool = (
-            self._pool if config.proxy else Connections(config, _SOCKET_OPTIONS, pool_size)
+            self._pool if config.proxy else Connections(config, SOCKET_OPTIONS, pool_size)
         )
 
     def exchange(
@@ -74,9 +143,12 @@ class Transport:
     ) -> bytes:
         """Sends one request and gives the body of its answer; raises the `APIError` that fits."""
         request = Request(
-            method, self._url(path, query), body, self._headers_for(content_type if body is not None else "")
+            method,
+            self._url(path, query),
+            body,
+            self._headers_for(content_type if body is not None else "", self._authorization()),
         )
-        connect_timeout_s = min(timeout_s, _CONNECT_TIMEOUT_S)
+        connect_timeout_s = min(timeout_s, CONNECT_TIMEOUT_S)
 
         def send() -> Answer | urllib3.BaseHTTPResponse:
             return self._connections.exchange(request, connect_timeout_s, timeout_s)
@@ -87,57 +159,24 @@ class Transport:
         self, path: str, *, resource: str, query: Mapping[str, str], timeout_s: float, silence_s: float | None
     ) -> urllib3.BaseHTTPResponse:
         """Opens a stream within `timeout_s`. Reading raises after `silence_s` without a byte: nobody is there."""
-        request = Request("GET", self._url(path, query), None, self._headers_for(""))
-        send = partial(self._pool.open, request, min(timeout_s, _CONNECT_TIMEOUT_S), timeout_s, stream=True)
+        request = Request("GET", self._url(path, query), None, self._headers_for("", self._authorization()))
+        send = partial(self._pool.open, request, min(timeout_s, CONNECT_TIMEOUT_S), timeout_s, stream=True)
         answer = self._answer(send, f"GET {path}", "watch", resource)
         sock = getattr(answer.connection, "sock", None)
         if sock is not None:
             sock.settimeout(silence_s)
         return answer
 
-    def server_time_s(self) -> float | None:
-        """What the server's clock says, in seconds since the epoch, give or take one; None before its first answer."""
-        if self._heard is None:
-            return None
-        date, heard_at = self._heard
-        try:
-            return parsedate_to_datetime(date).timestamp() + time.monotonic() - heard_at
-        except (ValueError, OverflowError):
-            return None
-
     def close(self) -> None:
         """Closes idle connections; requests under way go on."""
         self._connections.close()
         self._pool.close()
 
-    def _url(self, path: str, query: Mapping[str, str] | None) -> str:
-        return f"{self._prefix}{path}?{urlencode(query)}" if query else self._prefix + path
-
-    def _headers_for(self, content_type: str) -> dict[str, str]:
-        more = {"content-type": content_type} if content_type else {}
-        authorization = self._authorization()
-        return {**self._headers, **more, **({"authorization": authorization} if authorization else {})}
-
     def _answer(self, send: Callable[[], A], where: str, verb: str, resource: str) -> A:
-        started = time.perf_counter()
-        code = 0
-        try:
+        with measured(where, verb, resource) as request:
             answer = send()
-            code = answer.status
-            if date := answer.headers.get("date"):
-                self._heard = (date, time.monotonic())
-            if self._on_warning:
-                for text in warnings_of(answer.headers.get_all("warning") or ()):
-                    self._on_warning(text)
-            if code >= _FIRST_ERROR:
-                raise error_of(code, answer.data, where=where, retry_after=answer.headers.get("retry-after"))
-        except (urllib3.exceptions.HTTPError, HTTPException, OSError, UnicodeError) as error:
-            code = 0
-            message = f"no answer from the API server: {error}"
-            raise Unreachable(message, reason=type(error).__name__, where=where) from error
-        finally:
-            REQUESTS.labels(verb, resource, str(code)).inc()
-            REQUEST_SECONDS.labels(verb, resource).observe(time.perf_counter() - started)
+            request.code = answer.status
+            self._judge(where, answer.status, answer.headers, answer.data if answer.status >= _FIRST_ERROR else b"")
         return answer
 
 

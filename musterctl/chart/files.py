@@ -5,7 +5,9 @@ from typing import Any, Final
 
 import yaml
 
-CHART: Final = Path(__file__).parents[2] / "charts" / "muster"
+from muster.chart import CHART
+
+__all__ = ["CHART", "CRDS", "FILES", "POLICIES", "ROLES", "RUNTIMES", "document"]
 FILES: Final = CHART / "files"
 """What templates read too."""
 CRDS: Final = FILES / "crds"

@@ -21,6 +21,8 @@ from musterctl.output.listing import where_options
 from musterctl.output.report import print_json
 
 _LEAVES = ("tls",)
+_OTHERS = ("reports",)
+"""Certificates that only some installations have."""
 Bundles = dict[str, list[tuple[Certificate, ...]]]
 
 secret_options = (
@@ -119,7 +121,9 @@ def _read(client: Client, secret: str, namespace: str) -> CertificateSecret | No
 
 def _content(secret: CertificateSecret) -> Content:
     meta = secret.metadata
-    return read(secret.data or {}, meta.labels, meta.annotations, _LEAVES)
+    data = secret.data or {}
+    leaves = (*_LEAVES, *(name for name in _OTHERS if f"{name}.crt" in data))
+    return read(data, meta.labels, meta.annotations, leaves)
 
 
 def _bundles(client: Client, name: str) -> Bundles:

@@ -8,6 +8,8 @@ import yaml
 
 from extender.configuration.page import defaults
 from extender.cycle import report_of
+from muster.process.settings import SettingsError
+from musterctl import settings
 from musterctl.options import name_option
 from musterctl.plane import scheduler_config, state
 
@@ -37,24 +39,44 @@ def scheduler(extender_url: str | None, kubeconfig: str, name: str, *, shared: b
 @config.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 def check(file: Path) -> None:
-    """Says what the extender's --config makes of FILE, e.g. Volcano's volcano-scheduler.conf; - reads standard input.
+    """Says what a process makes of FILE; - reads standard input.
 
-    What is wrong comes first, with exit code 1; then what is meant differently here and what has no effect.
+    FILE is what `print-defaults PROCESS` prints, or what the extender's --config takes, e.g. Volcano's
+    volcano-scheduler.conf. What is wrong comes first, with exit code 1; then what is meant differently here and what
+    has no effect.
     """
     raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     try:
-        report = report_of(raw.decode())
+        text = raw.decode()
     except UnicodeDecodeError as error:
         raise click.ClickException(f"{file}: it is no UTF-8 text: {error}") from error
+    try:
+        process = settings.process_of(text)
+        if process:
+            settings.check(process, text)
+    except SettingsError as error:
+        for each in error.errors:
+            click.echo(f"error: {each}")
+        sys.exit(1)
+    if not process:
+        _check_planning(text)
+    click.echo("everything in it does what it says")
+
+
+def _check_planning(text: str) -> None:
+    """Ends the process if there is something to say."""
+    report = report_of(text)
     for line in report.lines():
         click.echo(line)
-    if report.errors:
-        sys.exit(1)
-    if not report.findings:
-        click.echo("everything in it does what it says")
+    if report.errors or report.findings:
+        sys.exit(1 if report.errors else 0)
 
 
 @config.command("print-defaults")
-def print_defaults() -> None:
-    """Prints the actions and plugins that the extender has without --config."""
-    click.echo(defaults(), nl=False)
+@click.argument("process", type=click.Choice(["scheduler", *settings.PROCESSES]), default="scheduler")
+def print_defaults(process: str) -> None:
+    """Prints the settings of PROCESS, each with its default and its reason, as a file for its --settings.
+
+    By default that of the scheduler: the actions and plugins that the extender has without --config.
+    """
+    click.echo(defaults() if process == "scheduler" else settings.defaults(process), nl=False)

@@ -18,7 +18,7 @@ from muster.api.scheduling import QUEUES
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
-from musterctl.chart.files import CRDS, RUNTIMES, document
+from musterctl.chart.files import CRDS, FILES, RUNTIMES, document
 from musterctl.plane.errors import LocalError
 
 _ESTABLISHED_TIMEOUT_S: Final = 30.0
@@ -27,7 +27,7 @@ _CREATORS: Final = 16
 
 
 TRAINER_NAMESPACE: Final = "kubeflow-system"
-TRAINER_VERSION: Final = "v2.3.0"
+TRAINER_VERSION: Final = (FILES / "trainer-version").read_text(encoding="utf-8").strip()
 """The version of Kubeflow Trainer whose API Muster follows."""
 _VERSION_MAP: Final = "kubeflow-trainer-public"
 _RBAC: Final = ("rbac.authorization.k8s.io", "v1")

@@ -21,7 +21,7 @@ DEFAULT_EXTENDER_PORT: Final = 8090
 DEFAULT_EXTENDER_URL: Final = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
 """Where the extender is when somebody else runs the scheduler and nothing else was said."""
 _DECISION_TIMEOUT: Final = "3s"
-_BIND_TIMEOUT: Final = "15s"  # longer than the barrier (10 s), not longer than the scheduler's lease (15 s)
+_BIND_TIMEOUT: Final = "75s"  # longer than the barrier of a gang of 5,000 (10 s and 10 ms per member)
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 
 

@@ -95,6 +95,10 @@ class Load:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """No more pods."""
         self._ending.set()
         self._thread.join()
 
@@ -122,8 +126,8 @@ class Looker:
     The API server keeps connections open, and so would not notice for a while.
     """
 
-    def __init__(self, client: Client, port: int) -> None:
-        self._client, self._port = client, port
+    def __init__(self, client: Client, port: int, address: str = "127.0.0.1", name: str = "127.0.0.1") -> None:
+        self._client, self._address, self._name = client, (address, port), name
         self.handshakes = 0
         self.shown: list[str] = []
         """The serial numbers of the certificates that were shown, each once."""
@@ -157,8 +161,8 @@ class Looker:
     def _handshake(self, bundle: bytes) -> str:
         context = ssl.create_default_context(cadata=bundle.decode())
         with (
-            socket.create_connection(("127.0.0.1", self._port), 5) as plain,
-            context.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
+            socket.create_connection(self._address, 5) as plain,
+            context.wrap_socket(plain, server_hostname=self._name) as secured,
         ):
             return str((secured.getpeercert() or {})["serialNumber"])
 

@@ -78,6 +78,11 @@ MATRIX: Final[dict[str, JSON]] = {
             "monitoring": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
         },
     },
+    "trainers that report": {"trainJobs": {"versionNamespace": "kube-public", "reports": {"enabled": True}}},
+    "trainers that report, and an issuer": {
+        "certificates": {"mode": "certManager", "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "ca"}}},
+        "trainJobs": {"reports": {"enabled": True, "secretName": "reports"}},
+    },
     "webhook on the node's network": {"webhook": {"hostNetwork": True}},
 }
 """Values that people choose, by what they want with them."""

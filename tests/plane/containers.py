@@ -24,6 +24,7 @@ from ssl import CERT_NONE, SSLContext, create_default_context
 from typing import Any, Final
 
 from muster.kube.client import Client
+from muster.kube.errors import NotFound
 from musterctl.plane.plane import Plane
 
 JSON = dict[str, Any]
@@ -112,6 +113,13 @@ class RunningPod:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
+    def renew(self) -> None:
+        """Brings the volumes of Secrets up to date, as a kubelet does every minute or two."""
+        for volume in self._pod["spec"].get("volumes", ()):
+            if "secret" in volume:
+                for name, value in self._secret(volume["secret"]).items():
+                    _put(self._folder / f"volume-{volume['name']}" / name, value)
+
     def log(self) -> str:
         """What the containers have said."""
         return "\n".join(path.read_text(errors="replace") for path in sorted(self._folder.glob("*.log")))
@@ -199,18 +207,30 @@ class RunningPod:
             found = self._machine.raw(f"/api/v1/namespaces/{namespace}/configmaps/{volume['configMap']['name']}")
             content = {name: text.encode() for name, text in (found.get("data") or {}).items()}
         elif "secret" in volume:
-            found = self._machine.raw(f"/api/v1/namespaces/{namespace}/secrets/{volume['secret']['secretName']}")
-            content = {name: base64.b64decode(text) for name, text in found["data"].items()}
+            content = self._secret(volume["secret"])
         else:
             assert "emptyDir" in volume, volume
             content = {}
         for name, value in content.items():
-            (folder / name).write_bytes(value)
-            os.chown(folder / name, 0, _USER)
-            (folder / name).chmod(0o440)
+            _put(folder / name, value)
         os.chown(folder, 0, _USER)
         folder.chmod(0o2775)
         return folder
+
+    def _secret(self, source: JSON) -> dict[str, bytes]:
+        """The files of a Secret's volume: all its keys, or the items that the volume names, under their paths."""
+        namespace = self._pod["metadata"]["namespace"]
+        path = f"/api/v1/namespaces/{namespace}/secrets/{source['secretName']}"
+        try:
+            data = self._machine.raw(path).get("data") or {}
+        except NotFound:
+            if not source.get("optional"):
+                raise
+            data = {}
+        items = {each["key"]: each["path"] for each in source.get("items", ())} or {key: key for key in data}
+        missing = items.keys() - data.keys()
+        assert source.get("optional") or not missing, f"a kubelet would wait for {missing}"
+        return {place: base64.b64decode(data[key]) for key, place in items.items() if key in data}
 
     def _token(self) -> Path:
         """The folder that every container finds: a token that dies with the pod, and the cluster's authority."""
@@ -229,6 +249,15 @@ class RunningPod:
         (folder / "namespace").write_text(meta["namespace"])
         (folder / "ca.crt").write_bytes((self._machine.plane.root / "pki" / "ca.crt").read_bytes())
         return folder
+
+
+def _put(file: Path, content: bytes) -> None:
+    """A file that the containers' group may read, and nobody sees half."""
+    whole = file.with_name(f"..{file.name}")
+    whole.write_bytes(content)
+    os.chown(whole, 0, _USER)
+    whole.chmod(0o440)
+    whole.replace(file)
 
 
 def _expand(text: str, environment: Mapping[str, str]) -> str:

@@ -31,6 +31,7 @@ from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTI
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
 from muster.volcano.podgroup import group_name
+from musterctl.plane.accounts import token_file
 from musterctl.plane.components import CONTROLLER, CONTROLLER_MANAGER, WEBHOOK
 from musterctl.plane.plane import Plane
 from webhook.lookup import NamespaceLookup
@@ -68,6 +69,8 @@ class Scenario:
     client: Client
     namespace: str
     wait_for: Callable[..., Any]
+    secrets: set[str]
+    """What stood in Secrets, line by line."""
 
     def until(self, condition: Callable[[], Any], what: str) -> Any:
         """Waits for something that takes a few cycles."""
@@ -446,12 +449,17 @@ def train_jobs(s: Scenario) -> None:
     path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{s.namespace}/trainjobs/grows/status"
     url = s.plane.commandlines.url("controller-reports", scheme="https") + path
     trust = ssl.create_default_context(cafile=str(s.plane.commandlines.pki.ca_file))
-    request = urllib.request.Request(url, b"{}", {"Authorization": "Bearer x"}, method="POST")  # noqa: S310 - the plane's
+    request = urllib.request.Request(url, b"{}", {"Authorization": f"Bearer {_token(s)}"}, method="POST")  # noqa: S310 - the plane's
     with suppress(urllib.error.HTTPError):
         urllib.request.urlopen(request, context=trust, timeout=10).close()  # noqa: S310 - as above
     s.until(lambda: s.used("controller", "create", "tokenreviews", "authentication.k8s.io"), "a report to be checked")
     for name in ("tuned", "grows"):
         s.client.delete(TRAIN_JOBS, name, s.namespace)
+
+
+def _token(s: Scenario) -> str:
+    """A token that is good, but not for a report."""
+    return token_file(s.plane.root / "tokens", "muster-controller").read_text(encoding="utf-8")
 
 
 def _accepted(s: Scenario, name: str, change: JSON) -> bool:

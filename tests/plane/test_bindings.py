@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+import uvloop
 from gangs import History, job
 
 from extender.verbs.bind import Binder
@@ -11,7 +12,9 @@ from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.core import PODS
 from muster.kube.client import Client
+from muster.kube.config import load_config
 from muster.kube.errors import APIError, Conflict, NotFound, Unreachable
+from muster.kube.loopclient import LoopClient
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -27,22 +30,27 @@ RULE_BINDINGS: Resource[dict[str, Any]] = Resource(
 )  # fmt: skip
 
 
-class Deaf(Client):
+class Deaf(LoopClient):
     """A client that never hears the answer to a binding, which the API server has carried out."""
 
-    def bind(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        node: str,
-        annotations: Mapping[str, str],
-        *,
-        timeout_s: float | None = None,
-    ) -> None:
+    async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         """Bind, and lose the answer."""
-        super().bind(namespace, name, uid, node, annotations, timeout_s=timeout_s)
+        await super().bind(namespace, name, uid, node, annotations)
         raise Unreachable("the connection was lost")
+
+
+def bind(plane: Plane, kind: type[LoopClient], *bindings: tuple[str, str, str, str, Mapping[str, str]]) -> None:
+    """Binds as the extender does, one after the other, over one client."""
+
+    async def all_of_them() -> None:
+        client = kind(load_config(plane.kubeconfig))
+        try:
+            for binding in bindings:
+                await Binder(client).bind(*binding)
+        finally:
+            client.close()
+
+    uvloop.run(all_of_them())
 
 
 @pytest.fixture
@@ -62,25 +70,26 @@ def test_an_answer_that_got_lost_is_found_in_the_pod(
     plane: Plane, client: Client, namespace: str, pod_uid: str
 ) -> None:
     """The binding counts, as it was carried out."""
-    Binder(Deaf.load(plane.kubeconfig)).bind(namespace, "lone", pod_uid, "node-0001", {"a": "b"})
+    bind(plane, Deaf, (namespace, "lone", pod_uid, "node-0001", {"a": "b"}))
     pod = client.get(PODS, "lone", namespace)
     assert (pod.spec.node_name, pod.metadata.annotations["a"]) == ("node-0001", "b")
 
 
-def test_binding_again_is_no_error_unless_it_is_elsewhere(client: Client, namespace: str, pod_uid: str) -> None:
+def test_binding_again_is_no_error_unless_it_is_elsewhere(
+    plane: Plane, client: Client, namespace: str, pod_uid: str
+) -> None:
     """kube-scheduler tries again when it did not get our answer."""
-    binder = Binder(client)
-    for _ in range(2):
-        binder.bind(namespace, "lone", pod_uid, "node-0001", {})
+    once = (namespace, "lone", pod_uid, "node-0001", {})
+    bind(plane, LoopClient, once, once)
     with pytest.raises(Conflict):
-        binder.bind(namespace, "lone", pod_uid, "node-0002", {})
+        bind(plane, LoopClient, (namespace, "lone", pod_uid, "node-0002", {}))
     assert client.get(PODS, "lone", namespace).spec.node_name == "node-0001"
 
 
-def test_another_pod_of_the_same_name_is_not_bound(client: Client, namespace: str, pod_uid: str) -> None:
+def test_another_pod_of_the_same_name_is_not_bound(plane: Plane, client: Client, namespace: str, pod_uid: str) -> None:
     """The UID is a precondition."""
     with pytest.raises(Conflict):
-        Binder(client).bind(namespace, "lone", f"not-{pod_uid}", "node-0001", {})
+        bind(plane, LoopClient, (namespace, "lone", f"not-{pod_uid}", "node-0001", {}))
     assert not client.get(PODS, "lone", namespace).spec.node_name
 
 

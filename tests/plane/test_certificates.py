@@ -3,8 +3,9 @@
 import signal
 import subprocess
 import sys
+import urllib.request
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,9 @@ from controller.certificates.keeper import Keeper
 from controller.options import parse
 from muster.api import names
 from muster.api.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
-from muster.api.core import EVENTS, NAMESPACES
+from muster.api.core import EVENTS, NAMESPACES, PODS
 from muster.kube.client import Client
-from musterctl.plane.components import API_SERVER, CONTROLLER, ETCD, WEBHOOK
+from musterctl.plane.components import API_SERVER, COMPONENTS, CONTROLLER, ETCD, WEBHOOK
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import Options
@@ -43,14 +44,13 @@ FAST = "--cert-lifetime=18s", "--cert-authority-lifetime=30s", *QUICK
 
 @pytest.fixture
 def plane_with(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[Callable[..., Plane]]:
-    """Starts a plane of an API server, webhook and controller; gives the controller more arguments."""
+    """Starts a plane of an API server, webhook and controller, or more; gives the controller more arguments."""
     with ExitStack() as stack:
 
-        def start(*arguments: str) -> Plane:
-            parts = {ETCD, API_SERVER, WEBHOOK, CONTROLLER}
+        def start(*arguments: str, parts: Collection[str] = (ETCD, API_SERVER, WEBHOOK, CONTROLLER)) -> Plane:
             root = tmp_path / "plane"
             admin = f"--kubeconfig={root / 'admin.kubeconfig'}"  # what rights it needs is a test of its own
-            plane = Plane(root, parts, Options(), arguments={CONTROLLER: (*arguments, admin)})
+            plane = Plane(root, parts, Options(nodes=32), arguments={CONTROLLER: (*arguments, admin)})
             pytestconfig.stash[PLANES].append(plane)
             stack.callback(pytestconfig.stash[PLANES].remove, plane)
             stack.enter_context(plane)
@@ -64,8 +64,8 @@ def watched(plane_with: Callable[..., Plane]) -> Iterator[Callable[..., tuple[Pl
     """The plane with a kubelet, 500 pods a minute, and somebody who looks at every moment."""
     with ExitStack() as stack:
 
-        def start(*arguments: str) -> tuple[Plane, Client, Load, Looker]:
-            plane = plane_with(*MINE, *arguments)
+        def start(*arguments: str, **more: Any) -> tuple[Plane, Client, Load, Looker]:
+            plane = plane_with(*MINE, *arguments, **more)
             client = plane.client()
             client.create(NAMESPACES, {"metadata": {"name": "load"}})
             stack.enter_context(kubelet(plane.client(), plane.root / "pki", "webhook", DELAY_S))
@@ -82,15 +82,18 @@ def reasons(client: Client) -> list[str]:
     return [each.reason for each in sorted(events, key=lambda each: int(each.metadata.resource_version))]
 
 
-def test_rotation_under_load_fails_no_admission(watched: Callable[..., Any], wait_for: WaitFor) -> None:
+def test_rotation_under_load_fails_no_admission_and_no_bind(watched: Callable[..., Any], wait_for: WaitFor) -> None:
     """From a certificate made by hand to our own, and then three authorities one after the other."""
-    plane, client, load, looker = watched(*FAST)
+    plane, client, load, looker = watched(*FAST, parts=COMPONENTS)
     wait_for(lambda: reasons(client).count("AuthorityMade") >= 4, 150, "the first authority and three others")
     wait_for(lambda: content_of(client).coming is None, 30, "the last of them to sign")
     wait_for(lambda: reasons(client).count("AuthorityDropped") >= 3, 60, "the end of old authorities")
+    load.stop()
+    wait_for(lambda: all(pod.spec.node_name for pod in client.list(PODS, "load")), 60, "all pods to be bound")
+    assert failed_binds(plane) == []
     assert not load.failures
     assert not looker.failures
-    assert load.created > 100
+    assert load.created > 500
     assert looker.handshakes > 50
     assert len(looker.shown) > 5, "each authority has signed one at least, and the plane's the first"
     assert max(len(read_bundle(bundle)) for bundle in looker.trusted) <= MAX_TRUSTED
@@ -100,6 +103,15 @@ def test_rotation_under_load_fails_no_admission(watched: Callable[..., Any], wai
     told += "".join(each.message for each in client.list(EVENTS))
     assert "certificates changed" in told
     assert not [line for line in keys_in(secret) if line in told]
+
+
+def failed_binds(plane: Plane) -> list[str]:
+    """Bindings that failed; other answers only send a pod round again, as its plan has changed meanwhile."""
+    url = f"http://127.0.0.1:{plane.state.ports['extender-status']}/metrics"
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        lines = [line for line in answer.read().decode().splitlines() if line.startswith("muster_bind_total{")]
+    assert any('verdict="passed"' in line for line in lines)
+    return [line for line in lines for why in ("bind_failed", "internal", "malformed") if f'reason="{why}"' in line]
 
 
 def test_a_deleted_secret_fails_no_admission(watched: Callable[..., Any], wait_for: WaitFor) -> None:

@@ -9,10 +9,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from charts import GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
+from charts import _POD, GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
 from muster.api.base import Resource
 from muster.api.core import NAMESPACES
-from musterctl import main
+from musterctl import main, settings
 from musterctl.chart import policies, roles
 from musterctl.chart.files import CHART
 from musterctl.chart.render import RESTRICTED, helm, objects
@@ -146,6 +146,29 @@ def test_webhooks_are_those_of_the_code(groups: list[JSON]) -> None:
         assert one(found, configuration["kind"], "muster")["webhooks"] == configuration["webhooks"]
 
 
+@pytest.mark.parametrize("name", MATRIX)
+def test_processes_understand_their_settings(name: str) -> None:
+    """Each file, whatever the values; and their flags are only those that differ from pod to pod."""
+    found = rendered(MATRIX[name])
+    files = [each["data"]["settings.yaml"] for each in found if "settings.yaml" in each.get("data", {})]
+    for each in files:
+        settings.check(settings.process_of(each), each)
+    commands = [
+        container
+        for workload in found
+        if workload["kind"] in WORKLOADS
+        for container in workload["spec"]["template"]["spec"]["containers"]
+        if container["name"] in settings.PROCESSES
+    ]
+    assert len(files) == len(commands)
+    for container in commands:
+        arguments = [each for each in container["args"] if each not in _POD["extraArgs"] and "growth" not in each]
+        assert {each for each in arguments if "$(POD_IP)" not in each} <= {
+            "--settings=/etc/muster/settings/settings.yaml",
+            "--host=127.0.0.1",
+        }
+
+
 def test_certificates_are_not_rendered() -> None:
     """No key, no certificate, no caBundle: with GitOps they would change with each rendering."""
     for name in ("defaults", "cert-manager and metrics"):
@@ -200,8 +223,8 @@ def test_render_prints_the_same() -> None:
     assert result.exit_code == 0, result.stderr
     namespace, *others = objects(result.stdout)
     assert namespace["metadata"] == {"name": NAMESPACE, "labels": RESTRICTED}
-    controller = one(others, "Deployment", "muster-controller")["spec"]["template"]["spec"]["containers"][0]
-    assert "--workers=5" in controller["args"]
+    controller = yaml.safe_load(one(others, "ConfigMap", "muster-controller-settings")["data"]["settings.yaml"])
+    assert controller["workers"] == 5
     scheduler = one(others, "Deployment", "muster-scheduler")["spec"]["template"]["spec"]["containers"][0]
     assert scheduler["image"].endswith("/kube-scheduler:v1.34.2")
     assert "labels" not in objects(text({"scheduler": {"mode": "cluster"}}))[0]["metadata"]

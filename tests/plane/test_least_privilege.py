@@ -11,11 +11,13 @@ import pytest
 import yaml
 from audits import Asked, Use
 from rights_scenario import GPUS, NODES_THERE, STEPS, Scenario
+from told import betrayed, files_of, secrets_of
+from told import told as told_by
 
 from extender.configuration.page import defaults
 from muster.api.core import NAMESPACES, SECRETS
 from musterctl.chart import roles
-from musterctl.plane.components import API_SERVER, CONTROLLER, EXTENDER
+from musterctl.plane.components import API_SERVER, CONTROLLER, EXTENDER, WEBHOOK
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -40,13 +42,15 @@ def scenario(
         gpus=GPUS,
         arguments={
             API_SERVER: ["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"],
-            EXTENDER: ["--staleness-grace=1"],
-            CONTROLLER: [f"--shipped={shipped}"],
+            WEBHOOK: ["--log-level=debug"],
+            EXTENDER: ["--staleness-grace=1", "--log-level=debug"],
+            CONTROLLER: [f"--shipped={shipped}", "--log-level=debug"],
         },
     )
     with closing(plane.client()) as client:
         client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-        yield Scenario(plane, client, NAMESPACE, wait_for)
+        with secrets_of(client) as secrets:
+            yield Scenario(plane, client, NAMESPACE, wait_for, secrets)
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
@@ -95,6 +99,17 @@ def test_secrets_of_others_are_not_touched(scenario: Scenario, requests: list[As
     assert {namespace for namespace, _ in touched} == {scenario.namespace}
     assert all(name.endswith(("-ssh", "-mpi-ssh-auth")) for _, name in touched)
     assert not [one for one in requests if one.use.resource == "secrets" and one.use.verb in {"list", "watch"}]
+
+
+def test_nothing_secret_is_told(scenario: Scenario) -> None:
+    """Of no Secret that there was, of no token and no key: neither in a log, an object, an Event nor a metric."""
+    secrets = scenario.secrets | files_of(scenario.plane)
+    assert len(scenario.secrets) > 10, "keys of a Job, and of an MPI workload"
+    texts = told_by(scenario.plane, scenario.client)
+    assert {"events", "metrics of webhook-status", "metrics of controller-status"} <= texts.keys()
+    assert betrayed(texts, secrets) == []
+    for each in (*sorted(secrets)[:3], "Authorization: Bearer abcdefghijkl", "-----BEGIN PRIVATE KEY-----"):
+        assert betrayed({**texts, "a log": f"it is {each}, you see"}, secrets), "it would be found"
 
 
 def test_no_process_is_an_administrator(scenario: Scenario, tmp_path: Path) -> None:

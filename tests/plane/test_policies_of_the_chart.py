@@ -1,18 +1,19 @@
-"""What roles cannot say, admission policies do: who decides placements, who lifts gates, who creates pods."""
+"""What roles cannot say, admission policies do: who decides placements, lifts gates, creates pods, writes Secrets."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
+from rights_scenario import REPLICA_SETS
 from tenants import ROLE_BINDINGS, ROLES, pod, tenant
 
 from muster.api import names
-from muster.api.core import NAMESPACES, PODS
+from muster.api.core import NAMESPACES, PODS, SECRETS
 from muster.api.placement import PLACEMENTS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden
-from musterctl.plane.components import WEBHOOK
+from musterctl.plane.components import CONTROLLER, WEBHOOK
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -85,6 +86,59 @@ def test_the_webhook_creates_no_pods(plane: Plane, namespace: str) -> None:
     client.create(PODS, pod("tried"), namespace, dry_run=True)
     with pytest.raises(Forbidden, match="as dry runs only"):
         client.create(PODS, pod("made"), namespace)
+
+
+def secret(name: str, **more: Any) -> dict[str, Any]:
+    """A Secret."""
+    return {"metadata": {"name": name, **more.pop("metadata", {})}, "stringData": {"a": "b"}, **more}
+
+
+def of_a_job(uid: str = "", **more: Any) -> dict[str, Any]:
+    """The ssh keys of a Job, as the controller makes them; with a UID, of a ReplicaSet that there is."""
+    kind = ("apps/v1", "ReplicaSet") if uid else ("batch.volcano.sh/v1alpha1", "Job")
+    owner = {"apiVersion": kind[0], "kind": kind[1], "name": "it", "uid": uid or "u", "controller": True}
+    return secret("it-ssh", metadata={"ownerReferences": [owner]}, **more)
+
+
+MINE = {"labels": {names.MANAGED_BY: names.MANAGER}}
+NOT_MADE: dict[str, dict[str, Any]] = {
+    "of another name": {**of_a_job(), "metadata": {**of_a_job()["metadata"], "name": "it"}},
+    "that belongs to nobody": secret("it-ssh"),
+    "certificates that are somewhere else": secret(names.CERTIFICATES, metadata=MINE),
+    "a token": {
+        **of_a_job(type="kubernetes.io/service-account-token"),
+        "metadata": {**of_a_job()["metadata"], "annotations": {"kubernetes.io/service-account.name": "default"}},
+    },
+}
+
+
+@pytest.mark.parametrize("what", NOT_MADE)
+def test_the_controller_makes_no_other_secrets(plane: Plane, namespace: str, what: str) -> None:
+    """Neither with its own token can anybody else."""
+    with closing(Client.load(plane.commandlines.kubeconfig(CONTROLLER))) as client:
+        with pytest.raises(Forbidden, match="Muster's controller"):
+            client.create(SECRETS, NOT_MADE[what], namespace, dry_run=True)
+        client.create(SECRETS, of_a_job(), namespace, dry_run=True)
+        client.create(SECRETS, secret(names.CERTIFICATES, metadata=MINE), names.SYSTEM_NAMESPACE, dry_run=True)
+
+
+def test_the_controller_leaves_the_secrets_of_others_alone(plane: Plane, namespace: str) -> None:
+    """It can neither change one, make it its own, nor delete it; its own it can."""
+    with closing(plane.client()) as admin, closing(Client.load(plane.commandlines.kubeconfig(CONTROLLER))) as client:
+        for name in ("theirs", "theirs-ssh"):
+            admin.create(SECRETS, secret(name), namespace)
+            for patch in ({"stringData": {"a": "c"}}, {"metadata": of_a_job()["metadata"] | {"name": name}}):
+                with pytest.raises(Forbidden, match="only Secrets of its own"):
+                    client.merge_patch(SECRETS, name, patch, namespace)
+            with pytest.raises(Forbidden, match="only Secrets of its own"):
+                client.delete(SECRETS, name, namespace)
+        selected = {"selector": {"matchLabels": {"a": "b"}}}
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
+        spec = {**selected, "replicas": 0, "template": template}
+        owner = admin.create(REPLICA_SETS, {"metadata": {"name": "it"}, "spec": spec}, namespace)
+        client.create(SECRETS, of_a_job(uid=owner["metadata"]["uid"]), namespace)
+        client.merge_patch(SECRETS, "it-ssh", {"stringData": {"a": "c"}}, namespace)
+        client.delete(SECRETS, "it-ssh", namespace)
 
 
 MAY: dict[str, dict[str, bool]] = {

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 from train_jobs import TrainStory, train_job
 
-from muster.api.core import PODS
+from certs.authority import Authority
+from muster.api.core import CONFIG_MAPS, PODS
+from muster.api.trainer import TRAIN_JOBS
 from muster.kube.client import Client
+from muster.kube.errors import NotFound
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -98,3 +101,30 @@ def test_refused_reports(plane: Plane, story: TrainStory, namespace: str, wait_f
     assert answer(mine, right, b"{") == (400, "BadRequest")
     assert answer(mine, right, b" " * (65 << 10)) == (413, "RequestEntityTooLarge")
     assert story.get("t").status.trainer_status is None
+
+
+def test_authorities_that_change_reach_pods_that_run(
+    plane: Plane, story: TrainStory, namespace: str, wait_for: WaitFor
+) -> None:
+    """What trainers trust stands in a ConfigMap, which follows the controller's file; a lost one is made again, too."""
+    file = plane.commandlines.pki.ca_file
+    before = file.read_text()
+    story.create(train_job("t", run_s=60))
+    wait_for(lambda: story.counts("t", "node")[-1:] == [{"active": 1, "ready": 1}], 60)
+    assert trusted(story.client, namespace) == before
+    try:
+        file.write_text(before + Authority.create("another").cert_pem.decode())
+        story.client.delete(CONFIG_MAPS, "t-tls-config", namespace)  # so that nobody has to wait for the next look
+        wait_for(lambda: trusted(story.client, namespace) == file.read_text(), 60, "both authorities")
+        assert story.counts("t", "node")[-1:] == [{"active": 1, "ready": 1}], "the pod runs on"
+    finally:
+        file.write_text(before)
+        story.client.delete(TRAIN_JOBS, "t", namespace)
+
+
+def trusted(client: Client, namespace: str) -> str:
+    """Whom the pods of TrainJob t trust."""
+    with contextlib.suppress(NotFound):
+        path = f"/api/v1/namespaces/{namespace}/configmaps/t-tls-config"
+        return str(json.loads(client.request("GET", path))["data"]["ca.crt"])
+    return ""

@@ -5,7 +5,6 @@ Without a cluster every queue counts as open, and runtimes that nobody gives are
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,11 +15,12 @@ from muster.api.meta import Object, ObjectMeta, OwnerReference
 from muster.api.scheduling import Queue, QueueStatus
 from muster.api.trainer import RuntimeRef
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.chart import CHART
 from muster.workloads.sample import uid_of
 from webhook.lookup import Lookups, Runtime
 
 JSON = dict[str, Any]
-SHIPPED = Path(__file__).parents[2] / "charts" / "muster" / "runtimes"
+SHIPPED = CHART / "runtimes"
 
 
 class Documents:

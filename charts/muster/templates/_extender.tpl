@@ -21,25 +21,14 @@
 
 {{- define "muster.extenderContainer" -}}
 {{- $values := .Values.extender }}
-{{- $lease := fromJson (include "muster.lease" (list . "extender")) }}
 - name: extender
   image: {{ include "muster.image" (list . .Values.image .Chart.AppVersion) }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   command: [python, -m, extender]
   args:
   - --host=127.0.0.1
-  - --port={{ $values.port }}
   - --status-host=$(POD_IP)
-  - --status-port={{ $values.statusPort }}
-  - --lease-namespace={{ $lease.namespace }}
-  - --lease-name={{ $lease.name }}
-  - --barrier-timeout={{ $values.barrierTimeoutSeconds }}
-  - --recovery-timeout={{ $values.recoveryTimeoutSeconds }}
-  - --staleness-grace={{ $values.stalenessGraceSeconds }}
-  - --log-level={{ $values.logLevel }}
-  {{- if include "muster.planning" . }}
-  - --config=/etc/muster/planning/config.yaml
-  {{- end }}
+  - --settings=/etc/muster/settings/settings.yaml
   {{- range $values.extraArgs }}
   - {{ . | quote }}
   {{- end }}
@@ -52,6 +41,9 @@
   resources:
     {{- toYaml $values.resources | nindent 4 }}
   volumeMounts:
+  - name: settings
+    mountPath: /etc/muster/settings
+    readOnly: true
   - name: planning
     mountPath: /etc/muster/planning
     readOnly: true

@@ -4,7 +4,7 @@ Names, paths and audience are Kubeflow Trainer's; its SDK's `update_trainjob_sta
 is good for this TrainJob's status and nothing else. Only the controller has this plugin, and only where it serves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from muster.api.trainer import GROUP, VERSION
 from muster.runtime.component import Component, owned
@@ -18,11 +18,11 @@ _STEPS = frozenset({"trainer", "launcher"})
 
 
 class TrainerReports:
-    """For one status server: its URL as pods reach it, and the certificate (PEM) of its authority."""
+    """For one status server: its URL as pods reach it, and what gives the certificates (PEM) of its authorities now."""
 
     name = "TrainerReports"
 
-    def __init__(self, url: str, ca_pem: str) -> None:
+    def __init__(self, url: str, ca_pem: Callable[[], str]) -> None:
         self._url = url.rstrip("/")
         self._ca_pem = ca_pem
 
@@ -53,7 +53,7 @@ class TrainerReports:
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": owned(plan.owner, _map_name(plan.owner.name)),
-                "data": {"ca.crt": self._ca_pem},
+                "data": {"ca.crt": self._ca_pem()},
             }
             yield Component(manifest, self.name)
 

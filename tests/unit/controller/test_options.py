@@ -84,6 +84,13 @@ def test_every_flag_of_certificates() -> None:
     assert given.terms == Terms(authority_life_s=7200, life_s=3600, trust_wait_s=1, load_wait_s=90)
 
 
+def test_a_certificate_for_reports() -> None:
+    """Beside the webhook's, in the same Secret."""
+    given = parse(["--cert-secret=s", "--cert-dns-name=a.svc", "--cert-report-dns-name=b.svc"]).certificates
+    assert given
+    assert [(each.name, each.names) for each in given.wanted] == [("tls", {"a.svc"}), ("reports", {"b.svc"})]
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

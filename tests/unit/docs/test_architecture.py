@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PLACE = re.compile(r"`(?P<file>[\w/]+\.py)`(?P<names>(?:[:,]|\s|or|and|says|\(|`\w[\w.]*`)*)")
 NAME = re.compile(r"`(\w[\w.]*)`")
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def named() -> list[tuple[str, str]]:
@@ -30,10 +31,10 @@ def defined(file: str) -> set[str]:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             result |= {target.id for target in targets if isinstance(target, ast.Name)}
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, _FUNCTIONS | ast.ClassDef):
             result.add(node.name)
         if isinstance(node, ast.ClassDef):
-            result |= {f"{node.name}.{part.name}" for part in node.body if isinstance(part, ast.FunctionDef)}
+            result |= {f"{node.name}.{part.name}" for part in node.body if isinstance(part, _FUNCTIONS)}
     return result
 
 

@@ -1,10 +1,11 @@
 """Members of a gang are bound together or not at all."""
 
+import asyncio
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection
 
-from extender.barrier import Barrier, Outcome
+from extender.barrier import MEMBER_S, Barrier, Outcome
 from muster.api.gang import Seat
 
 
@@ -19,56 +20,125 @@ class Clock:
         return self.now
 
 
-def member(rank: int) -> Seat:
-    """A worker."""
-    return Seat("worker", rank)
+def join(barrier: Barrier, rank: int, wanted: int, *, epoch: int = 1, pod: str = "") -> "asyncio.Task[Outcome]":
+    """A worker of the gang comes, where so many are enough."""
+
+    def enough(held: Collection[Seat]) -> bool:
+        return len(held) >= wanted
+
+    return asyncio.create_task(barrier.join("gang", epoch, Seat("worker", rank), enough, pod_uid=pod))
 
 
-def wait_until_held(barrier: Barrier, gang: str, count: int) -> None:
-    """Until so many calls wait (or the test's own timeout ends it)."""
-    while barrier.held(gang) < count:
-        threading.Event().wait(0.001)
+async def held(barrier: Barrier, count: int) -> None:
+    """Lets the calls come that were made before; each then waits."""
+    await asyncio.sleep(0)
+    assert barrier.held("gang") == count
 
 
 def test_the_last_member_releases_all() -> None:
-    """Five wait, the sixth opens."""
-    barrier = Barrier(timeout_s=60, monotonic_s=Clock())
-    with ThreadPoolExecutor(6) as pool:
-        calls = [pool.submit(barrier.join, "gang", 1, member(rank), lambda held: len(held) >= 6) for rank in range(5)]
-        wait_until_held(barrier, "gang", 5)
+    """5,000 of one gang: none goes before the last has come, and all go then."""
+
+    async def story() -> None:
+        barrier = Barrier(timeout_s=60, monotonic_s=Clock())
+        calls = [join(barrier, rank, 5000) for rank in range(4999)]
+        await held(barrier, 4999)
         assert not any(call.done() for call in calls)
-        calls.append(pool.submit(barrier.join, "gang", 1, member(5), lambda held: len(held) >= 6))
-        assert {Outcome.RELEASED} == {call.result(10) for call in calls}
+        calls.append(join(barrier, 4999, 5000))
+        assert set(await asyncio.gather(*calls)) == {Outcome.RELEASED}
+        assert barrier.held("gang") == 0
+        assert barrier.arrived() == {}
+
+    asyncio.run(story())
 
 
 def test_a_retried_member_counts_once() -> None:
-    """kube-scheduler may bind the same pod again."""
-    barrier = Barrier(timeout_s=60, monotonic_s=Clock())
-    with ThreadPoolExecutor(3) as pool:
-        calls = [pool.submit(barrier.join, "gang", 1, member(0), lambda held: len(held) >= 2) for _ in range(2)]
-        wait_until_held(barrier, "gang", 2)
+    """kube-scheduler may bind the same pod again. A thread that is not the loop's ends the meeting."""
+
+    async def story() -> None:
+        barrier = Barrier(timeout_s=60, monotonic_s=Clock())
+        calls = [join(barrier, 0, 2) for _ in range(2)]
+        await held(barrier, 2)
         assert not any(call.done() for call in calls)
-        barrier.cancel("gang")
-        assert {Outcome.CANCELLED} == {call.result(10) for call in calls}
+        await asyncio.to_thread(barrier.cancel, "gang")
+        assert set(await asyncio.gather(*calls)) == {Outcome.CANCELLED}
+
+    asyncio.run(story())
+
+
+def test_of_two_pods_with_one_seat_the_last_gets_it() -> None:
+    """The other one is told to come again."""
+
+    async def story() -> None:
+        barrier = Barrier(timeout_s=60, monotonic_s=Clock())
+        first, second = join(barrier, 0, 2, pod="a"), join(barrier, 0, 2, pod="b")
+        await held(barrier, 2)
+        other = join(barrier, 1, 2, pod="c")
+        assert [await first, await second, await other] == [Outcome.CANCELLED, Outcome.RELEASED, Outcome.RELEASED]
+
+    asyncio.run(story())
 
 
 def test_a_barrier_that_is_not_filled_in_time_lets_nobody_through() -> None:
     """Real time here: the barrier itself must wake up."""
-    barrier = Barrier(timeout_s=0.05, monotonic_s=time.monotonic)
-    assert barrier.join("gang", 1, member(0), lambda held: len(held) >= 2) is Outcome.TIMED_OUT
-    assert barrier.held("gang") == 0
+
+    async def story() -> None:
+        barrier = Barrier(timeout_s=0.05, monotonic_s=time.monotonic)
+        assert await join(barrier, 0, 2) is Outcome.TIMED_OUT
+        assert barrier.held("gang") == 0
+
+    asyncio.run(story())
+
+
+def test_each_member_that_comes_adds_to_the_time() -> None:
+    """Thousands do not come at once, so 20 have waited longer than two when it is over."""
+
+    async def story() -> float:
+        barrier = Barrier(timeout_s=0.01, monotonic_s=time.monotonic)
+        started = time.monotonic()
+        calls = [join(barrier, rank, 100) for rank in range(20)]
+        assert set(await asyncio.gather(*calls)) == {Outcome.TIMED_OUT}
+        return time.monotonic() - started
+
+    assert asyncio.run(story()) >= 0.01 + 20 * MEMBER_S
 
 
 def test_epochs_do_not_meet() -> None:
     """A member of an older epoch does not complete a newer one."""
-    barrier = Barrier(timeout_s=60, monotonic_s=Clock())
-    with ThreadPoolExecutor(2) as pool:
-        old = pool.submit(barrier.join, "gang", 1, member(0), lambda held: len(held) >= 2)
-        wait_until_held(barrier, "gang", 1)
-        new = pool.submit(barrier.join, "gang", 2, member(1), lambda held: len(held) >= 2)
-        wait_until_held(barrier, "gang", 2)
+
+    async def story() -> None:
+        barrier = Barrier(timeout_s=60, monotonic_s=Clock())
+        old = join(barrier, 0, 2)
+        await held(barrier, 1)
+        new = join(barrier, 1, 2, epoch=2)
+        await held(barrier, 2)
         barrier.cancel("gang", 1)
-        assert old.result(10) is Outcome.CANCELLED
+        assert await old is Outcome.CANCELLED
         assert not new.done()
         barrier.cancel_all()
-        assert new.result(10) is Outcome.CANCELLED
+        assert await new is Outcome.CANCELLED
+
+    asyncio.run(story())
+
+
+def test_others_may_ask_who_is_there_while_members_come() -> None:
+    """The planner's thread does, all the time."""
+    stopped = threading.Event()
+    seen: list[int] = []
+
+    async def story() -> None:
+        barrier = Barrier(timeout_s=60, monotonic_s=Clock())
+
+        def look() -> None:
+            while not stopped.is_set():
+                seen.append(sum(map(len, barrier.arrived().values())))
+
+        looking = asyncio.create_task(asyncio.to_thread(look))
+        try:
+            calls = [join(barrier, rank, 2000) for rank in range(2000)]
+            assert set(await asyncio.gather(*calls)) == {Outcome.RELEASED}
+        finally:
+            stopped.set()
+            await looking
+
+    asyncio.run(story())
+    assert seen

@@ -4,51 +4,52 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
+from app_world import JSON, ask
 
-from extender.app import Verbs, create_app
+from extender.app import App, Verbs
 from extender.options import parse
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
 
 BODY = b'{"PodName":"p","PodNamespace":"ns","PodUID":"u","Node":"n"}'
-JSON = {"Content-Type": "application/json"}
 
 
 def post(headers: dict[str, str]) -> tuple[int, list[str]]:
     """The status of a bind call with these headers, and the pods that the verb was asked about."""
     asked: list[str] = []
 
-    def bind(args: ExtenderBindingArgs) -> ExtenderBindingResult:
+    async def bind(args: ExtenderBindingArgs) -> ExtenderBindingResult:
         asked.append(args.pod_name)
         return ExtenderBindingResult()
 
     def unused(_: object) -> Any:
         raise AssertionError("only bind is called")
 
-    client = create_app(Verbs(unused, unused, bind, unused), dict).test_client()
-    return client.post("/bind", data=BODY, headers={"Host": "127.0.0.1:9444", **headers}).status_code, asked
+    app = App(Verbs(unused, unused, bind, unused), dict)
+    host = headers.get("host", "127.0.0.1:9444")
+    return ask(app, "POST", "/bind", BODY, headers, host).status, asked
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:9444", "127.0.0.1", "localhost:9444", "[::1]:9444"])
 def test_a_call_as_kube_scheduler_makes_it_is_answered(host: str) -> None:
     """JSON to a loopback address."""
-    assert post(JSON | {"Host": host}) == (HTTPStatus.OK, ["p"])
+    assert post(JSON | {"host": host}) == (HTTPStatus.OK, ["p"])
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
 def test_a_body_of_another_type_is_not_read(kind: str) -> None:
     """A web page can send these to any port without being asked."""
-    assert post({"Content-Type": kind}) == (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, [])
+    assert post({"content-type": kind}) == (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, [])
 
 
 @pytest.mark.parametrize("host", ["evil.example:9444", "192.0.2.1", "127.0.0.1.evil.example", "[", ""])
 def test_another_name_for_loopback_is_refused(host: str) -> None:
     """A name that a web page made to mean 127.0.0.1."""
-    assert post(JSON | {"Host": host}) == (HTTPStatus.FORBIDDEN, [])
+    assert post(JSON | {"host": host}) == (HTTPStatus.FORBIDDEN, [])
 
 
 def test_a_call_from_a_web_page_is_refused() -> None:
     """kube-scheduler sends no Origin."""
-    assert post(JSON | {"Origin": "http://127.0.0.1:9444"}) == (HTTPStatus.FORBIDDEN, [])
+    assert post(JSON | {"origin": "http://127.0.0.1:9444"}) == (HTTPStatus.FORBIDDEN, [])
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "muster-extender"])  # noqa: S104 - what is refused

@@ -1,10 +1,13 @@
 """Small scenarios, each with one plugin of somebody else, and what was decided; for tests of hooks."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
+from app_world import ask
 from extender_world import World, cluster_of, of, seats
 from gpus_world import shares
 from msgspec import structs
@@ -14,7 +17,7 @@ from extender.actions.allocate import Allocate
 from extender.actions.enqueue import Enqueue
 from extender.actions.preempt import Preempt
 from extender.actions.reclaim import Reclaim
-from extender.app import Verbs, create_app
+from extender.app import App, Verbs
 from extender.barrier import Barrier
 from extender.explain.queues import queue_reports
 from extender.framework import decisions
@@ -177,6 +180,14 @@ def deserved(third: Third) -> int:
     return next(report.deserved.get("nvidia.com/gpu", 0) for report in reports if report.queue == "default")
 
 
+async def _at_once(*_: object) -> None:
+    """Nothing to wait for."""
+
+
+async def _bound(bind: Bind, call: ExtenderBindingArgs) -> str:
+    return (await bind(call)).error
+
+
 def bound_with(third: Third) -> str | None:
     """The third plugin's annotation in the binding of a gang of one."""
     world = World()
@@ -188,19 +199,19 @@ def bound_with(third: Third) -> str | None:
     written: dict[str, str] = {}
 
     class Binder:
-        def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+        async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
             del namespace, name, uid, node
             written.update(annotations)
 
     cluster = cluster_of(world)
-    cluster.wait_for = lambda condition, _: condition()
+    cluster.until = _at_once
     barrier = Barrier(timeout_s=60.0, monotonic_s=lambda: 0.0)
     bind = Bind(
         cluster, barrier, Binder(), active=lambda: True, on_release=lambda *_: None, session=lambda: session  # type: ignore[arg-type]
     )  # fmt: skip
     meta = pod.metadata
     call = ExtenderBindingArgs(pod_name=meta.name, pod_namespace="ns", pod_uid=meta.uid, node="node-0")
-    assert bind(call).error == ""
+    assert asyncio.run(_bound(bind, call)) == ""
     return written.get("example.com/third")
 
 
@@ -209,5 +220,5 @@ def page(third: Third) -> object:
     world = World()
     world.plugins.insert(0, third)
     session = world.session(Allocate())
-    app = create_app(Verbs(*[lambda _: None] * 4), lambda: session.ask("http_handler"))  # type: ignore[arg-type]
-    return app.test_client().get("/plugins/third").get_json().get("said")
+    app = App(Verbs(*[lambda _: None] * 4), lambda: session.ask("http_handler"))  # type: ignore[arg-type]
+    return msgspec.json.decode(ask(app, "GET", "/plugins/third").body).get("said")

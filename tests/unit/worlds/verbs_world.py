@@ -1,5 +1,6 @@
 """Filter and bind over a small cluster, as kube-scheduler calls them."""
 
+import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any, cast
@@ -44,7 +45,7 @@ class Extender:
             wall_s=lambda: self.world.now,
         )
 
-    def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+    async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         """Takes a binding as the API server would."""
         del namespace, uid, annotations
         self.bound[name] = node
@@ -80,4 +81,8 @@ class Extender:
         """What bind answers."""
         meta = pod.metadata
         args = ExtenderBindingArgs(pod_name=meta.name, pod_namespace="ns", pod_uid=meta.uid, node=node)
-        return self._bind(args).error
+
+        async def answer() -> str:
+            return (await self._bind(args)).error
+
+        return asyncio.run(answer())

@@ -1,5 +1,6 @@
 """Pods that wait for somebody else's scheduling gate hold nothing; pods that lost ours find their node all the same."""
 
+import asyncio
 import threading
 from types import SimpleNamespace
 from typing import Any, cast
@@ -85,14 +86,26 @@ def test_a_member_whose_gate_was_taken_away_is_told_its_node_and_goes_there() ->
     [release] = of(world.plan(), decisions.Release)
     assert (release.pod.gated, release.node) == (False, "node-1")
     cluster: Any = SimpleNamespace(
-        state=world.state, lock=threading.RLock(), synced=True, changed=lambda: None, wait_for=lambda *_: None
+        state=world.state, lock=threading.RLock(), synced=True, changed=lambda: None, until=_at_once
     )
     answer = Filter(cluster, active=lambda: True)(ExtenderArgs(pod=pod, node_names=["node-0", "node-1", "node-2"]))
     assert answer.node_names == ["node-1"]
     bound: list[str] = []
-    binder: Any = SimpleNamespace(bind=lambda *args: bound.append(args[3]))
+
+    async def post(*args: str) -> None:
+        bound.append(args[3])
+
+    binder: Any = SimpleNamespace(bind=post)
     barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
     bind = Bind(cluster, barrier, cast("Any", binder), active=lambda: True, on_release=lambda *_: None)
     call = ExtenderBindingArgs(pod_name=pod.metadata.name, pod_namespace="ns", pod_uid=pod.metadata.uid, node="node-1")
-    assert not bind(call).error
+    assert not asyncio.run(_error(bind, call))
     assert bound == ["node-1"]
+
+
+async def _error(bind: Bind, call: ExtenderBindingArgs) -> str:
+    return (await bind(call)).error
+
+
+async def _at_once(*_: object) -> None:
+    """Nothing to wait for."""

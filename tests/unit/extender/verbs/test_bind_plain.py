@@ -10,7 +10,6 @@ from verbs_world import NODES, Extender
 from extender.verbs import bind
 from extender.verbs.reasons import Reason
 from muster.api.core import Pod
-from muster.api.extender import ExtenderBindingArgs
 from muster.api.names import BINDING_MARKER, MARKERS
 
 
@@ -74,9 +73,9 @@ class Sharing(Extender):
         for name in ("node-0", "node-1"):
             self.world.node(name, gpus=2)
 
-    def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
+    async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         """Remembers the annotations too."""
-        super().bind(namespace, name, uid, node, annotations)
+        await super().bind(namespace, name, uid, node, annotations)
         self.annotations[name] = annotations
 
     def sharer(self, name: str, fraction: str) -> Pod:
@@ -90,9 +89,7 @@ class Sharing(Extender):
 
     def post(self, pod: Pod, node: str) -> str:
         """The answer to kube-scheduler's bind call."""
-        meta = pod.metadata
-        args = ExtenderBindingArgs(pod_name=meta.name, pod_namespace="ns", pod_uid=meta.uid, node=node)
-        return self._bind(args).error
+        return self.error(pod, node)
 
 
 def test_pods_are_put_together_until_a_device_is_full() -> None:

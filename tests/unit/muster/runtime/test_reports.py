@@ -6,7 +6,7 @@ from muster.runtime.plugins.reports import TrainerReports
 from muster.runtime.registry import framework
 from muster.runtime.train_job import compile_train_job
 
-FRAMEWORK = framework(TrainerReports("https://muster:10443/", "PEM"))
+FRAMEWORK = framework(TrainerReports("https://muster:10443/", lambda: "PEM"))
 PATH = "trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/train/status"
 
 

@@ -1,0 +1,80 @@
+{{/* The settings of each process: what is the same for all its pods (docs/configuration.md). As YAML. */}}
+
+{{- define "muster.webhookSettings" -}}
+{{- $values := .Values.webhook -}}
+apiVersion: config.muster.dev/v1alpha1
+kind: WebhookConfiguration
+port: {{ $values.port }}
+statusPort: {{ $values.statusPort }}
+certFile: /etc/muster/tls/tls.crt
+keyFile: /etc/muster/tls/tls.key
+markPods: {{ eq .Values.scheduler.mode "cluster" }}
+{{- if $values.resourceGroups }}
+config: /etc/muster/settings/admission.yaml
+{{- end }}
+logLevel: {{ $values.logLevel }}
+{{- end }}
+
+{{- define "muster.extenderSettings" -}}
+{{- $values := .Values.extender -}}
+{{- $lease := fromJson (include "muster.lease" (list . "extender")) -}}
+apiVersion: config.muster.dev/v1alpha1
+kind: ExtenderConfiguration
+port: {{ $values.port }}
+statusPort: {{ $values.statusPort }}
+leaseNamespace: {{ $lease.namespace }}
+leaseName: {{ $lease.name }}
+barrierTimeout: {{ $values.barrierTimeoutSeconds }}
+recoveryTimeout: {{ $values.recoveryTimeoutSeconds }}
+stalenessGrace: {{ $values.stalenessGraceSeconds }}
+{{- if include "muster.planning" . }}
+config: /etc/muster/planning/config.yaml
+{{- end }}
+logLevel: {{ $values.logLevel }}
+{{- end }}
+
+{{/* Whether the controller makes the certificate of the TrainJobs' status server itself. */}}
+{{- define "muster.ownReports" -}}
+{{- if and .Values.trainJobs.reports.enabled .Values.webhook.enabled (eq .Values.certificates.mode "own") }}yes{{ end -}}
+{{- end }}
+
+{{- define "muster.controllerSettings" -}}
+{{- $values := .Values.controller -}}
+{{- $reports := .Values.trainJobs.reports -}}
+apiVersion: config.muster.dev/v1alpha1
+kind: ControllerConfiguration
+statusPort: {{ $values.statusPort }}
+workers: {{ $values.workers }}
+leaseNamespace: {{ .Release.Namespace }}
+leaseName: muster-controller
+leaseDuration: {{ $values.leaseDurationSeconds }}
+shipped: /etc/muster/shipped
+{{- if .Values.webhook.enabled }}
+certSecret: {{ .Values.certificates.secretName }}
+certDnsName: [muster-webhook.{{ .Release.Namespace }}.svc]
+{{- if include "muster.ownReports" . }}
+certReportDnsName: [muster-reports.{{ .Release.Namespace }}.svc]
+{{- end }}
+certIssuer: {{ eq .Values.certificates.mode "own" | ternary "own" "external" }}
+{{- end }}
+{{- if $reports.enabled }}
+reportPort: {{ $reports.port }}
+reportUrl: https://muster-reports.{{ .Release.Namespace }}.svc
+reportCertFile: /etc/muster/reports/tls.crt
+reportKeyFile: /etc/muster/reports/tls.key
+reportCaFile: /etc/muster/reports/ca.crt
+{{- end }}
+logLevel: {{ $values.logLevel }}
+{{- end }}
+
+{{/* The ConfigMap of that: (list $ "controller" "muster-controller") */}}
+{{- define "muster.settings" -}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  {{- include "muster.metadata" (list (index . 0) (index . 1) (printf "%s-settings" (index . 2))) | nindent 2 }}
+data:
+  settings.yaml: |
+    {{- include (printf "%sSettings" (replace "-" "." (index . 2))) (index . 0) | nindent 4 }}
+{{- end }}

@@ -1,0 +1,67 @@
+"""What the controller can be told in a file."""
+
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta, field
+
+from muster.api import names
+from muster.process.settings import Settings
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+
+
+class ControllerSettings(Settings, frozen=True, kw_only=True):
+    """The settings of the controller, the same for all its pods."""
+
+    KIND: ClassVar[str] = "ControllerConfiguration"
+
+    status_port: Port = 8082
+    """HTTP port of /metrics, /healthz and /readyz."""
+    workers: Annotated[int, Meta(ge=1, le=256)] = 3
+    """Threads that share the Jobs among them; one Job is always in the hands of one. More help where the API server is
+    far away, as they wait for it most of the time."""
+    lease_name: str = names.CONTROLLER_LEASE
+    """The Lease of its leader."""
+    lease_namespace: str = names.SYSTEM_NAMESPACE
+    """Where that Lease is, and the Secret with certificates."""
+    lease_duration_s: Annotated[float, Meta(ge=1, le=3600)] = field(name="leaseDuration", default=15.0)
+    """Seconds until a dead leader is replaced. The leader gives up after two thirds of it without a renewal."""
+    shipped: str | None = None
+    """Folder with queues and runtimes (YAML files), which are applied unless somebody has changed them. None: none."""
+    report_port: Port = 0
+    """HTTPS port where trainers report their progress; 0: they cannot. It needs the four fields that follow."""
+    report_url: str = ""
+    """How pods reach that port, e.g. https://muster-reports.muster-system.svc."""
+    report_cert_file: str = ""
+    """Its certificate (PEM); a new file is taken up with the next connection."""
+    report_key_file: str = ""
+    """Its key (PEM)."""
+    report_ca_file: str = ""
+    """The authorities of its certificate (PEM), which pods are given. The file is followed; TrainJobs wait for it."""
+    cert_secret: str = ""
+    """The Secret, beside the Lease, with the webhook's certificates (docs/certificates.md). Empty: they are somebody
+    else's affair."""
+    cert_issuer: Literal["own", "external"] = "own"
+    """Who makes and renews them: the controller itself, or somebody else, e.g. cert-manager, whom it only watches."""
+    cert_dns_name: tuple[str, ...] = ()
+    """Host names or addresses of the webhook, as the webhook configurations have them. Other names mean another
+    certificate."""
+    cert_report_dns_name: tuple[str, ...] = ()
+    """As pods reach the status server of TrainJobs: a certificate for it stands in the Secret then, too (reports.crt,
+    reports.key)."""
+    cert_webhooks: tuple[str, ...] = ()
+    """Names of the webhook configurations that get the caBundle; none means `muster`."""
+    cert_lifetime: str = "2160h"
+    """Life of a certificate, which is renewed after two thirds of it: so much is left to notice what hinders that."""
+    cert_authority_lifetime: str = "8760h"
+    """Life of an authority; the next one comes after two thirds of it."""
+    cert_trust_wait: str = "30s"
+    """Until all API servers have taken up a new caBundle: nothing is signed by a new authority before."""
+    cert_load_wait: str = "10m"
+    """Until all replicas show what stands in the Secret: a kubelet takes up to two minutes for it. No old authority
+    that was revoked goes before."""
+    train_jobs_as: Literal["Job", "JobSet"] = "Job"
+    """What makes the pods of TrainJobs: batch Jobs, or a JobSet where its CRD and controller are installed. The
+    webhook must have the same."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is logged, as JSON on standard error."""

@@ -1,0 +1,103 @@
+"""What /metrics tells of gangs and queues: how long a gang takes to be planned, bound and running, and who gets what.
+
+Each step counts once for a gang, by the extender that leads when it is seen. What had happened before this process saw
+the gang is not counted: it would be told twice.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import Gauge, Histogram
+
+from muster.api.meta import readable_time
+from muster.api.placement import Placement
+from muster.api.scheduling import PodGroup, Queue
+from muster.resources.vector import unit, vector
+
+SECONDS: Final = Histogram(
+    "muster_gang_seconds",
+    "Seconds from a gang's submission until it was planned, bound, running",
+    ["stage"],
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400),
+)
+AMOUNTS: Final = Gauge(
+    "muster_queue_resources",
+    "Of each resource, in its base unit: what a queue uses, what it deserves, and its fair share now",
+    ["queue", "resource", "what"],
+)
+PLANNED, BOUND, RUNNING = "planned", "bound", "running"
+_CARRIED_OUT: Final = ("Planned", "Binding", "Bound")
+_JUST_S: Final = 2.0
+"""A gang that was created so shortly ago has been seen from its beginning; API servers write whole seconds."""
+
+
+class Milestones:
+    """Handlers of changes. `active` says whether this extender leads, `wall_s` gives seconds since the epoch."""
+
+    def __init__(self, *, active: Callable[[], bool], wall_s: Callable[[], float]) -> None:
+        self._active = active
+        self._wall_s = wall_s
+        self._submitted: dict[str, float] = {}
+        self._reached: dict[str, set[str]] = {}
+
+    def group(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        """A PodGroup has come, changed or gone."""
+        if new is None:
+            if old is not None:
+                self._submitted.pop(old.metadata.uid, None)
+                self._reached.pop(old.metadata.uid, None)
+            return
+        uid, now = new.metadata.uid, self._wall_s()
+        if uid not in self._submitted:
+            created = readable_time(new.metadata.creation_timestamp)
+            self._submitted[uid] = now if created is None or now - created < _JUST_S else created
+        if _runs(new):
+            self._reach(uid, RUNNING, seen=old is not None and not _runs(old))
+
+    def placement(self, old: Placement | None, new: Placement | None) -> None:
+        """A Placement has come, changed or gone."""
+        if new is None or new.status.phase not in _CARRIED_OUT:
+            return
+        before = old.status.phase if old else ""
+        created = readable_time(new.metadata.creation_timestamp)
+        came = old is not None or (created is not None and self._wall_s() - created < _JUST_S)
+        self._reach(new.spec.pod_group_uid, PLANNED, seen=came and before not in _CARRIED_OUT)
+        if new.status.phase == "Bound":
+            self._reach(new.spec.pod_group_uid, BOUND, seen=came and before != "Bound")
+
+    def queue(self, old: Queue | None, new: Queue | None) -> None:
+        """A Queue has come, changed or gone; what nobody can read in its status is left out."""
+        before, after = _amounts(old), _amounts(new)
+        for labels in before.keys() - after.keys():
+            AMOUNTS.remove(*labels)
+        for labels, amount in after.items():
+            AMOUNTS.labels(*labels).set(amount)
+
+    def _reach(self, uid: str, stage: str, *, seen: bool) -> None:
+        if uid not in self._submitted or stage in self._reached.setdefault(uid, set()):
+            return
+        self._reached[uid].add(stage)
+        if seen and self._active():
+            SECONDS.labels(stage).observe(max(0.0, self._wall_s() - self._submitted[uid]))
+
+
+def _runs(group: PodGroup) -> bool:
+    return group.status.running + group.status.succeeded >= max(1, group.spec.min_member)
+
+
+def _amounts(queue: Queue | None) -> dict[tuple[str, str, str], float]:
+    if queue is None:
+        return {}
+    found: dict[tuple[str, str, str], float] = {}
+    status = queue.status
+    for what, quantities in (
+        ("allocated", status.allocated),
+        ("deserved", status.deserved),
+        ("fairShare", status.fair_share),
+    ):
+        try:
+            amounts = vector(quantities)
+        except ValueError:
+            continue
+        found |= {(queue.metadata.name, name, what): amount / unit(name) for name, amount in amounts.items()}
+    return found

@@ -1,0 +1,42 @@
+"""What the extender can be told in a file, besides its actions and plugins, which have one of their own."""
+
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta, field
+
+from muster.api import names
+from muster.process.settings import Settings
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+
+
+class ExtenderSettings(Settings, frozen=True, kw_only=True):
+    """The settings of the extender, the same for all its pods."""
+
+    KIND: ClassVar[str] = "ExtenderConfiguration"
+
+    port: Port = 9444
+    """Port of the verbs that kube-scheduler calls, on loopback: both are in one pod."""
+    status_port: Port = 9445
+    """HTTP port of /metrics, /healthz and /readyz."""
+    lease_name: str = names.SCHEDULER_LEASE
+    """The Lease of the kube-scheduler beside it. Whoever holds it decides which extender acts."""
+    lease_namespace: str = names.SYSTEM_NAMESPACE
+    """Where that Lease is."""
+    barrier_timeout_s: Annotated[float, Meta(gt=0, lt=15)] = field(name="barrierTimeout", default=10.0)
+    """Seconds that a bind waits for the other members of its gang. Less than kube-scheduler's timeout of a bind call
+    (15 s) and less than its lease: a bind must never be carried out by who leads no more."""
+    recovery_timeout_s: Annotated[float, Meta(ge=0)] = field(name="recoveryTimeout", default=30.0)
+    """Seconds that a gang may stay partial, when members were bound and others cannot be: then all are evicted and wait
+    again as a whole. Longer than a node takes to come back from a restart of its kubelet."""
+    staleness_grace_s: float = field(name="stalenessGrace", default=60.0)
+    """Seconds that a started gang may lack members before the rest is evicted (the action stalegangeviction, which is
+    not among the default ones); negative: for ever. Long enough for its controller to make the missing pods anew."""
+    growth_delay_s: Annotated[float, Meta(ge=0)] = field(name="growthDelay", default=1.0)
+    """Seconds after its start during which a gang gets no more than its minimum, so that gangs that still wait come
+    before anybody's surplus."""
+    config: str | None = None
+    """File with actions, plugins and their arguments (docs/scheduler-configuration.md), followed while the process
+    runs. None: Muster's own."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is logged, as JSON on standard error."""

@@ -1,0 +1,57 @@
+"""What a Job costs in writes: counted in the audit log, and held against the table in docs/architecture.md."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import audits
+import pytest
+from gangs import job
+
+from muster.api.batch import JOBS
+from musterctl.plane.plane import Plane
+
+pytestmark = pytest.mark.plane
+WRITES = {"create", "update", "patch", "delete"}
+SIZES = (1, 8)
+PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+ROW = re.compile(
+    r"^\| `(?P<process>[\w-]+)` \| (?P<verb>\w+) `(?P<resource>[\w/]+)` \| (?P<one>\d+) \| (?P<eight>\d+) \|",
+    re.MULTILINE,
+)
+Price = tuple[str, str, str]
+
+
+def prices(size: int) -> dict[Price, int]:
+    """Who may write what, and how often, for a Job of so many pods: the table's."""
+    column = {1: "one", 8: "eight"}[size]
+    return {(row["process"], row["verb"], row["resource"]): int(row[column]) for row in ROW.finditer(PAGE)}
+
+
+def paid(plane: Plane, namespace: str) -> Counter[Price]:
+    """What has been written in a namespace."""
+    return Counter(
+        (one.use.process, one.use.verb, one.use.resource)
+        for one in audits.asked(plane)
+        if one.namespace == namespace and one.use.verb in WRITES
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_job_costs_no_more_writes_than_the_table_says(
+    plane: Plane, namespace: str, wait_for: Callable[..., Any], size: int
+) -> None:
+    """From its submission until all its pods have ended."""
+    client = plane.client()
+    client.create(JOBS, job("price", namespace, replicas=size, gpus=0, run_s=3.0), namespace)
+    wait_for(lambda: client.get(JOBS, "price", namespace).status.state.phase == "Completed", 60)
+    allowed, seen = prices(size), paid(plane, namespace)
+    assert seen["extender", "create", "pods/binding"] == size
+    dearer = [
+        f"{' '.join(price)}: {count} times, the table says {allowed.get(price, 0)}"
+        for price, count in sorted(seen.items())
+        if count > allowed.get(price, 0)
+    ]
+    assert not dearer, "\n".join(["the Job was dearer than docs/architecture.md says:", *dearer])

@@ -1,0 +1,56 @@
+"""What kube-scheduler gets when a request, a verb or a page is not as it should be."""
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import pytest
+from app_world import ask
+
+from extender.app import App, Verbs
+from extender.verbs.reasons import Reason
+
+
+def broken(_: object) -> Any:
+    """A verb with a defect."""
+    raise RuntimeError("a defect")
+
+
+async def broken_later(_: object) -> Any:
+    """A defect that shows after a wait."""
+    raise RuntimeError("a defect")
+
+
+APP = App(
+    Verbs(broken, broken, broken_later, broken),
+    lambda: {"good": lambda: {"said": 1}, "bad": lambda: broken(None)},
+)
+
+
+@pytest.mark.parametrize("verb", ["filter", "prioritize", "bind", "preempt"])
+def test_a_verb_that_fails_or_is_asked_in_bad_json_still_answers(verb: str) -> None:
+    """With 200, since kube-scheduler reads no other body; where there is room for an error, it is told."""
+    good = b'{"Pod":{"metadata":{},"spec":{}},"PodName":"p","PodNamespace":"ns","PodUID":"u","Node":"n"}'
+    for body, reason in ((good, Reason.INTERNAL), (b"{", Reason.MALFORMED)):
+        answer = ask(APP, "POST", f"/{verb}", body)
+        assert answer.status == HTTPStatus.OK
+        content = msgspec.json.decode(answer.body)
+        if verb in {"filter", "bind"}:
+            assert {name.lower(): value for name, value in content.items()}["error"] == reason
+        else:
+            assert not any(content.values() if isinstance(content, dict) else content)
+
+
+def test_pages_of_plugins() -> None:
+    """One that is there, one that fails, one that is unknown; the last answer names those that are there."""
+    assert ask(APP, "GET", "/plugins/good").body == b'{"said":1}'
+    assert ask(APP, "GET", "/plugins/bad").status == HTTPStatus.INTERNAL_SERVER_ERROR
+    unknown = ask(APP, "GET", "/plugins/other")
+    assert unknown.status == HTTPStatus.NOT_FOUND
+    assert msgspec.json.decode(unknown.body)["pages"] == ["bad", "good"]
+
+
+def test_other_paths_and_methods_are_refused() -> None:
+    """Nothing is done by accident."""
+    assert ask(APP, "GET", "/bind").status == HTTPStatus.METHOD_NOT_ALLOWED
+    assert ask(APP, "POST", "/").status == HTTPStatus.NOT_FOUND

@@ -1,0 +1,151 @@
+"""How long gangs take: each step once, from the submission on, by who leads; and what queues have."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from prometheus_client import REGISTRY
+
+from extender.milestones import Milestones
+from muster.api.meta import ObjectMeta, format_time
+from muster.api.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
+
+NOW = 1_800_000_000.0
+STAGES = ("planned", "bound", "running")
+
+
+def counts() -> dict[str, tuple[float, float]]:
+    """How many gangs have reached each stage so far, and after how many seconds in all."""
+    found = {}
+    for stage in STAGES:
+        told = [REGISTRY.get_sample_value(f"muster_gang_seconds_{what}", {"stage": stage}) for what in ("count", "sum")]
+        found[stage] = (told[0] or 0.0, told[1] or 0.0)
+    return found
+
+
+@dataclass
+class World:
+    """A clock, who leads, and what was counted since the beginning."""
+
+    now: float = NOW
+    leads: bool = True
+    before: dict[str, tuple[float, float]] = field(default_factory=counts)
+
+    def __post_init__(self) -> None:
+        self.milestones = Milestones(active=lambda: self.leads, wall_s=lambda: self.now)
+
+    def told(self) -> dict[str, float]:
+        """The stages that were counted, and the seconds until then."""
+        now = counts()
+        return {
+            stage: round(now[stage][1] - self.before[stage][1], 3)
+            for stage in STAGES
+            if now[stage] != self.before[stage]
+        }
+
+
+def group(created_s: float = NOW, running: int = 0, succeeded: int = 0) -> PodGroup:
+    """A gang of four."""
+    meta = ObjectMeta(name="g", uid="u", creation_timestamp=format_time(created_s))
+    return PodGroup(
+        metadata=meta, spec=PodGroupSpec(min_member=4), status=PodGroupStatus(running=running, succeeded=succeeded)
+    )
+
+
+def placement(phase: str, created_s: float = NOW) -> Placement:
+    """The gang's."""
+    return Placement(
+        metadata=ObjectMeta(name="g", creation_timestamp=format_time(created_s)),
+        spec=PlacementSpec(pod_group_uid="u"),
+        status=PlacementStatus(phase=phase),  # type: ignore[arg-type]
+    )
+
+
+def test_each_step_is_counted_once() -> None:
+    """From the moment on in which the gang was seen; a reservation is no plan, and too few members do not run."""
+    world = World()
+    tell = world.milestones
+    tell.group(None, group())
+    world.now += 0.25
+    tell.placement(None, placement("Reserved"))
+    assert world.told() == {}
+    world.now += 0.25
+    tell.placement(placement("Reserved"), placement("Planned"))
+    world.now += 1
+    for _ in range(2):
+        tell.placement(placement("Planned"), placement("Bound"))
+    world.now += 1
+    tell.group(group(), group(running=3))
+    assert world.told() == {"planned": 0.5, "bound": 1.5}
+    tell.group(group(), group(running=3, succeeded=1))
+    tell.group(group(), group(running=4))
+    assert world.told() == {"planned": 0.5, "bound": 1.5, "running": 2.5}
+
+
+def test_a_restart_counts_nothing_again() -> None:
+    """Caches are filled with what had happened before; what comes then counts from the creation on."""
+    world = World()
+    world.milestones.group(None, group(created_s=NOW - 100))
+    world.milestones.placement(None, placement("Planned", created_s=NOW - 90))
+    assert world.told() == {}
+    world.milestones.placement(placement("Planned"), placement("Bound", created_s=NOW - 90))
+    assert world.told() == {"bound": 100.0}
+    again = World()
+    again.milestones.group(None, group(created_s=NOW - 100, running=4))
+    assert again.told() == {}
+
+
+def test_who_stands_by_counts_nothing() -> None:
+    """Nor later, when it leads: another one has."""
+    world = World(leads=False)
+    world.milestones.group(None, group())
+    world.milestones.placement(None, placement("Planned"))
+    world.leads = True
+    world.milestones.placement(placement("Planned"), placement("Binding"))
+    assert world.told() == {}
+
+
+def test_a_gang_that_is_gone_is_forgotten() -> None:
+    """One of the same name is another one; nothing is kept."""
+    world = World()
+    world.milestones.group(None, group())
+    world.milestones.placement(None, placement("Planned"))
+    world.milestones.group(group(), None)
+    world.milestones.placement(placement("Planned"), placement("Bound"))
+    assert world.told() == {"planned": 0}
+    assert not world.milestones._submitted
+    assert not world.milestones._reached
+
+
+def amount(resource: str, what: str) -> float | None:
+    """What is told of a queue."""
+    labels = {"queue": "research", "resource": resource, "what": what}
+    return REGISTRY.get_sample_value("muster_queue_resources", labels)
+
+
+def test_queues() -> None:
+    """In cores, bytes and pieces; what is gone is not told any more, and what nobody can read neither."""
+    world = World()
+    first = Queue(
+        metadata=ObjectMeta(name="research"),
+        status=QueueStatus(allocated={"cpu": "1500m", "nvidia.com/gpu": "3"}, deserved={"memory": "1Ki"}),
+    )
+    world.milestones.queue(None, first)
+    assert (amount("cpu", "allocated"), amount("nvidia.com/gpu", "allocated")) == (1.5, 3)
+    assert amount("memory", "deserved") == 1024
+    second = Queue(metadata=first.metadata, status=QueueStatus(allocated={"cpu": "2"}, deserved={"memory": "much"}))
+    world.milestones.queue(first, second)
+    assert (amount("cpu", "allocated"), amount("nvidia.com/gpu", "allocated")) == (2, None)
+    assert amount("memory", "deserved") is None
+    world.milestones.queue(second, None)
+    assert amount("cpu", "allocated") is None
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_queues_are_told_by_all(*, leads: bool) -> None:
+    """A gauge is no count."""
+    world = World(leads=leads)
+    queue = Queue(metadata=ObjectMeta(name="research"), status=QueueStatus(allocated={"pods": "7"}))
+    world.milestones.queue(None, queue)
+    assert amount("pods", "allocated") == 7
+    world.milestones.queue(queue, None)

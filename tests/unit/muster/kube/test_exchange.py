@@ -1,0 +1,259 @@
+"""What an event loop's connections make of a server that misbehaves: the right answer or an error, never another's."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import uvloop
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_server import Handler, head_and_body, scripted_server
+
+from certs.authority import Authority
+from muster.kube.config import Config
+from muster.kube.connections import Request
+from muster.kube.exchange import Received, head_of
+from muster.kube.loopconnections import LoopConnections
+
+LONGEST_S = 20.0
+
+
+@dataclass
+class Scripted:
+    """What the server does with one request: bytes in pieces, and then whether it ends the connection."""
+
+    pieces: list[bytes]
+    ends: bool
+
+
+def with_server(handler: Handler, story: Callable[[LoopConnections], Awaitable[None]], most: int = 4) -> None:
+    """Runs a story against a server of this loop, the one that the extender runs on."""
+
+    async def run() -> None:
+        async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
+            connections = LoopConnections(Config(f"http://{address}"), [], most)
+            await story(connections)
+            connections.close()
+
+    uvloop.run(run())
+
+
+async def send(to: LoopConnections, body: bytes = b"hello", timeout_s: float = 10.0) -> Received:
+    """One exchange."""
+    async with to.turns:
+        return await to.exchange(Request("POST", "/", body, {"content-type": "text/plain"}), timeout_s, timeout_s)
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers with what it got, again and again."""
+    while True:
+        _, body = await head_and_body(reader)
+        writer.write(b"HTTP/1.1 201 Created\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    """Pieces of the bytes."""
+    at = sorted({place % (len(data) + 1) for place in places})
+    return [data[start:end] for start, end in zip([0, *at], [*at, len(data)], strict=True)]
+
+
+def framed(body: bytes, how: str) -> bytes:
+    """The end of the headers and the body, with its length said in one of the three ways."""
+    if how == "length":
+        return b"content-length: %d\r\n\r\n" % len(body) + body
+    if how == "chunks":
+        middle = len(body) // 2
+        parts = [part for part in (body[:middle], body[middle:]) if part]
+        return (
+            b"transfer-encoding: chunked\r\n\r\n"
+            + b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in parts)
+            + b"0\r\n\r\n"
+        )
+    return b"\r\n" + body
+
+
+bodies = st.binary(max_size=200) | st.just(b"x" * 100_000)
+places = st.lists(st.integers(0, 2**20), max_size=6)
+
+
+async def first_answer(connections: LoopConnections, body: bytes, *, cut_off: bool, until_end: bool) -> None:
+    """It is whole, or an error; only where nothing but its end says how long it is can nobody know."""
+    try:
+        answer = await send(connections)
+    except OSError:
+        assert cut_off
+        return
+    assert answer.status == 200
+    assert answer.headers.get_all("x-a") == ["1", "2"]
+    assert body.startswith(answer.data)
+    assert answer.data == body or (until_end and cut_off)
+
+
+@given(
+    body=bodies, how=st.sampled_from(["length", "chunks", "end"]), first=st.booleans(), closes=st.booleans(),
+    at=places, lost=st.none() | st.integers(0, 2**20), more=st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", b"garbage"]),
+)  # fmt: skip
+def test_the_answer_is_the_servers_or_an_error(
+    body: bytes, how: str, *, first: bool, closes: bool, at: list[int], lost: int | None, more: bytes
+) -> None:
+    """However the bytes come, and wherever they end. What comes unasked is nobody's answer."""
+    head = b"HTTP/1.1 100 Continue\r\n\r\n" if first else b""
+    head += b"HTTP/1.1 200 OK\r\nx-a: 1\r\nX-A: 2\r\n" + (b"connection: close\r\n" if closes else b"")
+    whole = head + framed(body, how)
+    sent = whole + (more if how != "end" else b"")
+    ends = closes or how == "end"
+    if lost is not None:
+        sent, ends = sent[: lost % (len(whole) + 1)], True
+    scripts = [Scripted(cut(sent, at), ends)]
+
+    async def scripted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while scripts:
+            await head_and_body(reader)
+            script = scripts.pop(0)
+            for piece in script.pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+            if script.ends:
+                return
+        await echo(reader, writer)
+
+    async def story(connections: LoopConnections) -> None:
+        await first_answer(connections, body, cut_off=len(sent) < len(whole), until_end=how == "end")
+        for text in (b"one", b"", b"three"):  # more that came unasked may have ended the first of these
+            try:
+                later = await send(connections, text)
+            except OSError:
+                assert more
+            else:
+                assert (later.status, later.data) == (201, text)
+
+    with_server(scripted, story)
+
+
+@given(garbage=st.binary(min_size=1, max_size=300))
+def test_garbage_is_an_error_or_an_answer_and_the_next_request_is_answered(garbage: bytes) -> None:
+    """Nothing hangs, whatever comes before the connection ends."""
+    done: list[int] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not done:
+            await head_and_body(reader)
+            done.append(1)
+            writer.write(garbage)
+            return
+        await echo(reader, writer)
+
+    async def story(connections: LoopConnections) -> None:
+        with pytest.raises(OSError):  # noqa: PT011 - whatever it is called
+            await send(connections)
+        assert (await send(connections)).data == b"hello"
+
+    with_server(handler, story)
+
+
+def test_a_connection_is_used_again_and_no_more_are_made_than_asked() -> None:
+    """200 at once take their turns over four."""
+    made: list[int] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        made.append(1)
+        await echo(reader, writer)
+
+    async def story(connections: LoopConnections) -> None:
+        texts = [b"%d" % number for number in range(200)]
+        answers = await asyncio.gather(*(send(connections, text) for text in texts))
+        assert [answer.data for answer in answers] == texts
+        assert 1 <= len(made) <= 4
+
+    with_server(handler, story)
+
+
+def test_who_does_not_answer_is_waited_for_only_so_long() -> None:
+    """The error says how long, and the connection, on which an answer may still come, is not used again."""
+    first: list[int] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not first:
+            first.append(1)
+            await asyncio.Event().wait()
+        await echo(reader, writer)
+
+    async def story(connections: LoopConnections) -> None:
+        with pytest.raises(TimeoutError, match=r"no answer within 0\.05 s"):
+            await send(connections, timeout_s=0.05)
+        assert (await send(connections, b"new")).data == b"new"
+
+    with_server(handler, story)
+
+
+def test_an_idle_connection_that_the_server_ends_is_not_used() -> None:
+    """Whether it has said so before or not."""
+    ended: list[asyncio.Event] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        _, body = await head_and_body(reader)
+        writer.write(b"HTTP/1.1 201 Created\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+        writer.close()
+        await writer.wait_closed()
+        ended[-1].set()
+
+    async def story(connections: LoopConnections) -> None:
+        for _ in range(3):
+            ended.append(asyncio.Event())
+            assert (await send(connections)).data == b"hello"
+            await ended[-1].wait()
+            [idle] = connections._idle or [None]
+            while idle is not None and idle.usable:  # its end is on the way  # noqa: ASYNC110
+                await asyncio.sleep(0)
+
+    with_server(handler, story)
+
+
+def test_headers_without_an_end_are_an_error() -> None:
+    """Nothing grows without bound for a server that goes on and on."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head_and_body(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            writer.write(b"x-more: " + b"a" * 1000 + b"\r\n")
+            await writer.drain()
+
+    async def story(connections: LoopConnections) -> None:
+        with pytest.raises(OSError, match=r"no end|no HTTP answer"):
+            await send(connections)
+
+    with_server(handler, story)
+
+
+@pytest.mark.parametrize("bad", ["a\r\nb", "a\nb", "a\0b"])
+def test_a_request_that_would_be_two_is_not_sent(bad: str) -> None:
+    """Neither in a header nor in the path."""
+    with pytest.raises(ValueError, match="line break"):
+        head_of("GET", "/", "h", [("x", bad)], None)
+    with pytest.raises(ValueError, match="line break"):
+        head_of("GET", f"/{bad}", "h", [], None)
+
+
+def test_over_tls_the_server_must_be_who_it_says(tmp_path: Path) -> None:
+    """The server's name counts, or the one that the configuration gives in its place."""
+    authority = Authority.create("test")
+    authority.issue("server", dns_names=["kube.test"], server=True).save(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    trusting = ssl.create_default_context(cadata=authority.cert_pem.decode())
+
+    async def story() -> None:
+        async with scripted_server(echo, context) as address:
+            url = f"https://{address}"
+            good = LoopConnections(Config(url, tls=trusting, server_name="kube.test"), [], 1)
+            assert [(await send(good)).data for _ in range(2)] == [b"hello"] * 2
+            with pytest.raises(ssl.SSLCertVerificationError):
+                await send(LoopConnections(Config(url, tls=trusting), [], 1))
+            good.close()
+
+    uvloop.run(story())

@@ -1,0 +1,36 @@
+"""What the webhook can be told in a file."""
+
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from muster.process.settings import Settings
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+
+
+class WebhookSettings(Settings, frozen=True, kw_only=True):
+    """The settings of the webhook, the same for all its pods."""
+
+    KIND: ClassVar[str] = "WebhookConfiguration"
+
+    port: Port = 9443
+    """HTTPS port of the webhook. Over 1024, as the process is not root."""
+    status_port: Port = 8080
+    """HTTP port of /metrics, /healthz and /readyz; apart from the webhook's, so that probes need no certificate."""
+    cert_file: str = "/etc/muster/tls/tls.crt"
+    """Its serving certificate (PEM). A new file is taken up with the next connection."""
+    key_file: str = "/etc/muster/tls/tls.key"
+    """Its private key (PEM)."""
+    client_ca_file: str = ""
+    """PEM of an authority: only clients with a certificate of it are answered, as the API server can be given one.
+    Empty answers everybody, as most clusters do: the webhook tells nobody anything that he has not sent."""
+    mark_pods: bool = False
+    """Marks the pods that Muster places with the resources muster.dev/member and muster.dev/binding, for a
+    kube-scheduler that serves others, too. With one of Muster's own there is nothing to tell apart."""
+    config: str | None = None
+    """File with resource groups, in the YAML of Volcano's admission. It is read once, at the start. None: no groups."""
+    train_jobs_as: Literal["Job", "JobSet"] = "Job"
+    """What makes the pods of TrainJobs, as the controller has it: what each of them cannot carry out is refused."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is logged, as JSON on standard error. `debug` has a line for each review."""
