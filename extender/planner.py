@@ -126,6 +126,9 @@ class Planner:
             log.info("planning")
             with self._cluster.lock:
                 self._cluster.state.touch_all()
+        elif self._was_active and not active:
+            with self._cluster.lock:  # whoever leads now keeps room; this replica notes no changes of it any more
+                self._cluster.state.kept.replace([], 0.0)
         self._was_active = active
         return active
 

@@ -60,8 +60,11 @@ class KeptRooms:
     def __init__(self) -> None:
         self._rooms: list[KeptRoom] = []
         self._start_s = 0.0
-        self._since: list[tuple[int, Amounts | None]] = []
-        """What has changed since the last snapshot: columns, and what was given back there."""
+        self._since: list[tuple[int, Amounts | None]] | None = None
+        """What has changed since the snapshot of the cycle that runs: columns, and what was given back there.
+
+        None between cycles: a replica that does not plan has nothing to remember, however long it stands by.
+        """
         self._views: dict[int, tuple[NDArray[np.int64], Amounts]] = {}
 
     def snapshot_taken(self) -> None:
@@ -74,20 +77,21 @@ class KeptRooms:
         self._rooms = sorted(rooms, key=lambda room: (room.at is None, -(room.at or 0.0)), reverse=True)
         self._start_s = start_s
         self._views = {}
-        for column, row in self._since:
+        since, self._since = self._since or [], None
+        for column, row in since:
             self._change(column, row)
 
     def given_back(self, column: int, row: Amounts) -> None:
         """A pod left this node: what was expected of it is there now, and kept as well. `row` is one per resource."""
-        self._since.append((column, row))
         self._change(column, row)
 
     def forget_node(self, column: int) -> None:
         """The node is gone; its column may be given to another one, of which nothing is kept."""
-        self._since.append((column, None))
         self._change(column, None)
 
     def _change(self, column: int, row: Amounts | None) -> None:
+        if self._since is not None:
+            self._since.append((column, row))
         if sum(room.changed(column, row) for room in self._rooms):
             self._views = {}
 

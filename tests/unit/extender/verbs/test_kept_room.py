@@ -1,5 +1,6 @@
 """Pods without a gang leave free what is kept for gangs, and what others are about to use."""
 
+import numpy as np
 import pytest
 from queue_world import QueueWorld
 from verbs_world import Extender
@@ -59,6 +60,18 @@ def test_room_that_is_given_back_while_a_cycle_plans_is_kept_as_well(extender: E
         world.state.on_pod(pod, None)
     world.state.kept.replace(session.kept_rooms, session.reservations.start_s)
     assert refused(extender, limits=GPU) == Reason.KEPT_FOR_GANG
+
+
+def test_who_does_not_plan_remembers_nothing(extender: Extender) -> None:
+    """A replica may stand by for weeks, and see millions of pods end."""
+    kept, row = extender.world.state.kept, np.ones(1, dtype=np.int64)
+    kept.given_back(0, row)
+    assert kept._since is None
+    kept.snapshot_taken()
+    kept.given_back(0, row)
+    kept.replace([], 0.0)
+    kept.given_back(0, row)
+    assert kept._since is None
 
 
 def test_what_the_head_does_not_need_is_not_kept(extender: Extender) -> None:
