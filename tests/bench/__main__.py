@@ -1,4 +1,4 @@
-"""`python -m tests.bench [SUBJECT …]`."""
+"""`python -m tests.bench [SUBJECT …]`; `throughput`, `drain` and `native` are the parts of `compare`, run once."""
 
 import importlib
 import sys
@@ -9,10 +9,8 @@ SUBJECTS = (
     "memory",
     "review",
     "admission",
-    "throughput",
+    "compare",
     "controller",
-    "drain",
-    "native",
     "queues",
     "queuecost",
     "victims",

@@ -6,7 +6,6 @@ that finds 3,000 members at once takes them in any order, which the planner neve
 nothing but pods behind gates: plan, placement, gate off, pin on and the barrier come on top.
 """
 
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,67 +20,12 @@ from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
-from tests.bench.throughput import NODE_COUNT, Bindings, cpu_s, make_nodes
+from tests.bench.throughput import NODE_COUNT, Bindings, Run, costs, make_nodes, remove_pods
 
 PARTS = ("etcd", "kube-apiserver", "kube-scheduler", "extender", "muster-scheduler")
 OURS = ("extender", "muster-scheduler")
 GANGS, MEMBERS = 30, 100
-TURNS = 2
 Pods = list[dict[str, Any]]
-
-
-def run() -> Iterator[str]:
-    """Pods per second of each, and the ratios to stock."""
-    sides: dict[str, tuple[tuple[str, ...], Callable[[Client, int], Pods]]] = {
-        "stock": (("kube-scheduler",), plain_pods),
-        "planned": (OURS, planned_pods),
-        "gated": (OURS, gated_pods),
-    }
-    rates: dict[str, list[float]] = {side: [] for side in sides}
-    costs: dict[str, str] = {}
-    with tempfile.TemporaryDirectory() as folder, Plane(Path(folder) / "plane", PARTS, bound=True) as plane:
-        client = plane.client()
-        make_nodes(client, NODE_COUNT)
-        client.create(QUEUES, {"metadata": {"name": "default"}, "spec": {}})
-        for turn in range(TURNS):
-            for side, (parts, make) in sides.items():
-                rate, costs[side] = drain(plane, client, parts, lambda turn=turn, make=make: make(client, turn))
-                rates[side].append(rate)
-    medians = {side: statistics.median(each) for side, each in rates.items()}
-    for side, rate in medians.items():
-        budget = " (budget 0.90)" if side == "planned" else ""
-        yield (
-            f"drain of {GANGS * MEMBERS} pods, {NODE_COUNT} nodes, {side}: {rate:.0f} pods/s, "
-            f"{rate / medians['stock']:.2f} of stock{budget}\n    CPU ms per pod: {costs[side]}"
-        )
-
-
-def drain(plane: Plane, client: Client, parts: tuple[str, ...], make: Callable[[], Pods]) -> tuple[float, str]:
-    """Pods per second from the first binding to the last, and what it cost each process."""
-    for part in ("muster-scheduler", "extender", "kube-scheduler"):
-        plane.part(part).stop()
-    pods = make()
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda pod: client.create(PODS, pod, "default"), pods))
-    bindings = Bindings(client, len(pods))
-    before = {name: cpu_s(part.pid) for name, part in plane.parts.items() if part.pid}
-    for part in parts:
-        plane.part(part).start()
-        plane.wait_ready(part)
-    bindings.done.wait(120)
-    bindings.stop()
-    used = {name: cpu_s(part.pid) - before.get(name, 0.0) for name, part in plane.parts.items() if part.pid}
-    seen = sorted(bindings.bound.values())
-    with ThreadPoolExecutor(8) as pool:
-        names = [pod.metadata.name for pod in client.list(PODS, "default")]
-        list(pool.map(lambda name: client.delete(PODS, name, "default", grace_period_s=0), names))
-    for resource in (PLACEMENTS, POD_GROUPS):
-        for item in client.list(resource, "default"):
-            client.delete(resource, item.metadata.name, "default")
-    if len(seen) < len(pods):
-        raise RuntimeError(f"only {len(seen)} of {len(pods)} pods were bound")
-    cost = ", ".join(f"{name} {seconds * 1000 / len(pods):.1f}" for name, seconds in used.items())
-    return (len(seen) - 1) / (seen[-1] - seen[0]), cost
 
 
 def plain_pods(_: Client, turn: int) -> Pods:
@@ -148,3 +92,49 @@ def pod(name: str) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"containers": [{"name": "main", "image": "none", "resources": resources}]},
     }
+
+
+SIDES: dict[str, tuple[tuple[str, ...], Callable[[Client, int], Pods]]] = {
+    "stock": (("kube-scheduler",), plain_pods),
+    "planned": (OURS, planned_pods),
+    "gated": (OURS, gated_pods),
+}
+"""What runs, and what makes the backlog."""
+
+
+def run(turns: int = 1) -> Iterator[Run]:
+    """Each side, in turns."""
+    with tempfile.TemporaryDirectory() as folder, Plane(Path(folder) / "plane", PARTS, bound=True) as plane:
+        client = plane.client()
+        make_nodes(client, NODE_COUNT)
+        client.create(QUEUES, {"metadata": {"name": "default"}, "spec": {}})
+        for turn in range(turns):
+            for side in SIDES:
+                yield drain(plane, client, side, turn)
+
+
+def drain(plane: Plane, client: Client, side: str, turn: int) -> Run:
+    """One drain; its rate is from the first binding to the last."""
+    parts, make = SIDES[side]
+    for part in ("muster-scheduler", "extender", "kube-scheduler"):
+        plane.part(part).stop()
+    pods = make(client, turn)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda pod: client.create(PODS, pod, "default"), pods))
+    bindings = Bindings(client, len(pods))
+    before = costs(plane, {})
+    for part in parts:
+        before.pop(part, None)
+        plane.part(part).start()
+        plane.wait_ready(part)
+    started = time.monotonic()
+    bindings.done.wait(120)
+    bindings.stop()
+    result = bindings.result(f"drain of {len(pods)} pods, {side}", started, costs(plane, before))
+    remove_pods(client)
+    for resource in (PLACEMENTS, POD_GROUPS):
+        for item in client.list(resource, "default"):
+            client.delete(resource, item.metadata.name, "default")
+    seen = sorted(bindings.bound.values())
+    rate = (len(seen) - 1) / (seen[-1] - seen[0]) if len(seen) > 1 else 0.0
+    return result._replace(pods_s=rate)

@@ -37,9 +37,9 @@ def run() -> Iterator[str]:
     )
 
 
-def resident_mib() -> float:
-    """Resident memory of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+def resident_mib(pid: int | str = "self") -> float:
+    """Resident memory of a process, this one unless another is named."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def node(index: int) -> dict[str, Any]:

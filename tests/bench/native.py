@@ -14,7 +14,7 @@ from muster.api.base import Resource
 from muster.api.core import PODS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
-from tests.bench.throughput import NODE_COUNT, Bindings, make_nodes
+from tests.bench.throughput import NODE_COUNT, Bindings, Run, costs, make_nodes
 
 GANGS, MEMBERS = 30, 100
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
@@ -27,7 +27,7 @@ NATIVE_GROUPS: Resource[dict[str, Any]] = Resource(
 )
 
 
-def run() -> Iterator[str]:
+def run() -> Iterator[Run]:
     """Pods per second from the first submission to the last binding."""
     parts = ("etcd", "kube-apiserver", "kube-scheduler")
     with (
@@ -36,24 +36,19 @@ def run() -> Iterator[str]:
     ):
         client = plane.client()
         make_nodes(client, NODE_COUNT)
-        yield measure(client)
+        yield measure(plane, client)
 
 
-def measure(client: Client) -> str:
+def measure(plane: Plane, client: Client) -> Run:
     """One run."""
     bindings = Bindings(client, GANGS * MEMBERS)
     started = time.monotonic()
+    cpu = costs(plane, {})
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: _submit(client, f"gang-{number}"), range(GANGS)))
-    complete = bindings.done.wait(300)
+    bindings.done.wait(300)
     bindings.stop()
-    seen = sorted(bindings.bound.values())
-    lacking = "" if complete else f" (only {len(seen)} were bound)"
-    rate, first = (len(seen) / (seen[-1] - started), seen[0] - started) if seen else (0.0, 0.0)
-    return (
-        f"kube-scheduler's own gangs, {GANGS} x {MEMBERS} pods, {NODE_COUNT} nodes: "
-        f"{rate:.0f} pods/s{lacking}, first bind {first:.2f} s"
-    )
+    return bindings.result(f"kube-scheduler's own gangs, {GANGS} x {MEMBERS} pods", started, costs(plane, cpu))
 
 
 def _submit(client: Client, name: str) -> None:

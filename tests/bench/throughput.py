@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from muster.api.batch import JOBS
 from muster.api.core import NODES, PODS, Pod
@@ -17,6 +17,28 @@ from musterctl.plane.plane import Plane
 
 PARTS = ("etcd", "kube-apiserver", "webhook", "extender", "muster-scheduler", "controller")
 NODE_COUNT = int(os.environ.get("MUSTER_BENCH_NODES", "5000"))
+
+
+class Run(NamedTuple):
+    """One run: how fast, and at what cost."""
+
+    what: str
+    pods_s: float
+    """Pods per second, from the first submission (of a drain, from the first binding) to the last binding."""
+    first_s: float
+    """From the first submission to the first binding."""
+    cpu_ms: dict[str, float]
+    """CPU milliseconds per pod of each process."""
+    lacking: int = 0
+    """Pods that were not bound in time."""
+
+    def __str__(self) -> str:
+        lacking = f" ({self.lacking} were not bound)" if self.lacking else ""
+        shares = ", ".join(f"{name} {cost:.1f}" for name, cost in self.cpu_ms.items())
+        return (
+            f"{self.what}, {NODE_COUNT} nodes: {self.pods_s:.0f} pods/s{lacking}, first bind {self.first_s:.2f} s\n"
+            f"    CPU ms per pod: {shares}"
+        )
 
 
 class Bindings:
@@ -35,6 +57,14 @@ class Bindings:
         """End the watch."""
         self._reflector.stop()
 
+    def result(self, what: str, started: float, cpu_s: dict[str, float]) -> Run:
+        """What this amounts to: `started` in monotonic seconds, CPU seconds of each process."""
+        seen, wanted = sorted(self.bound.values()), self._wanted
+        pods = max(len(seen), 1)
+        rate, first = (len(seen) / (seen[-1] - started), seen[0] - started) if seen else (0.0, 0.0)
+        shares = {name: seconds * 1000 / pods for name, seconds in cpu_s.items()}
+        return Run(what, rate, first, shares, wanted - len(seen))
+
     def _changed(self, _: Pod | None, new: Pod | None) -> None:
         if new is not None and new.spec.node_name:
             self.bound.setdefault(new.metadata.uid, time.monotonic())
@@ -42,12 +72,16 @@ class Bindings:
                 self.done.set()
 
 
-def run() -> Iterator[str]:
-    """30 gangs of 100 pods, then 1,000 gangs of one pod."""
+SIZES = ((30, 100), (10, 300), (1000, 1))
+"""Gangs, and members of each."""
+
+
+def run() -> Iterator[Run]:
+    """Gangs of each size."""
     with tempfile.TemporaryDirectory() as folder, Plane(Path(folder) / "plane", PARTS, bound=True) as plane:
         client = plane.client()
         make_nodes(client, NODE_COUNT)
-        for gangs, members in ((30, 100), (1000, 1)):
+        for gangs, members in SIZES:
             yield measure(plane, client, gangs, members)
 
 
@@ -65,7 +99,7 @@ def make_nodes(client: Client, number: int) -> None:
         list(pool.map(make, range(number)))
 
 
-def measure(plane: Plane, client: Client, gangs: int, members: int) -> str:
+def measure(plane: Plane, client: Client, gangs: int, members: int) -> Run:
     """One run."""
     bindings = Bindings(client, gangs * members)
     started = time.monotonic()
@@ -73,22 +107,25 @@ def measure(plane: Plane, client: Client, gangs: int, members: int) -> str:
     with ThreadPoolExecutor(8) as pool:
         names = [f"b{members}-{number}" for number in range(gangs)]
         list(pool.map(lambda name: client.create(JOBS, manifest(name, members), "default"), names))
-    complete = bindings.done.wait(300)
+    bindings.done.wait(300)
     bindings.stop()
-    seen = sorted(bindings.bound.values())
-    took = (seen[-1] - started) if seen else 0.0
-    used = {name: cpu_s(plane.part(name).pid or 0) - before for name, before in cpu.items()}
-    shares = ", ".join(f"{name} {seconds * 1000 / max(len(seen), 1):.1f}" for name, seconds in used.items())
+    result = bindings.result(f"{gangs} Jobs x {members} pods", started, costs(plane, cpu))
     for name in names:
         client.delete(JOBS, name, "default")
-    for pod in client.list(PODS, "default"):  # no garbage collector runs here
-        client.delete(PODS, pod.metadata.name, "default", grace_period_s=0)
-    rate, first = (len(seen) / took, seen[0] - started) if seen else (0.0, 0.0)
-    lacking = "" if complete else f" (only {len(seen)} were bound)"
-    return (
-        f"{gangs} Jobs x {members} pods, {NODE_COUNT} nodes: {rate:.0f} pods/s{lacking}, first bind {first:.2f} s\n"
-        f"    CPU ms per pod: {shares}"
-    )
+    remove_pods(client)
+    return result
+
+
+def costs(plane: Plane, before: dict[str, float]) -> dict[str, float]:
+    """CPU seconds of each process since then."""
+    return {name: cpu_s(part.pid) - before.get(name, 0.0) for name, part in plane.parts.items() if part.pid}
+
+
+def remove_pods(client: Client) -> None:
+    """Deletes all pods; no garbage collector runs here."""
+    with ThreadPoolExecutor(8) as pool:
+        names = [pod.metadata.name for pod in client.list(PODS, "default")]
+        list(pool.map(lambda name: client.delete(PODS, name, "default", grace_period_s=0), names))
 
 
 def manifest(name: str, members: int) -> dict[str, Any]:

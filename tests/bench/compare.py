@@ -1,0 +1,139 @@
+"""End to end beside stock kube-scheduler and its own gangs, in turns; a table, also as docs/benchmarks.md.
+
+`python -m tests.bench compare [TURNS]`. Every figure is the median of its turns. The figures of the last release are in
+`released.json` beside this file; `python -m tests.bench.compare --keep` puts those of docs/benchmarks.json there.
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from musterctl.plane.plane import Plane
+from tests.bench import drain, native, throughput
+from tests.bench.memory import resident_mib
+from tests.bench.throughput import NODE_COUNT, Run, make_nodes
+
+ROOT = Path(__file__).parents[2]
+PAGE, FIGURES = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks.json"
+RELEASED = Path(__file__).with_name("released.json")
+TURNS = 3
+Figures = dict[str, float]
+
+
+class Line(NamedTuple):
+    """A line of the table."""
+
+    what: str
+    key: str
+    """Of the figure."""
+    unit: str
+    beside: str = ""
+    """Key of the figure that it is compared with."""
+    wanted: str = ""
+    """What the design asks for: of the ratio where there is one, else of the figure."""
+
+
+LINES = (
+    Line("drain of 3,000 pods, stock kube-scheduler", "drain stock", "pods/s"),
+    Line("drain of 3,000 planned pods", "drain planned", "pods/s", "drain stock", "≥ 1.0"),
+    Line("drain of 3,000 gated pods", "drain gated", "pods/s", "drain stock", "≥ 0.85"),
+    Line("kube-scheduler's own gangs, 30 x 100", "native", "pods/s"),
+    Line("30 Jobs x 100 pods, submission to last bind", "30x100", "pods/s", "native", "≥ 1.1"),
+    Line("first bind of these", "30x100 first", "s", "native first", "≤ 0.5 s"),
+    Line("10 Jobs x 300 pods", "10x300", "pods/s", "", "≥ 150"),
+    Line("1,000 Jobs x 1 pod", "1000x1", "pods/s", "", "≥ 40"),
+    Line("extender, CPU per planned pod", "drain planned extender", "ms", "", "≤ 1.2"),
+    Line("extender, CPU per pod of 30 x 100", "30x100 extender", "ms", "", "≤ 1.2"),
+    Line("API server, CPU per pod of 30 x 100", "30x100 kube-apiserver", "ms", "native kube-apiserver"),
+    Line("all processes, CPU per pod of 30 x 100", "30x100 all", "ms", "native all"),
+    Line("extender, memory after all of these", "extender MiB", "MiB", "", "≤ 150"),
+)
+
+
+def run(turns: int = TURNS) -> Iterator[str]:
+    """Prints each run, then the table; writes the page."""
+    samples: dict[str, list[float]] = {}
+    for turn in range(turns):
+        for name, one in _turn():
+            yield f"turn {turn + 1}: {name} {one:.2f}"
+            samples.setdefault(name, []).append(one)
+    figures = {name: statistics.median(values) for name, values in samples.items()}
+    FIGURES.write_text(json.dumps({name: round(value, 3) for name, value in figures.items()}, indent=1) + "\n")
+    table = "\n".join(rows(figures, read(RELEASED)))
+    PAGE.write_text(page(table, turns))
+    yield table
+
+
+def _turn() -> Iterator[tuple[str, float]]:
+    """Every figure once."""
+    for side, result in zip(drain.SIDES, drain.run(), strict=True):
+        yield from _figures(f"drain {side}", result)
+    for result in native.run():
+        yield from _figures("native", result)
+    with tempfile.TemporaryDirectory() as folder, Plane(Path(folder) / "p", throughput.PARTS, bound=True) as plane:
+        client = plane.client()
+        make_nodes(client, NODE_COUNT)
+        for gangs, members in throughput.SIZES:
+            yield from _figures(f"{gangs}x{members}", throughput.measure(plane, client, gangs, members))
+        yield "extender MiB", resident_mib(plane.part("extender").pid or 0)
+
+
+def _figures(name: str, result: Run) -> Iterator[tuple[str, float]]:
+    if result.lacking:
+        raise RuntimeError(f"{result.what}: {result.lacking} pods were not bound in time")
+    yield name, result.pods_s
+    yield f"{name} first", result.first_s
+    yield f"{name} all", sum(result.cpu_ms.values())
+    for process, cost in result.cpu_ms.items():
+        yield f"{name} {process}", cost
+
+
+def rows(figures: Figures, released: Figures) -> Iterator[str]:
+    """The table, in Markdown."""
+    yield "| what | figure | beside it | ratio | wanted | last release |"
+    yield "|---|---|---|---|---|---|"
+    for line in LINES:
+        value, other, before = figures[line.key], figures.get(line.beside), released.get(line.key)
+        beside = "" if other is None else f"{other:.3g} {line.unit}"
+        ratio = "" if not other else f"{value / other:.2f}"
+        then = "" if before is None else f"{before:.3g} {line.unit}"
+        yield f"| {line.what} | {value:.3g} {line.unit} | {beside} | {ratio} | {line.wanted} | {then} |"
+
+
+def page(table: str, turns: int) -> str:
+    """docs/benchmarks.md."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"""# Benchmarks
+
+<!-- Generated by `make bench`; do not edit. -->
+
+Muster end to end at {NODE_COUNT:,} nodes, beside stock kube-scheduler and its own gangs (alpha in Kubernetes 1.36), on
+one machine in turns: {os.cpu_count()} CPUs ({platform.machine()}), {gib:.0f} GiB, which the API server, etcd and the
+client share with what is measured. Each figure is the median of {turns} turns. Commit {commit.stdout.strip()},
+{time.strftime("%Y-%m-%d", time.gmtime())}.
+
+{table}
+
+A drain starts with the backlog before it and counts from the first binding to the last; the other rates count from the
+first submission to the last binding. `make bench` measures again. Ratios carry over to other machines, figures do not.
+"""
+
+
+def read(path: Path) -> Figures:
+    """Figures from a file; none if there is no such file."""
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+if __name__ == "__main__" and "--keep" in sys.argv:
+    RELEASED.write_text(FIGURES.read_text())
