@@ -31,8 +31,14 @@ WAIT = Histogram(
     "muster_barrier_wait_seconds", "How long the first member waited", buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 )
 
-MEMBER_S = 0.01
-"""What each member that has come adds to the wait: kube-scheduler brings a few hundred a second."""
+MEMBER_S = 0.05
+"""What each member that has come adds to the wait.
+
+kube-scheduler brings a few hundred a second, and twenty where the API server is busy: a gang of a thousand whose
+members come that slowly would else be tried again and again, and never start.
+"""
+LONGEST_S = 65.0
+"""No wait is longer: kube-scheduler gives up a call of the bind entry after 75 s (`httpTimeout`)."""
 
 
 class Outcome(Enum):
@@ -133,7 +139,8 @@ class Barrier:
     def _look_at_the_clock(self, key: tuple[str, int], meeting: _Meeting) -> None:
         """Ends a meeting whose time is over; one timer serves all its members, and is set again as they add to it."""
         with self._lock:
-            left = meeting.opened_at + self._timeout_s + MEMBER_S * len(meeting.arrived) - self._monotonic_s()
+            lasts_s = min(self._timeout_s + MEMBER_S * len(meeting.arrived), LONGEST_S)
+            left = meeting.opened_at + lasts_s - self._monotonic_s()
             if left > 0 and meeting.outcome is None:
                 meeting.timer = meeting.loop.call_later(left, self._look_at_the_clock, key, meeting)
             else:

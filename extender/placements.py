@@ -31,7 +31,8 @@ from muster.resources.vector import Vector
 log = structlog.get_logger()
 
 DEADLINE_S = 30.0
-DEADLINE_PER_SEAT_S = 0.05
+DEADLINE_PER_SEAT_S = 0.1
+"""As long as a pod takes from its creation to its binding where the API server is busy: ten a second."""
 
 
 class PlacementWriter:

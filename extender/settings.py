@@ -24,11 +24,13 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     lease_namespace: str = names.SYSTEM_NAMESPACE
     """Where that Lease is."""
     barrier_timeout_s: Annotated[float, Meta(gt=0, lt=15)] = field(name="barrierTimeout", default=10.0)
-    """Seconds that a bind waits for the other members of its gang. Less than kube-scheduler's timeout of a bind call
-    (15 s) and less than its lease: a bind must never be carried out by who leads no more."""
+    """Seconds that a bind waits for the other members of its gang, from the first on; each that comes adds 0.05, up to
+    65 in all, which is less than kube-scheduler's timeout of a bind call. Whether this process still leads is asked
+    again afterwards."""
     recovery_timeout_s: Annotated[float, Meta(ge=0)] = field(name="recoveryTimeout", default=30.0)
-    """Seconds that a gang may stay partial, when members were bound and others cannot be: then all are evicted and wait
-    again as a whole. Longer than a node takes to come back from a restart of its kubelet."""
+    """Seconds that a gang may stay partial, when members were bound and others cannot be, and 0.05 more for each member
+    of its minimum: then all are evicted and wait again as a whole. Longer than a node takes to come back from a restart
+    of its kubelet."""
     staleness_grace_s: float = field(name="stalenessGrace", default=60.0)
     """Seconds that a started gang may lack members before the rest is evicted (the action stalegangeviction, which is
     not among the default ones); negative: for ever. Long enough for its controller to make the missing pods anew."""

@@ -1,4 +1,10 @@
-"""A few threads for the calls of many Jobs: each Job that has something to do gets a turn, however much another has."""
+"""A few threads for the calls of many Jobs: what is nearly done is finished first, and nobody waits for long.
+
+A gang starts when its last pod is there. Were three gangs made pod by pod in turns, all three would start at the end;
+made one after the other, the first starts after a third of the time, and the last no later. So three calls of four are
+for the batch with the fewest left; the fourth is for whichever has waited longest for one, as a large batch must not
+wait for ever while small ones come.
+"""
 
 import threading
 from collections import deque
@@ -10,15 +16,18 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _Batch = deque[Callable[[], None]]
+_LONGEST_WAITING_EVERY = 4
 
 
 class FairPool:
-    """`threads` threads that take one item of each batch in turn, rather than one batch after the other."""
+    """`threads` threads that work at several batches at once."""
 
     def __init__(self, threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._turns: deque[_Batch] = deque()
+        """Batches with something left; the one that has waited longest for a call comes first."""
+        self._calls = 0
         self._waiting: set[Future[Any]] = set()
 
     def each(self, items: Sequence[T], act: Callable[[T], R]) -> list[R]:
@@ -55,7 +64,10 @@ class FairPool:
     def _next(self) -> None:
         """One call of the batch whose turn it is, which then stands behind all the others."""
         with self._lock:
-            batch = self._turns.popleft()
+            self._calls += 1
+            longest = self._calls % _LONGEST_WAITING_EVERY == 0
+            batch = self._turns[0] if longest else min(self._turns, key=len)
+            self._turns.remove(batch)
             call = batch.popleft()
             if batch:
                 self._turns.append(batch)

@@ -28,6 +28,8 @@ from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, n
 
 ORPHAN_AGE_S = 10.0
 """A pinned pod without any placement is deleted after this time, which is longer than a watch can lag."""
+BINDING_S = 0.05
+"""What each member of the minimum adds to the time for which its gang may stay partial."""
 AVOID_S = 60.0
 """A node that refused a member is left out of the gang's placements for this time."""
 
@@ -62,7 +64,7 @@ class TrackPlacements:
     def _limit(self, session: Session, gang: GangView) -> None:
         """Takes all members back of a gang that has stayed under its minimum for too long."""
         since = self._half_since.setdefault(gang.uid, _half_since(gang, session.now))
-        if session.now < since + session.inputs.recovery_s:
+        if session.now < since + longest_partial_s(gang, session.inputs.recovery_s):
             return
         reason = f"only {gang.taken} of the {gang.min_member} pods that start together got a node"
         if gang.active:
@@ -71,6 +73,14 @@ class TrackPlacements:
             if pod.node and not pod.terminating and pod.phase in {"", "Pending", "Running"}:
                 session.decide(decisions.Evict(gang, pod, reason, started=True))
         self._half_since[gang.uid] = session.now  # evicted once per period, should an eviction be refused
+
+
+def longest_partial_s(gang: GangView, recovery_s: float) -> float:
+    """How long a gang may stay partial: a large one takes a while to bind where the API server is busy.
+
+    Without that, a gang of a thousand whose bindings are interrupted once would be taken back when half of it runs.
+    """
+    return recovery_s + BINDING_S * gang.min_member
 
 
 def _half_since(gang: GangView, now: float) -> float:

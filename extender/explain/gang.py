@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from extender.actions.allocate import wants_nodes
 from extender.actions.claimed import awaits_room, victims_there
+from extender.actions.progress import longest_partial_s
 from extender.explain.members import Members, frees, members
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
@@ -156,7 +157,7 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     if gang.active and not bound:  # bound: the planner is about to write so
         return _starting(what_if, session, gang, mine)
     if gang.incomplete:
-        return _half_placed(gang, waits, what_if.recovery_s)
+        return _half_placed(gang, waits, longest_partial_s(gang, what_if.recovery_s))
     if gang.started:
         return _running(gang, waits)
     return _waits(waits) if waits else _may_start(session, gang, mine)
@@ -199,10 +200,10 @@ def _have(gang: GangView) -> str:
     return "1 member has its node" if gang.taken == 1 else f"{gang.taken} members have their node"
 
 
-def _half_placed(gang: GangView, waits: decisions.Unschedulable | None, recovery_s: float) -> _Verdict:
+def _half_placed(gang: GangView, waits: decisions.Unschedulable | None, within_s: float) -> _Verdict:
     text = (
         f"only {gang.taken} of the {gang.min_member} pods that start together have a node; if the others get none "
-        f"within {recovery_s:g} s, the planner takes the {gang.taken} back and the gang waits as a whole"
+        f"within {within_s:.0f} s, the planner takes the {gang.taken} back and the gang waits as a whole"
     )
     return _Verdict("half-placed", text, waits.reason if waits else "", waits.shortage if waits else None)
 

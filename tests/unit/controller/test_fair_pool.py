@@ -31,6 +31,50 @@ def test_a_small_batch_does_not_wait_for_a_large_one() -> None:
     pool.close()
 
 
+def test_equal_batches_are_finished_one_after_the_other() -> None:
+    """The first is through when little more than its own calls were made; the last no later than in turns."""
+    order = run_beside({"a": 100, "b": 100, "c": 100})
+    assert len(order) == 300
+    first = min(_last(order, name) for name in "abc")
+    assert first <= 140
+
+
+def test_a_large_batch_goes_on_while_small_ones_come() -> None:
+    """Every fourth call goes to whoever has waited longest for one, and there are nine."""
+    order = run_beside({"large": 1000, **dict.fromkeys("abcdefgh", 100)})
+    assert order[:360].count("large") >= 360 // 4 // 9
+
+
+def run_beside(sizes: dict[str, int]) -> list[str]:
+    """The order in which one thread makes the calls of batches that all wait before the first call."""
+    pool, order, begun, go_on = FairPool(1, "test"), list[str](), threading.Event(), threading.Event()
+
+    def act(item: str) -> None:
+        if item == "before":
+            begun.set()
+            assert go_on.wait(10)
+        else:
+            order.append(item)
+
+    with ThreadPoolExecutor(len(sizes) + 1) as jobs:
+        before = jobs.submit(pool.each, ["before"], act)
+        assert begun.wait(10)
+        batches = []
+        for number, (name, size) in enumerate(sizes.items(), start=1):
+            batches.append(jobs.submit(pool.each, [name] * size, act))
+            while len(pool._turns) < number:
+                assert not batches[-1].done()
+        go_on.set()
+        for batch in [before, *batches]:
+            batch.result(10)
+    pool.close()
+    return order
+
+
+def _last(order: list[str], name: str) -> int:
+    return len(order) - order[::-1].index(name)
+
+
 def test_results_stand_in_order_and_errors_reach_who_waits() -> None:
     """As with `map`."""
     pool = FairPool(4, "test")
