@@ -5,7 +5,7 @@
 ARG BASE
 
 FROM ${BASE} AS build
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1
 # Of the last commit: what is stamped with a time is stamped with this one.
 ARG SOURCE_DATE_EPOCH
 # requirements-tracing.lock adds what traces need.
@@ -27,7 +27,7 @@ COPY musterctl musterctl
 COPY webhook webhook
 RUN python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir=/wheel . \
  && python -m pip --python=/opt/muster/bin/python install --quiet --no-deps --no-compile /wheel/*.whl \
- && /opt/muster/bin/python -m compileall -q --invalidation-mode=unchecked-hash /opt/muster/lib \
+ && /opt/muster/bin/python -m compileall -q -f --invalidation-mode=unchecked-hash /opt/muster/lib \
  && find /opt/muster -exec touch --no-dereference --date="@${SOURCE_DATE_EPOCH}" {} +
 
 FROM ${BASE}

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from extender.callers import is_loopback
 from extender.settings import ExtenderSettings
 from muster.api import names
 from muster.process import settings
 from muster.process.logs import LEVELS
+from muster.process.loopback import is_loopback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import structlog
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.process import logs
+from muster.process.debug import Debug
 from muster.process.health import Check, Health, StatusServer
 from muster.process.server import serve
 from muster.runtime import registry
@@ -40,7 +41,8 @@ def _serve(options: Options, config: AdmissionConfig, cluster: ClusterLookups) -
     health = Health()
     for cached in cluster.caches:
         health.add_check(cached.kind, _synced(cached))
-    status = StatusServer(options.status_port, health, host=options.host)
+    debug = Debug("webhook", options, lambda: {cached.kind: cached.reflector.size for cached in cluster.caches})
+    status = StatusServer(options.status_port, health, host=options.host, debug=debug)
 
     def start() -> None:
         for cached in cluster.caches:
