@@ -25,6 +25,7 @@ from controller.trainjob.report import Reports, ReportServer
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector
+from muster.process import tracing
 from muster.process.debug import Debug
 from muster.process.health import Health, StatusServer
 from muster.process.logs import configure
@@ -53,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse(argv)
     configure("controller", options.log_level)
     try:
+        tracing.configure("controller", options.traces_endpoint)
         client = Client.load(options.kubeconfig, user_agent="muster-controller", pool_size=_POOL_SIZE)
         shipped = read(options.shipped) if options.shipped else []
     except (ConfigurationError, ValueError) as error:

@@ -32,7 +32,7 @@ from muster.kube.errors import ConfigurationError
 from muster.kube.events import Recorder
 from muster.kube.follower import LeaseFollower
 from muster.kube.loopclient import LoopClient
-from muster.process import embedded, logs
+from muster.process import embedded, logs, tracing
 from muster.process.debug import Debug
 from muster.process.health import Health, StatusServer
 
@@ -154,6 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse(argv)
     logs.configure("extender", options.log_level)
     try:
+        tracing.configure("extender", options.traces_endpoint)
         extender = Extender(options, ConfigFile(options.config))
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
