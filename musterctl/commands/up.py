@@ -1,5 +1,6 @@
 """`muster up`: starts a plane, or attaches Muster to a control plane that exists."""
 
+import os
 import signal
 import time
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from musterctl.plane.plane import Plane
 from musterctl.plane.scheduler_config import DEFAULT_EXTENDER_PORT
 from musterctl.plane.state import Options
 
+VERSION_VARIABLE = "MUSTER_KUBERNETES"
 _OF_PLANES = ("nodes", "cpu", "memory", "gpus", "racks", "blocks", "kubernetes")
 """What an existing control plane has already."""
 
@@ -46,9 +48,9 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 @click.option("--blocks", type=click.IntRange(min=1), help="Blocks of consecutive racks.  [default: 1]")
 @click.option(
     "--kubernetes",
-    envvar="MUSTER_KUBERNETES",
     metavar="VERSION",
-    help=f"Version of the control plane: {', '.join(binaries.VERSIONS)}; with kind a whole one, like 1.34.0.",
+    help=f"Version of the control plane: {', '.join(binaries.VERSIONS)}; with kind a whole one, like 1.34.0. "
+    f"{VERSION_VARIABLE} says it for planes of processes, too.",
 )
 @click.option(
     "--kubeconfig",
@@ -84,6 +86,8 @@ def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image:
         return
     if image:
         raise click.UsageError("--image goes with --provider kind: processes run from this very installation")
+    if "kubeconfig" not in chosen and (version := os.environ.get(VERSION_VARIABLE)):
+        chosen.setdefault("kubernetes", version)
     if no_scheduler:
         chosen["scheduler"] = False
     if no_scheduler or (chosen.get("shared") and "kubeconfig" in chosen):
