@@ -6,8 +6,8 @@ ARG BASE
 
 FROM ${BASE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1
-# Of the last commit: what is stamped with a time is stamped with this one.
-ARG SOURCE_DATE_EPOCH
+# Of the last commit, as `make image` says it: what is stamped with a time is stamped with this one. Else 1980, the first of wheels.
+ARG SOURCE_DATE_EPOCH=315532800
 # requirements-tracing.lock adds what traces need.
 ARG LOCK=requirements.lock
 WORKDIR /source
