@@ -6,13 +6,13 @@ ARG BASE
 
 FROM ${BASE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1
-# Of the last commit, as `make image` says it: what is stamped with a time is stamped with this one. Else 1980, the first of wheels.
+# What is stamped with a time is stamped with this one: of the last commit, as `make image` says it, else the start of 1980.
 ARG SOURCE_DATE_EPOCH=315532800
 # requirements-tracing.lock adds what traces need.
 ARG LOCK=requirements.lock
 WORKDIR /source
 COPY requirements.lock requirements-tracing.lock requirements-build.lock ./
-# The environment has no pip of its own: the image's fills it. Files with times in them are made last, and without.
+# The environment has no pip of its own: the image's fills it. Bytecode is made at the end, with no times in it.
 RUN python -m venv --without-pip /opt/muster \
  && python -m pip install --quiet --require-hashes --only-binary=:all: --requirement=requirements-build.lock \
  && python -m pip --python=/opt/muster/bin/python install --quiet --require-hashes --only-binary=:all: --no-compile --requirement="${LOCK}"
