@@ -5,8 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS := $(VENV)-docs
+COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE))
 
-.PHONY: setup demo test consumers e2e-real lint generate check-generated docs bench storm lock clean
+.PHONY: setup demo test consumers e2e-real lint generate check-generated release-crds docs image bench storm lock clean
 
 setup: $(READY)
 
@@ -42,10 +43,16 @@ generate: setup ## CRDs and other generated files
 check-generated: setup ## fails when a generated file is not up to date
 	$(BIN)/python -m musterctl.generate --check
 
+release-crds: setup ## at a release: what the CRDs say now, which no later CRD may take back
+	$(BIN)/python -m musterctl.generate --release
+
 docs: ## the documentation as a site, in build/docs; a link that leads nowhere fails it
 	test -x $(DOCS)/bin/python || $(PY) -m venv $(DOCS)
 	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+
+image: setup ## the image, with docker or podman; BASE=… names another base, by digest, TAG=… a reference to push
+	$(BIN)/python -m musterctl.kind.image $(if $(BASE),--base=$(BASE)) $(if $(LOCK),--lock=$(LOCK)) $(if $(TAG),--tag=$(TAG))
 
 bench: setup ## measurements; prints figures and ratios, asserts nothing
 	$(BIN)/python -m tests.bench
@@ -57,10 +64,12 @@ storm: setup ## long randomised runs with new seeds, which are printed; then the
 lock: ## renews the lock files; name a package to move only that one: make lock UPGRADE=flask
 	test -x $(BIN)/python || $(PY) -m venv $(VENV)
 	$(BIN)/pip install --quiet pip-tools
-	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE)) -o requirements.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE)) --extra dev --extra build -o requirements-dev.lock pyproject.toml
-	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'], sep='\n')" | $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE)) -o requirements-docs.lock -
-	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header $(if $(UPGRADE),-P $(UPGRADE)) -o tests/plane/sdk/requirements.txt tests/plane/sdk/requirements.in
+	$(COMPILE) -o requirements.lock pyproject.toml
+	$(COMPILE) --extra tracing -o requirements-tracing.lock pyproject.toml
+	$(COMPILE) --build-deps-for=wheel --only-build-deps -o requirements-build.lock pyproject.toml
+	$(COMPILE) --extra dev --extra build --extra tracing -o requirements-dev.lock pyproject.toml
+	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'], sep='\n')" | $(COMPILE) -o requirements-docs.lock -
+	$(COMPILE) -o tests/plane/sdk/requirements.txt tests/plane/sdk/requirements.in
 
 clean: ## the virtual environment only; the control plane's binaries stay in the user's cache
 	rm -rf $(VENV) $(DOCS)

@@ -116,6 +116,11 @@ class Controller:
             waiting.append("what plugins watch")
         return f"not in sync yet: {', '.join(waiting)}" if waiting else None
 
+    def sizes(self) -> dict[str, int]:
+        """How many objects each cache has, and how many keys wait in each worker's queue."""
+        caches = {name: reflector.size for name, reflector in self.reflectors.items()}
+        return caches | {f"{worker.name} queue": len(worker.queue) for worker in self.workers}
+
     def wait_synced(self, timeout_s: float) -> bool:
         """Waits until all caches are in sync; False if that takes longer."""
         end = time.monotonic() + timeout_s

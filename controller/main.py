@@ -25,6 +25,8 @@ from controller.trainjob.report import Reports, ReportServer
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector
+from muster.process import tracing
+from muster.process.debug import Debug
 from muster.process.health import Health, StatusServer
 from muster.process.logs import configure
 from muster.process.server import TLSContext
@@ -52,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse(argv)
     configure("controller", options.log_level)
     try:
+        tracing.configure("controller", options.traces_endpoint)
         client = Client.load(options.kubeconfig, user_agent="muster-controller", pool_size=_POOL_SIZE)
         shipped = read(options.shipped) if options.shipped else []
     except (ConfigurationError, ValueError) as error:
@@ -92,7 +95,8 @@ class Process:
         health = Health()
         health.add_check("caches", self._controller.not_ready)
         health.add_check("queues", self._controller.queue_controller.not_ready)
-        self._status = StatusServer(options.status_port, health, host=options.status_host)
+        debug = Debug("controller", options, self._controller.sizes)
+        self._status = StatusServer(options.status_port, health, host=options.status_host, debug=debug)
 
     def run(self) -> int:
         """Until told to end, or the lease is lost."""

@@ -33,6 +33,7 @@ class Options:
     report_cert_file: str
     report_key_file: str
     report_ca_file: str
+    traces_endpoint: str
     log_level: str
     certificates: CertificateOptions | None
     """None: they are somebody else's affair."""
@@ -76,6 +77,7 @@ def parse(argv: Sequence[str] | None = None) -> Options:
     add("--report-cert-file", default="", help="its certificate (PEM)")
     add("--report-key-file", default="", help="its key (PEM)")
     add("--report-ca-file", default="", help="the authority of its certificate (PEM), which pods are given")
+    add("--traces-endpoint", default="", metavar="URL", help="where traces are sent, by OTLP over HTTP; empty: nowhere")
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
     add_flags(parser)
     given = settings.parse(parser, argv, ControllerSettings)

@@ -63,5 +63,9 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
     """What makes the pods of TrainJobs: batch Jobs, or a JobSet where its CRD and controller are installed. The
     webhook must have the same."""
+    traces_endpoint: str = ""
+    """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
+    each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: what the variable
+    OTEL_EXPORTER_OTLP_ENDPOINT says, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """What is logged, as JSON on standard error."""

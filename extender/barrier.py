@@ -119,6 +119,11 @@ class Barrier:
         with self._lock:
             return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}
 
+    def waiting(self) -> int:
+        """How many calls are held now, of all gangs."""
+        with self._lock:
+            return sum(meeting.waiting for meeting in self._meetings.values())
+
     def held(self, gang_uid: str) -> int:
         """How many calls of a gang wait at this moment."""
         with self._lock:

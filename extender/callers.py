@@ -7,21 +7,11 @@ but it cannot send JSON elsewhere without being asked about it first, nor choose
 
 from collections.abc import Container
 from http import HTTPStatus
-from ipaddress import ip_address
-from urllib.parse import urlsplit
+
+from muster.process.loopback import host_of, is_loopback
 
 CONTENT_TYPE = "application/json"
 Refusal = tuple[HTTPStatus, str]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether this name or address can only mean the machine itself."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
-    except ValueError:
-        return False
 
 
 def refusal(method: str, host: str, content_type: str, headers: Container[str]) -> Refusal | None:
@@ -29,7 +19,7 @@ def refusal(method: str, host: str, content_type: str, headers: Container[str]) 
 
     `host` and `content_type` are what the headers of these names say, `headers` the lower-case names of all.
     """
-    if not is_loopback(_host(host)):
+    if not is_loopback(host_of(host)):
         return (
             HTTPStatus.FORBIDDEN,
             "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it",
@@ -39,11 +29,3 @@ def refusal(method: str, host: str, content_type: str, headers: Container[str]) 
     if method == "POST" and content_type.partition(";")[0].strip().lower() != CONTENT_TYPE:
         return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send the body as {CONTENT_TYPE}"
     return None
-
-
-def _host(header: str) -> str:
-    """The header without its port."""
-    try:
-        return urlsplit(f"//{header}").hostname or ""
-    except ValueError:
-        return ""

@@ -45,6 +45,10 @@ class Cluster:
         """Whether every cache has been filled once."""
         return all(reflector.synced for reflector in self._reflectors)
 
+    def sizes(self) -> dict[str, int]:
+        """How many objects each cache has, by kind."""
+        return {fed.resource.plural: each.size for fed, each in zip(FEED, self._reflectors, strict=True)}
+
     def observe(self, resource: Resource[Any], handler: Callable[[Any, Any], None]) -> None:
         """Tells somebody else of each change of a kind too, without the lock; before `start`."""
         for fed, reflector in zip(FEED, self._reflectors, strict=True):

@@ -32,7 +32,8 @@ from muster.kube.errors import ConfigurationError
 from muster.kube.events import Recorder
 from muster.kube.follower import LeaseFollower
 from muster.kube.loopclient import LoopClient
-from muster.process import embedded, logs
+from muster.process import embedded, logs, tracing
+from muster.process.debug import Debug
 from muster.process.health import Health, StatusServer
 
 log = structlog.get_logger()
@@ -99,7 +100,8 @@ class Extender:
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
-        self._status = StatusServer(options.status_port, health, host=options.status_host)
+        debug = Debug("extender", options, lambda: self._cluster.sizes() | {"held binds": self._barrier.waiting()})
+        self._status = StatusServer(options.status_port, health, host=options.status_host, debug=debug)
 
     def start(self) -> None:
         """Starts all threads."""
@@ -152,6 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse(argv)
     logs.configure("extender", options.log_level)
     try:
+        tracing.configure("extender", options.traces_endpoint)
         extender = Extender(options, ConfigFile(options.config))
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it

@@ -12,6 +12,7 @@ from prometheus_client import Gauge, Histogram
 from muster.api.meta import readable_time
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup, Queue
+from muster.process.tracing import ROOT, SPANS, workload_of
 from muster.resources.vector import unit, vector
 
 SECONDS: Final = Histogram(
@@ -38,6 +39,8 @@ class Milestones:
         self._active = active
         self._wall_s = wall_s
         self._submitted: dict[str, float] = {}
+        self._workloads: dict[str, str] = {}
+        """UID of a gang → that of its workload, whose trace tells of it."""
         self._reached: dict[str, set[str]] = {}
 
     def group(self, old: PodGroup | None, new: PodGroup | None) -> None:
@@ -45,11 +48,13 @@ class Milestones:
         if new is None:
             if old is not None:
                 self._submitted.pop(old.metadata.uid, None)
+                self._workloads.pop(old.metadata.uid, None)
                 self._reached.pop(old.metadata.uid, None)
             return
         uid, now = new.metadata.uid, self._wall_s()
         if uid not in self._submitted:
             created = readable_time(new.metadata.creation_timestamp)
+            self._workloads[uid] = workload_of(new.metadata)
             self._submitted[uid] = now if created is None or now - created < _JUST_S else created
         if _runs(new):
             self._reach(uid, RUNNING, seen=old is not None and not _runs(old))
@@ -78,7 +83,11 @@ class Milestones:
             return
         self._reached[uid].add(stage)
         if seen and self._active():
-            SECONDS.labels(stage).observe(max(0.0, self._wall_s() - self._submitted[uid]))
+            began_s, now_s = self._submitted[uid], max(self._submitted[uid], self._wall_s())
+            SECONDS.labels(stage).observe(now_s - began_s)
+            SPANS.record(self._workloads[uid], stage, began_s, now_s)
+            if stage == RUNNING:
+                SPANS.record(self._workloads[uid], ROOT, began_s, now_s)
 
 
 def _runs(group: PodGroup) -> bool:

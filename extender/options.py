@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from extender.callers import is_loopback
 from extender.settings import ExtenderSettings
 from muster.api import names
 from muster.process import settings
 from muster.process.logs import LEVELS
+from muster.process.loopback import is_loopback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,7 @@ class Options:
     staleness_grace_s: float
     growth_delay_s: float
     config: Path | None
+    traces_endpoint: str
     log_level: str
 
 
@@ -60,6 +61,7 @@ def parse(argv: Sequence[str] | None = None) -> Options:
         metavar="FILE",
         help="actions, plugins and their arguments (YAML); followed while running",
     )
+    add("--traces-endpoint", default="", metavar="URL", help="where traces are sent, by OTLP over HTTP; empty: nowhere")
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
     given = settings.parse(parser, argv, ExtenderSettings)
     # kube-scheduler's identity in its Lease is "<host name>_<uuid>", and a pod's containers share one host name.

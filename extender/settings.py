@@ -40,5 +40,9 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     config: str | None = None
     """File with actions, plugins and their arguments (docs/scheduler-configuration.md), followed while the process
     runs. None: Muster's own."""
+    traces_endpoint: str = ""
+    """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
+    each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: what the variable
+    OTEL_EXPORTER_OTLP_ENDPOINT says, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """What is logged, as JSON on standard error."""

@@ -20,6 +20,7 @@ from muster.api.base import Resource
 from muster.api.extensions import DEFINITIONS
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
+from musterctl.kind import cluster as kind
 from musterctl.options import cluster_options, existing, output_option, snapshot_option
 from musterctl.plane import state
 
@@ -118,7 +119,7 @@ def kubeconfig_of(kubeconfig: Path | None, name: str | None) -> Path | None:
     """--kubeconfig, --name, KUBECONFIG, the default plane if there is one, the user's kubeconfig: the first that is."""
     if kubeconfig is not None:
         return kubeconfig
-    default_plane = state.load(state.folder_of(state.DEFAULT_NAME)) is not None
+    default_plane = state.DEFAULT_NAME in {*state.names(), *kind.names()}
     if name is None and default_plane and not os.environ.get("KUBECONFIG"):
         name = state.DEFAULT_NAME
     return existing(name).kubeconfig if name else None

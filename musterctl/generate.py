@@ -2,6 +2,7 @@
 
 Without an option it needs nothing but the repository. `--openapi-from` renews muster/crds/core.json, the API server's
 own schema of Job and pod templates, from a cluster (its kubeconfig) or a saved `GET /openapi/v3/apis/batch/v1`.
+`--release`, at a release only, writes down in charts/released what the CRDs say, which no later CRD may take back.
 """
 
 import json
@@ -16,6 +17,7 @@ from extender.actions import ACTIONS
 from extender.configuration.page import page as configuration_page
 from extender.framework.registry import Registry
 from extender.plugins import PLUGINS
+from muster.crds import growth
 from muster.crds.limits import limits_page
 from muster.crds.manifest import manifests
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
@@ -23,10 +25,13 @@ from muster.crds.reference import reference
 from muster.kube.client import Client
 from musterctl import metricspage, settings
 from musterctl.chart import generated, page, values
+from musterctl.chart.files import document
 
 ROOT = Path(__file__).resolve().parents[1]
 CHART = Path("charts/muster")
 CRDS = CHART / "files/crds"
+RELEASED = Path("charts/released")
+"""What the CRDs of the last release say."""
 API_PAGE = Path("docs/api.md")
 LIMITS_PAGE = Path("docs/limits.md")
 VALUES_PAGE = Path("docs/chart-values.md")
@@ -46,8 +51,13 @@ METRICS_PAGE = Path("docs/metrics.md")
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A kubeconfig, or a JSON file with the OpenAPI v3 document of batch/v1.",
 )
-def main(source: Path | None, *, check: bool) -> None:
+@click.option("--release", is_flag=True, help="Write charts/released anew: these CRDs are released now.")
+def main(source: Path | None, *, check: bool, release: bool) -> None:
     """Works out every generated file, and writes those that differ, or names them with --check."""
+    if release:
+        for path, text in released_files().items():
+            _bring_about(ROOT / path, text)
+        return
     core = reduced(read_openapi(source)) if source else committed_core()
     wanted = {CORE_FILE.relative_to(ROOT): core_text(core)} if source else {}
     wanted |= generated_files(core)
@@ -59,6 +69,14 @@ def main(source: Path | None, *, check: bool) -> None:
     for path in differing:
         _bring_about(ROOT / path, wanted.get(path))
         print(path)
+
+
+def released_files() -> dict[Path, str]:
+    """What the CRDs say, in the form that later ones are held against."""
+    return {
+        RELEASED / f"{path.stem}.txt": "\n".join(growth.told(document(path))) + "\n"
+        for path in sorted((ROOT / CRDS).glob("*.yaml"))
+    }
 
 
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:

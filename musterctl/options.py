@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 import click
 
 from extender.framework.session import RECOVERY_S
+from musterctl.kind import cluster
+from musterctl.kind.cluster import KindCluster
 from musterctl.plane import state
 from musterctl.plane.errors import LocalError
 from musterctl.plane.plane import Plane
@@ -69,11 +71,13 @@ namespace_option = click.option("-n", "--namespace", default="default", show_def
 output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
-def existing(name: str) -> Plane:
-    """The plane of that name; a LocalError that says which there are if it does not exist."""
+def existing(name: str) -> Plane | KindCluster:
+    """The plane, or kind cluster, of that name; a LocalError that says which there are if it does not exist."""
     folder = state.folder_of(name)
+    if (kind := KindCluster(name)).made() is not None:
+        return kind
     if state.load(folder) is None:
-        others = ", ".join(state.names())
+        others = ", ".join(sorted([*state.names(), *cluster.names()]))
         raise LocalError(
             f"there is no plane {name!r}" + (f"; there is {others}" if others else "; `muster up` makes one")
         )

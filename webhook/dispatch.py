@@ -9,7 +9,9 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from muster.api.admission import AdmissionRequest
+from muster.api.meta import ObjectMeta
 from muster.kube.errors import APIError
+from muster.process.tracing import SPANS, workload_of
 from webhook import deadline, review
 from webhook.review import BadReviewError, Handler, MalformedError
 
@@ -51,13 +53,45 @@ class Route:
         with deadline.of(query):
             result, outcome = _decide(self._path, self._handler, request)
         REVIEWS.labels(self._path, outcome).inc()
-        self._seconds.observe(time.perf_counter() - started)
+        took_s = time.perf_counter() - started
+        self._seconds.observe(took_s)
+        if SPANS.on:
+            _trace(self._path, request, outcome, took_s)
         return Answer(result)
 
     def refusal(self, status: HTTPStatus, text: str) -> Answer:
         """An answer to something that is not a review; the API server shows it as the reason of the failed call."""
         REVIEWS.labels(self._path, "malformed").inc()
         return Answer(f"{text}\n".encode(), status, "text/plain; charset=utf-8")
+
+
+class _Head(msgspec.Struct):
+    """What of an object says to which workload it belongs."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
+_PARTS = frozenset({"Pod", "PodGroup"})
+"""Kinds that are parts of a workload."""
+_HEAD = msgspec.json.Decoder(_Head)
+
+
+def _trace(route: str, request: AdmissionRequest, outcome: str, took_s: float) -> None:
+    """Records the review in the trace of the object's workload, if it has a UID yet (when validated, and in pods)."""
+    try:
+        metadata = _HEAD.decode(request.object).metadata
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return  # refused, for that very reason
+    now_s = time.time()
+    SPANS.record(
+        workload_of(metadata) if request.kind.kind in _PARTS else metadata.uid,
+        f"review {route}",
+        now_s - took_s,
+        now_s,
+        operation=request.operation,
+        kind=request.kind.kind,
+        outcome=outcome,
+    )
 
 
 def _decide(route: str, handler: Handler, request: AdmissionRequest) -> tuple[bytes, str]:

@@ -8,7 +8,8 @@ import structlog
 
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
-from muster.process import logs
+from muster.process import logs, tracing
+from muster.process.debug import Debug
 from muster.process.health import Check, Health, StatusServer
 from muster.process.server import serve
 from muster.runtime import registry
@@ -27,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse(argv)
     logs.configure("webhook", options.log_level)
     try:
+        tracing.check(options.traces_endpoint)
         config = load(options.config) if options.config else AdmissionConfig()
         client = Client.load(options.kubeconfig, user_agent="muster-webhook")
     except (ConfigurationError, ValueError) as error:
@@ -40,12 +42,14 @@ def _serve(options: Options, config: AdmissionConfig, cluster: ClusterLookups) -
     health = Health()
     for cached in cluster.caches:
         health.add_check(cached.kind, _synced(cached))
-    status = StatusServer(options.status_port, health, host=options.host)
+    debug = Debug("webhook", options, lambda: {cached.kind: cached.reflector.size for cached in cluster.caches})
+    status = StatusServer(options.status_port, health, host=options.host, debug=debug)
 
     def start() -> None:
         for cached in cluster.caches:
             cached.reflector.start()
         status.start()
+        tracing.configure("webhook", options.traces_endpoint)
 
     def stop() -> None:
         status.stop()

@@ -26,6 +26,7 @@ class Options:
     mark_pods: bool
     train_jobs_as: Target
     config: Path | None
+    traces_endpoint: str
     log_level: str
 
 
@@ -53,5 +54,6 @@ def parse(argv: Sequence[str] | None = None) -> Options:
         help="what makes the pods of TrainJobs; as the controller has it [default: %(default)s]",
     )
     add("--config", type=Path, metavar="FILE", help="resource groups (YAML); it is read once, at the start")
+    add("--traces-endpoint", default="", metavar="URL", help="where traces are sent, by OTLP over HTTP; empty: nowhere")
     add("--log-level", default="info", choices=LEVELS, help="[default: %(default)s]")
     return Options(**settings.parse(parser, argv, WebhookSettings))

@@ -32,5 +32,9 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     """File with resource groups, in the YAML of Volcano's admission. It is read once, at the start. None: no groups."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
     """What makes the pods of TrainJobs, as the controller has it: what each of them cannot carry out is refused."""
+    traces_endpoint: str = ""
+    """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
+    each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: what the variable
+    OTEL_EXPORTER_OTLP_ENDPOINT says, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """What is logged, as JSON on standard error. `debug` has a line for each review."""

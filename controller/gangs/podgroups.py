@@ -31,6 +31,7 @@ from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Forbidden, Invalid, NotFound
 from muster.kube.events import Recorder
 from muster.kube.store import Store
+from muster.process.tracing import SPANS, workload_of
 from muster.volcano.owner import job_of
 from muster.workloads.kind import GangRules
 from muster.workloads.minimum import shaped
@@ -155,7 +156,8 @@ class PodGroups:
 
     def _create(self, wanted: PodGroup) -> PodGroup:
         try:
-            return self._client.create(POD_GROUPS, wanted)
+            with SPANS.around(workload_of(wanted.metadata), "create the PodGroup"):
+                return self._client.create(POD_GROUPS, wanted)
         except AlreadyExists:  # ours: the name holds the owner's UID
             return self._client.get(POD_GROUPS, wanted.metadata.name, wanted.metadata.namespace)
 

@@ -13,6 +13,7 @@ from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.store import Store
+from muster.process.tracing import SPANS
 from muster.volcano.owner import job_of, reference
 from muster.volcano.podgroup import group_key, pod_group, update
 from muster.volcano.pods import usable
@@ -78,7 +79,8 @@ class Groups:
 
     def _created(self, job: Job, wanted: PodGroup) -> PodGroup:
         try:
-            group = self._client.create(POD_GROUPS, wanted)
+            with SPANS.around(job.metadata.uid, "create the PodGroup"):
+                group = self._client.create(POD_GROUPS, wanted)
         except AlreadyExists:
             group = self._client.get(POD_GROUPS, wanted.metadata.name, wanted.metadata.namespace)
             if not _is_of(group, job):

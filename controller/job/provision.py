@@ -12,6 +12,7 @@ from muster.api.core import Pod
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
 from muster.kube.errors import APIError
+from muster.process.tracing import SPANS
 from muster.volcano.manifests import Manifest
 from muster.volcano.plugins.base import Plugin, PluginError
 from muster.volcano.plugins.registry import plugins_for
@@ -69,7 +70,8 @@ class Provisioner:
         try:
             placement = self._context.groups.placement(group)
             batches = self._batches(job, slots, plugins, placement)
-            return [Failure("FailedCreate", why) for why in self._context.effects.create_pods(job, batches)]
+            with SPANS.around(job.metadata.uid, "create pods", slots=len(slots)):
+                return [Failure("FailedCreate", why) for why in self._context.effects.create_pods(job, batches)]
         except PluginError as error:
             return [self._told(job, Failure("PluginError", str(error), transient=False))]
         except APIError as error:

@@ -62,6 +62,11 @@ class OptionalReflector:
             return True
         return self._since_s is not None and self._monotonic_s() - self._since_s > PATIENCE_S
 
+    @property
+    def size(self) -> int:
+        """How many objects are known."""
+        return len(self._objects.store) if self._objects else 0
+
     def start(self) -> None:
         """Starts to watch for the kind."""
         self._since_s = self._monotonic_s()

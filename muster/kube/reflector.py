@@ -100,6 +100,11 @@ class Reflector(Generic[T]):
         """Whether the first list is in the store and the handlers know all of it."""
         return self._synced.is_set()
 
+    @property
+    def size(self) -> int:
+        """How many objects are known."""
+        return len(self.store)
+
     def wait_synced(self, timeout_s: float) -> bool:
         """Waits until synced; False if that takes longer."""
         return self._synced.wait(timeout_s)

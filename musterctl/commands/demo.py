@@ -21,7 +21,9 @@ from muster.kube.client import Client
 from musterctl.output.live_table import LiveTable, Row
 from musterctl.plane.plane import Plane
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+_BESIDE = Path(__file__).resolve().parents[1] / "examples"
+"""setup.py puts them there."""
+EXAMPLES = _BESIDE if _BESIDE.is_dir() else Path(__file__).resolve().parents[2] / "examples"
 FIRST, SECOND, INDEXED = "torch-first", "torch-second", "torchrun"
 NAMESPACE = "default"
 TIMEOUT_S = 120.0
@@ -174,7 +176,7 @@ def _what_next(name: str, console: Console) -> None:
         f"\nThe plane stays up. Try:\n"
         f"  muster kubectl --name {name} get vcjob,podgroup,placement,pods\n"
         f"  muster kubectl --name {name} describe podgroup\n"
-        f"  muster kubectl --name {name} create -f examples/torch-gang.yaml\n"
+        f"  muster kubectl --name {name} create -f {EXAMPLES / 'torch-gang.yaml'}\n"
         f"  muster status --name {name}\n"
         f"  muster down --name {name}",
         highlight=False,

@@ -8,9 +8,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from muster.api.names import SYSTEM_NAMESPACE
 from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
+from musterctl.kind.cluster import KindCluster
 from musterctl.options import existing, name_option
 from musterctl.plane import components, state
 from musterctl.plane.plane import Plane
@@ -26,6 +28,9 @@ def status(name: str) -> None:
     """Shows the parts of a plane; fails, with the tail of its log, if one has died."""
     plane = existing(name)
     console = Console()
+    if isinstance(plane, KindCluster):
+        show_kind(plane)
+        return
     show(plane, console)
     dead = [one for one in plane.status() if one.word == "dead"]
     for one in dead:
@@ -46,6 +51,12 @@ def show(plane: Plane, console: Console) -> None:
         console.print(f"runtimes {_runtimes(plane)}", markup=False, highlight=False, soft_wrap=True)
 
 
+def show_kind(cluster: KindCluster) -> None:
+    """Prints Muster's pods in a kind cluster, and where its kubeconfig is."""
+    click.echo(cluster.kubectl("get", "pods", f"--namespace={SYSTEM_NAMESPACE}", "--output=wide").rstrip())
+    click.echo(f"kind cluster {cluster.called}\nkubeconfig {cluster.kubeconfig}")
+
+
 def _runtimes(plane: Plane) -> str:
     """The names of the cluster's runtimes, or why they are not known."""
     try:
@@ -59,7 +70,7 @@ def _runtimes(plane: Plane) -> str:
 @click.command()
 @name_option
 def down(name: str) -> None:
-    """Stops a plane and removes its folder; of an attached one only what Muster started."""
+    """Stops a plane and removes its folder; of an attached one only what Muster started; deletes a kind cluster."""
     existing(name).remove(report=click.echo)
     click.echo(f"plane {name} is down")
 

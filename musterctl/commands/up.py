@@ -1,5 +1,6 @@
 """`muster up`: starts a plane, or attaches Muster to a control plane that exists."""
 
+import os
 import signal
 import time
 from collections.abc import Mapping
@@ -11,16 +12,20 @@ import msgspec
 from rich.console import Console
 
 from muster.resources import quantity
-from musterctl.commands.plane import show
+from musterctl.commands.plane import show, show_kind
+from musterctl.kind.cluster import KindCluster
+from musterctl.kind.configuration import Wish
 from musterctl.options import admission_config_option, name_option
-from musterctl.plane import components, state
+from musterctl.plane import binaries, components, state
 from musterctl.plane.errors import LocalError
 from musterctl.plane.health import supervise
 from musterctl.plane.plane import Plane
 from musterctl.plane.scheduler_config import DEFAULT_EXTENDER_PORT
 from musterctl.plane.state import Options
 
-_OF_NODES = ("nodes", "cpu", "memory", "gpus", "racks", "blocks")
+VERSION_VARIABLE = "MUSTER_KUBERNETES"
+_OF_PLANES = ("nodes", "cpu", "memory", "gpus", "racks", "blocks", "kubernetes")
+"""What an existing control plane has already."""
 
 
 def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -42,6 +47,12 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 @click.option("--racks", type=click.IntRange(min=1), help="Racks of consecutive nodes.  [default: 2]")
 @click.option("--blocks", type=click.IntRange(min=1), help="Blocks of consecutive racks.  [default: 1]")
 @click.option(
+    "--kubernetes",
+    metavar="VERSION",
+    help=f"Version of the control plane: {', '.join(binaries.VERSIONS)}; with kind a whole one, like 1.34.0. "
+    f"{VERSION_VARIABLE} says it for planes of processes, too.",
+)
+@click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False, resolve_path=True),
     help="Attach to the control plane of this kubeconfig instead of making one.",
@@ -58,12 +69,25 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 @click.option("--webhook-port", type=click.IntRange(1, 65535), help="Port of the webhook.  [default: a free one]")
 @click.option("--extender-port", type=click.IntRange(1, 65535), help="Port of the extender.  [default: a free one]")
 @click.option("--foreground", is_flag=True, help="Stay, start again what dies, and stop everything on SIGTERM.")
-@click.option("--provider", type=click.Choice(["processes", "kind"]), default="processes", show_default=True)
-def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, **given: Any) -> None:
+@click.option(
+    "--provider",
+    type=click.Choice(["processes", "kind"]),
+    default="processes",
+    show_default=True,
+    help="kind makes a cluster of containers and installs the chart there.",
+)
+@click.option("--image", help="kind only: an image of Muster, instead of one that is built now.")
+def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image: str | None, **given: Any) -> None:
     """Starts a control plane with simulated nodes and Muster on it; what runs already is left alone."""
-    if provider == "kind":
-        raise LocalError("--provider kind is not available yet; the default starts ordinary processes")
     chosen = {option: value for option, value in given.items() if value is not None}
+    if provider == "kind":
+        flags = {"foreground": foreground, "no_scheduler": no_scheduler}
+        _kind(name, {**chosen, **{flag: True for flag, on in flags.items() if on}}, image or "")
+        return
+    if image:
+        raise click.UsageError("--image goes with --provider kind: processes run from this very installation")
+    if "kubeconfig" not in chosen and (version := os.environ.get(VERSION_VARIABLE)):
+        chosen.setdefault("kubernetes", version)
     if no_scheduler:
         chosen["scheduler"] = False
     if no_scheduler or (chosen.get("shared") and "kubeconfig" in chosen):
@@ -77,12 +101,34 @@ def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, **give
         show(plane, Console())
 
 
+def _kind(name: str, chosen: Mapping[str, Any], image: str) -> None:
+    """Makes or renews a kind cluster; options of planes that have no meaning there are refused."""
+    useless = [f"--{option.replace('_', '-')}" for option in chosen if option not in Wish.__struct_fields__]
+    if useless:
+        raise click.UsageError(f"{', '.join(useless)}: not with --provider kind; the chart's values say such things")
+    if name in state.names():
+        raise LocalError(f"{name} is a plane of processes; `muster down --name {name}` ends it")
+    cluster = KindCluster(name)
+    console = Console(stderr=True)
+    began_s = time.monotonic()
+    cluster.up(chosen, image=image, report=lambda what: _waiting(console, began_s, what))
+    show_kind(cluster)
+
+
+def _waiting(console: Console, began_s: float, what: str) -> None:
+    """Says in a line what is waited for."""
+    text = f"{time.monotonic() - began_s:4.0f} s  waiting for {what}"
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
 def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool = False) -> Plane:
     """The plane of that name; a new one where there is none, or only the remains of an attached one.
 
     `chosen` are the fields of Options that the user named; a plane that exists must have been made with them.
     """
     chosen = chosen or {}
+    if KindCluster(name).made() is not None:
+        raise LocalError(f"{name} is a kind cluster: name it with --provider kind, or end it with `muster down`")
     folder = state.folder_of(name)
     found = state.load(folder)
     if found is not None:
@@ -105,8 +151,10 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
 
 def _check(options: Options, chosen: Mapping[str, Any]) -> None:
     """Refuses options that do not go together."""
-    if options.kubeconfig and (useless := [f"--{option}" for option in _OF_NODES if option in chosen]):
-        raise click.UsageError(f"{', '.join(useless)}: with --kubeconfig the nodes are somebody else's")
+    if options.kubeconfig and (useless := [f"--{option}" for option in _OF_PLANES if option in chosen]):
+        raise click.UsageError(f"{', '.join(useless)}: with --kubeconfig nodes and version are somebody else's")
+    if options.kubernetes and options.kubernetes not in binaries.VERSIONS:
+        raise click.UsageError(f"--kubernetes {options.kubernetes}: there are {', '.join(binaries.VERSIONS)}")
     if not options.kubeconfig and not options.scheduler:
         raise click.UsageError("--no-scheduler goes with --kubeconfig: a plane of our own needs its scheduler")
 
@@ -127,13 +175,9 @@ def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
     """
     began_s = time.monotonic()
 
-    def line(what: str) -> None:
-        text = f"{time.monotonic() - began_s:4.0f} s  waiting for {what}"
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
     try:
         if lines or not console.is_terminal:
-            plane.start(line)
+            plane.start(lambda what: _waiting(console, began_s, what))
         else:
             with console.status("starting") as shown:
                 plane.start(lambda what: shown.update(f"waiting for {what}"))

@@ -4,17 +4,25 @@ import os
 import shutil
 from pathlib import Path
 
-from musterctl.plane.build import CONTROL_PLANE, HELM, cached
+from musterctl.plane.build import CONTROL_PLANE, HELM, NEWEST, OLDER, cached
+from musterctl.plane.errors import LocalError
 
 NEEDED = tuple(CONTROL_PLANE.programs)
 """The programs of a whole plane."""
 
 
-def find(needed: tuple[str, ...] = NEEDED) -> dict[str, Path]:
+VERSIONS = (*OLDER, NEWEST)
+"""Of Kubernetes, from which one can choose."""
+
+
+def find(needed: tuple[str, ...] = NEEDED, kubernetes: str = "") -> dict[str, Path]:
     """The path of each program; builds all of them where some are missing.
 
-    A place counts only if it has *all* that is needed, so that versions are never mixed.
+    A place counts only if it has *all* that is needed, so that versions are never mixed. Where a version of Kubernetes
+    is named, its programs are those that are built here, whatever else the machine has.
     """
+    if kubernetes:
+        return _of_version(needed, kubernetes)
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     for search_path in (assets, os.environ.get("PATH")):
         found = {name: shutil.which(name, path=search_path) for name in needed} if search_path else {}
@@ -22,6 +30,15 @@ def find(needed: tuple[str, ...] = NEEDED) -> dict[str, Path]:
             return {name: Path(path) for name, path in found.items() if path}
     folder = cached()
     return {name: folder / name for name in needed}
+
+
+def _of_version(needed: tuple[str, ...], kubernetes: str) -> dict[str, Path]:
+    """The programs of a version; those that have no version of Kubernetes are everywhere the same."""
+    if kubernetes not in VERSIONS:
+        raise LocalError(f"there is no recipe for Kubernetes {kubernetes}; there are {', '.join(VERSIONS)}")
+    recipe = OLDER.get(kubernetes, CONTROL_PLANE)
+    folders = {name: cached(recipe if name in recipe.programs else CONTROL_PLANE) for name in needed}
+    return {name: folder / name for name, folder in folders.items()}
 
 
 def helm() -> Path:

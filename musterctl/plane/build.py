@@ -1,12 +1,13 @@
 """Builds programs from Go modules, once, into the user's cache.
 
-The control plane's recipe is `controlplane/go.mod` and `go.sum` beside this module; the cache folder is named after the
-content of a recipe's files, so a new version of any is built anew. A build happens under a lock, in a folder that gets
-its final name in one step.
+The control plane's recipe is `controlplane/go.mod` and `go.sum` beside this module, those of older versions of
+Kubernetes are in `kubernetes_1_*`; the cache folder is named after the content of a recipe's files, so a new version of
+any is built anew. A build happens under a lock, in a folder that gets its final name in one step.
 """
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from musterctl.plane import golang
 from musterctl.plane.errors import BinariesError
 from musterctl.plane.machine import locked
 
-_KUBERNETES: Final = "v1.36.3"
+_KUBERNETES: Final = re.compile(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)")
 _STRIP: Final = "-s -w"
 _TAIL_LINES: Final = 25
 
@@ -70,6 +71,33 @@ HELM: Final = Recipe(
     otherwise="; alternatively, put helm on the PATH",
 )
 """Helm, which is no part of a plane: a module of its own, since it needs other versions of Kubernetes' libraries."""
+
+_OF_KUBERNETES: Final = ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
+"""The programs of a plane that have Kubernetes' version; etcd and kwok serve every version."""
+
+
+def _older(module: Path) -> Recipe:
+    """The recipe of an older version of Kubernetes, whose programs take as long as those of the newest."""
+    programs = {name: CONTROL_PLANE.programs[name] for name in _OF_KUBERNETES}
+    return Recipe(CONTROL_PLANE.name, module, programs)
+
+
+def _minor_of(module: Path) -> str:
+    """Which Kubernetes a recipe builds, e.g. 1.34."""
+    return f"1.{_kubernetes_of(module)[2]}"
+
+
+def _kubernetes_of(module: Path) -> re.Match[str]:
+    found = _KUBERNETES.search((module / "go.mod").read_text(encoding="utf-8"))
+    if found is None:
+        raise BinariesError(f"{module / 'go.mod'} does not require k8s.io/kubernetes")
+    return found
+
+
+NEWEST: Final = _minor_of(CONTROL_PLANE.module)
+"""The version of Kubernetes that planes have if none is asked for."""
+OLDER: Final = {_minor_of(folder): _older(folder) for folder in sorted(Path(__file__).parent.glob("kubernetes_1_*"))}
+"""Recipes of older versions, which lack etcd and kwok."""
 
 _COLUMNS: Final = (TextColumn("{task.description:32}"), BarColumn(), TimeElapsedColumn())
 
@@ -127,8 +155,8 @@ def _go_build(go: Path, package: str, output: Path, *, module: Path, log: Path, 
     """Builds one program; its output goes to the log, whose end is in the error if it fails."""
     flags = _STRIP
     if package.startswith("k8s.io/kubernetes/"):
-        major, minor, _ = _KUBERNETES.removeprefix("v").split(".")
-        values = {"gitVersion": _KUBERNETES, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+        version = _kubernetes_of(module)
+        values = {"gitVersion": version[1], "gitMajor": "1", "gitMinor": version[2], "gitTreeState": "clean"}
         flags += "".join(f" -X k8s.io/component-base/version.{name}={value}" for name, value in values.items())
     environment = os.environ | {
         "GOTOOLCHAIN": "local",

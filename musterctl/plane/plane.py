@@ -59,7 +59,7 @@ class Plane:
             folder=self.root,
             ports=self.state.ports,
             pki=self._pki,
-            binaries=cache(lambda: binaries.find(self._programs())),
+            binaries=cache(lambda: binaries.find(self._programs(), self.state.options.kubernetes)),
             kubeconfig=self._kubeconfig,
             shared=self.state.options.shared,
             admission_config=self.state.options.admission_config,

@@ -38,6 +38,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int = 8
     racks: int = 2
     blocks: int = 1
+    kubernetes: str = ""
+    """The version of the control plane, e.g. 1.34; empty takes what is there, or the newest."""
     kubeconfig: str = ""
     """Attach mode: the kubeconfig of a control plane that exists already; empty for a plane of our own."""
     scheduler: bool = True

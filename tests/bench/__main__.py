@@ -7,6 +7,7 @@ SUBJECTS = (
     "planner",
     "verbs",
     "memory",
+    "sizing",
     "review",
     "admission",
     "compare",

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from musterctl.plane.plane import Plane
 from tests.bench import drain, native, throughput
-from tests.bench.memory import resident_mib
 from tests.bench.throughput import NODE_COUNT, Run, make_nodes
+from tests.bench.usual import resident_mib
 
 ROOT = Path(__file__).parents[2]
 PAGE, FIGURES = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks.json"

@@ -70,7 +70,8 @@ MATRIX: Final[dict[str, JSON]] = {
         "controller": {**_POD, "podDisruptionBudget": {"enabled": False}},
         "extender": {"extraArgs": ["--growth-delay=2"], "config": {"actions": "enqueue, allocate"}, "port": 8090},
     },
-    "resource groups, and peers": {
+    "resource groups, peers and traces": {
+        "traces": {"endpoint": "http://collector.observability.svc:4318"},
         "webhook": {"resourceGroups": GROUPS},
         "extender": {"config": 'actions: "enqueue, allocate"\n', "stalenessGraceSeconds": -1},
         "networkPolicies": {

@@ -2,10 +2,12 @@
 
 `plane` is one whole plane for the session: every test shares it, in a `namespace` of its own. `fresh_plane` makes
 planes of chosen parts for tests that restart, kill or reconfigure something. `kubectl` and `wait_for` are what tests
-talk and wait with. A failing test reports the tail of every part's log.
+talk and wait with. A failing test reports the tail of every part's log. MUSTER_KUBERNETES=1.32 runs the tests on planes
+of that version.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,9 @@ from musterctl.plane.components import COMPONENTS
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import Options
 
+KUBERNETES = os.environ.get("MUSTER_KUBERNETES", "")
+"""The version on which these tests run, e.g. 1.32; empty for the newest."""
+
 __all__ = [
     "idle_client",
     "kubectl",
@@ -44,7 +49,7 @@ __all__ = [
 def plane(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Plane]:
     """The whole plane of this session: 8 nodes of 32 CPUs, 256Gi and 8 GPUs, in 2 racks."""
     root = tmp_path_factory.mktemp("plane")
-    one = Plane(root, bound=True, arguments=audits.arguments(root))
+    one = Plane(root, options=Options(kubernetes=KUBERNETES), bound=True, arguments=audits.arguments(root))
     pytestconfig.stash[PLANES].append(one)
     try:
         one.start()
@@ -90,7 +95,7 @@ def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]
         more = audits.arguments(root)
         for part, each in (arguments or {}).items():
             more[part] = [*more.get(part, ()), *each]
-        one = Plane(root, wanted, Options(**options), bound=True, arguments=more)
+        one = Plane(root, wanted, Options(**{"kubernetes": KUBERNETES, **options}), bound=True, arguments=more)
         made.append(one)
         config.stash[PLANES].append(one)
         if start:

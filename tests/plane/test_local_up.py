@@ -143,7 +143,7 @@ def test_unknown_plane_is_named(muster: Muster, up: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--provider", "kind"], "--provider kind is not available yet"),
+        (["--kubernetes", "1.9"], "--kubernetes 1.9: there are 1.32"),
         (["--cpu", "lots"], "Invalid value for '--cpu'"),
         (["--no-scheduler"], "--no-scheduler goes with --kubeconfig"),
         (["--name", "No Good"], "a plane cannot be called 'No Good'"),

@@ -12,6 +12,9 @@ markPods: {{ eq .Values.scheduler.mode "cluster" }}
 {{- if $values.resourceGroups }}
 config: /etc/muster/settings/admission.yaml
 {{- end }}
+{{- with .Values.traces.endpoint }}
+tracesEndpoint: {{ . | quote }}
+{{- end }}
 logLevel: {{ $values.logLevel }}
 {{- end }}
 
@@ -29,6 +32,9 @@ recoveryTimeout: {{ $values.recoveryTimeoutSeconds }}
 stalenessGrace: {{ $values.stalenessGraceSeconds }}
 {{- if include "muster.planning" . }}
 config: /etc/muster/planning/config.yaml
+{{- end }}
+{{- with .Values.traces.endpoint }}
+tracesEndpoint: {{ . | quote }}
 {{- end }}
 logLevel: {{ $values.logLevel }}
 {{- end }}
@@ -63,6 +69,9 @@ reportUrl: https://muster-reports.{{ .Release.Namespace }}.svc
 reportCertFile: /etc/muster/reports/tls.crt
 reportKeyFile: /etc/muster/reports/tls.key
 reportCaFile: /etc/muster/reports/ca.crt
+{{- end }}
+{{- with .Values.traces.endpoint }}
+tracesEndpoint: {{ . | quote }}
 {{- end }}
 logLevel: {{ $values.logLevel }}
 {{- end }}

@@ -18,6 +18,7 @@ DEFAULTS = Options(
     lease_duration_s=15.0,
     shipped=None,
     train_jobs_as="Job",
+    traces_endpoint="",
     log_level="info",
     certificates=None,
     report_port=0,
@@ -37,7 +38,7 @@ def test_every_default() -> None:
 def test_every_flag() -> None:
     """Each flag sets the field of its name."""
     flags = ["--kubeconfig=k", "--status-host=::", "--status-port=1", "--workers=8", "--lease-namespace=ns"]
-    flags += ["--lease-name=l", "--lease-duration=2.5", "--shipped=f", "--log-level=debug"]
+    flags += ["--lease-name=l", "--lease-duration=2.5", "--shipped=f", "--traces-endpoint=t", "--log-level=debug"]
     flags += ["--report-port=2", "--report-host=h", "--report-url=https://u", "--report-cert-file=c"]
     flags += ["--report-key-file=f", "--report-ca-file=a", "--train-jobs-as=JobSet"]
     assert parse(flags) == Options(
@@ -50,6 +51,7 @@ def test_every_flag() -> None:
         lease_duration_s=2.5,
         shipped=Path("f"),
         train_jobs_as="JobSet",
+        traces_endpoint="t",
         log_level="debug",
         certificates=None,
         report_port=2,

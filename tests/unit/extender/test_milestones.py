@@ -3,12 +3,15 @@
 from dataclasses import dataclass, field
 
 import pytest
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import REGISTRY
 
 from extender.milestones import Milestones
 from muster.api.meta import ObjectMeta, format_time
 from muster.api.placement import Placement, PlacementSpec, PlacementStatus
 from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
+from muster.process.tracing import ROOT, SPANS, trace_id
 
 NOW = 1_800_000_000.0
 STAGES = ("planned", "bound", "running")
@@ -149,3 +152,22 @@ def test_queues_are_told_by_all(*, leads: bool) -> None:
     world.milestones.queue(None, queue)
     assert amount("pods", "allocated") == 7
     world.milestones.queue(queue, None)
+
+
+def test_steps_are_spans_of_the_workload() -> None:
+    """With the times that are counted, and the whole way as the span that the others hang on."""
+    exporter = InMemorySpanExporter()
+    SPANS.send("extender", SimpleSpanProcessor(exporter))
+    try:
+        world = World()
+        world.milestones.group(None, group())
+        world.now += 1
+        world.milestones.placement(None, placement("Planned"))
+        world.milestones.placement(placement("Planned"), placement("Bound"))
+        world.now += 2
+        world.milestones.group(group(), group(running=4))
+    finally:
+        SPANS.stop()
+    spans = {span.name: ((span.end_time or 0) - (span.start_time or 0)) / 1e9 for span in exporter.get_finished_spans()}
+    assert spans == {"planned": 1, "bound": 1, "running": 3, ROOT: 3}
+    assert {span.context.trace_id for span in exporter.get_finished_spans()} == {trace_id("u")}

@@ -23,6 +23,7 @@ DEFAULTS = Options(
     staleness_grace_s=60.0,
     growth_delay_s=1.0,
     config=None,
+    traces_endpoint="",
     log_level="info",
 )
 
@@ -44,7 +45,7 @@ def test_every_flag() -> None:
         "--lease-name=l",
     ]
     flags += ["--identity-prefix=a_", "--barrier-timeout=1.5", "--recovery-timeout=2", "--staleness-grace", "-1"]
-    flags += ["--growth-delay=3", "--config=actions.yaml", "--log-level=debug"]
+    flags += ["--growth-delay=3", "--config=actions.yaml", "--traces-endpoint=t", "--log-level=debug"]
     assert parse(flags) == Options(
         kubeconfig="k",
         host="127.0.0.2",
@@ -59,6 +60,7 @@ def test_every_flag() -> None:
         staleness_grace_s=-1.0,
         growth_delay_s=3.0,
         config=Path("actions.yaml"),
+        traces_endpoint="t",
         log_level="debug",
     )
 

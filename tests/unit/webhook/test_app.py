@@ -8,10 +8,13 @@ import pytest
 from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import REGISTRY
 from webhook_world import DownWorld, indexed_job, lookups, pod_of, task, vcjob
 
 from muster.api.admission import AdmissionRequest
+from muster.process.tracing import SPANS, trace_id
 from muster.runtime import registry
 from webhook.app import create_app, routes
 from webhook.review import MAX_BODY_BYTES, Verdict
@@ -175,3 +178,24 @@ def test_look_up_without_answer_refuses(route: str, obj: dict[str, Any]) -> None
     assert answer["allowed"] is False
     assert answer["status"]["code"] == 503
     assert "try again" in answer["status"]["message"]
+
+
+def test_reviews_are_spans_of_the_workload() -> None:
+    """A pod's belongs to what controls it; an object that is only about to be made has no UID, and no trace yet."""
+    exporter = InMemorySpanExporter()
+    SPANS.send("webhook", SimpleSpanProcessor(exporter))
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "of-the-job", "controller": True}
+    pod = {"metadata": {"name": "p", "uid": "of-the-pod", "ownerReferences": [owner]}, "spec": {"containers": []}}
+    job = vcjob()
+    try:
+        asked = client()
+        asked.post("/mutate/pod", json=review(pod, kind={"kind": "Pod"}))
+        asked.post("/validate/job", json=review({**job, "metadata": {**job["metadata"], "uid": "of-the-job"}}))
+        asked.post("/validate/job", json=review({**job, "metadata": {"name": "new"}}))
+        asked.post("/validate/job", json=review({"metadata": []}))
+    finally:
+        SPANS.stop()
+    spans = exporter.get_finished_spans()
+    assert {span.context.trace_id for span in spans} == {trace_id("of-the-job")}
+    told = [(span.name, (span.attributes or {})["outcome"]) for span in spans]
+    assert told == [("review /mutate/pod", "allowed"), ("review /validate/job", "allowed")]

@@ -22,6 +22,7 @@ def test_every_default() -> None:
         mark_pods=False,
         train_jobs_as="Job",
         config=None,
+        traces_endpoint="",
         log_level="info",
     )
 
@@ -35,6 +36,7 @@ def test_every_flag() -> None:
         "--mark-pods",
         "--train-jobs-as=JobSet",
         "--config=groups.yaml",
+        "--traces-endpoint=t",
         "--log-level=debug",
     ]
     assert parse([*REQUIRED, *flags]) == Options(
@@ -48,6 +50,7 @@ def test_every_flag() -> None:
         mark_pods=True,
         train_jobs_as="JobSet",
         config=Path("groups.yaml"),
+        traces_endpoint="t",
         log_level="debug",
     )
 

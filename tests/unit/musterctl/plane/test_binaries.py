@@ -1,5 +1,6 @@
 """Finding and building the control plane's programs, with a stand-in for the go command."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from musterctl.plane import binaries, build, golang
-from musterctl.plane.errors import BinariesError
+from musterctl.plane.errors import BinariesError, LocalError
 
 FAKE_GO = """#!/bin/sh
 if [ "$1" = version ]; then echo go version go{version} linux/amd64; exit; fi
@@ -93,3 +94,34 @@ def test_old_go_does_not_serve(fake_go: Path, tmp_path: Path) -> None:
     write_go(tmp_path, "1.25.9")
     assert golang.installed(minimum) is None
     assert not fake_go.exists()
+
+
+def test_older_versions_have_programs_of_their_own(fake_go: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of Kubernetes; etcd and kwok are those of every plane. What the PATH has does not count."""
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", "/nowhere")
+    for minor in build.OLDER:
+        older = binaries.find(kubernetes=minor)
+        newest = binaries.find()
+        assert older.keys() == newest.keys()
+        assert {name for name in older if older[name] == newest[name]} == {"etcd", "kwok"}
+        calls = [call for call in fake_go.read_text().splitlines() if f"gitVersion=v{minor}." in call]
+        assert len(calls) == 4
+        assert all(f"gitMinor={minor.removeprefix('1.')} " in call for call in calls)
+    assert binaries.find(kubernetes=build.NEWEST) == binaries.find()
+
+
+def test_unknown_versions_are_named() -> None:
+    """With those that there are."""
+    with pytest.raises(LocalError, match=rf"no recipe for Kubernetes 1\.9; there are .*, {build.NEWEST}$"):
+        binaries.find(kubernetes="1.9")
+
+
+@pytest.mark.parametrize("minor", build.OLDER)
+def test_recipes_replace_all_that_kubernetes_replaces(minor: str) -> None:
+    """With one and the same patch release: no module of another version slips in."""
+    text = (build.OLDER[minor].module / "go.mod").read_text(encoding="utf-8")
+    (version,) = set(re.findall(r"k8s\.io/kubernetes v(\S+)", text))
+    replaced = dict(re.findall(r"^replace (\S+) => \1 v(\S+)$", text, re.MULTILINE))
+    assert version.startswith(f"{minor}.")
+    assert set(replaced.values()) == {f"0.{version.removeprefix('1.')}"}
+    assert {"k8s.io/api", "k8s.io/apiserver", "k8s.io/client-go", "k8s.io/kubectl"} <= replaced.keys()

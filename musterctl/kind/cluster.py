@@ -1,0 +1,184 @@
+"""A kind cluster with Muster in it, as `muster up --provider kind` makes it, and `down` removes it.
+
+Its folder stands beside those of planes; `kind.json` in it says that the cluster is kind's. All steps can be done
+again: `up` on a cluster that exists builds, loads and applies anew.
+"""
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from muster.api.names import SYSTEM_NAMESPACE
+from musterctl.chart.render import render
+from musterctl.kind import engine as engines
+from musterctl.kind import image as images
+from musterctl.kind.configuration import Wish, configuration
+from musterctl.kind.engine import Engine, required, run
+from musterctl.plane import binaries, state
+from musterctl.plane.errors import LocalError
+
+WHERE_KIND_IS: Final = (
+    "https://kind.sigs.k8s.io/docs/user/quick-start/#installation says how to install it, "
+    "or `go install sigs.k8s.io/kind@latest`"
+)
+DEPLOYMENTS: Final = ("muster-webhook", "muster-scheduler", "muster-controller")
+_FILE: Final = "kind.json"
+_PREFIX: Final = "muster-"
+_WAIT: Final = "300s"
+Report = Callable[[str], None]
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of kind.json."""
+
+    wish: Wish
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindCluster:
+    """The cluster of a name; whether it exists, kind knows."""
+
+    name: str
+
+    @property
+    def root(self) -> Path:
+        """Its folder."""
+        return state.folder_of(self.name)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.root / "admin.kubeconfig"
+
+    @property
+    def called(self) -> str:
+        """Its name with kind."""
+        return _PREFIX + self.name
+
+    def made(self) -> Made | None:
+        """With what it was made; None if there is none of this name."""
+        try:
+            return msgspec.json.decode((self.root / _FILE).read_bytes(), type=Made)
+        except FileNotFoundError:
+            return None
+
+    def kubectl_program(self) -> Path:
+        """What is on the PATH, else the program of planes."""
+        return binaries.find(("kubectl",))["kubectl"]
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        """Runs kubectl with the administrator's rights; its output."""
+        return run([str(self.kubectl_program()), f"--kubeconfig={self.kubeconfig}", *arguments], stdin=stdin)
+
+    def up(self, chosen: Mapping[str, Any], *, image: str = "", report: Report = lambda _: None) -> None:
+        """Makes the cluster if there is none, and installs Muster in it: `image`, or one that is built now.
+
+        `chosen` are the fields of Wish that the user named.
+        """
+        wish = self._wish(chosen)
+        config = configuration(wish)
+        kind = required("kind", WHERE_KIND_IS)
+        engine = engines.find()
+        report("kubectl and helm")
+        self.kubectl_program()
+        binaries.helm()
+        report("the image")
+        reference = self._image(engine, image)
+        report("the cluster")
+        self._create(kind, engine, config, Made(wish=wish, engine=engine.name))
+        report("the image in the cluster")
+        self._load(kind, engine, reference)
+        report("the chart")
+        self._install(reference)
+        for deployment in DEPLOYMENTS:
+            report(deployment)
+            self.kubectl(
+                "rollout", "status", f"--namespace={SYSTEM_NAMESPACE}", f"--timeout={_WAIT}", f"deployment/{deployment}"
+            )
+
+    def _wish(self, chosen: Mapping[str, Any]) -> Wish:
+        """What is made, or was: a cluster that exists must have been made with what is asked for."""
+        found = self.made()
+        if found is None:
+            return Wish(**chosen)
+        different = [name for name, value in chosen.items() if getattr(found.wish, name) != value]
+        if different:
+            had = ", ".join(f"{name} {getattr(found.wish, name) or 'unset'}" for name in different)
+            raise LocalError(f"kind cluster {self.name} exists with {had}; `muster down --name {self.name}` ends it")
+        return found.wish
+
+    def remove(self, report: Report = lambda _: None) -> None:
+        """Deletes the cluster and its folder."""
+        made = self.made()
+        kind = required("kind", WHERE_KIND_IS)
+        report(f"deleting the kind cluster {self.called}")
+        environment = {engines.PROVIDER_VARIABLE: made.engine} if made else {}
+        command = [str(kind), "delete", "cluster", f"--name={self.called}", f"--kubeconfig={self.kubeconfig}"]
+        run(command, environment=environment)
+        shutil.rmtree(self.root)
+
+    def _image(self, engine: Engine, image: str) -> str:
+        """The reference of what is to be loaded."""
+        if not image:
+            return images.build(engine)
+        with contextlib.suppress(LocalError):  # it is not here yet
+            engine("image", "inspect", image)
+            return image
+        engine("pull", image)
+        return image
+
+    def _create(self, kind: Path, engine: Engine, config: dict[str, Any], made: Made) -> None:
+        """Has kind make the cluster unless it has it."""
+        if self.called in run([str(kind), "get", "clusters"], environment=engine.environment).split():
+            return
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = self.root / "kind.yaml"
+        file.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+        (self.root / _FILE).write_bytes(msgspec.json.encode(made))
+        names = [f"--name={self.called}", f"--kubeconfig={self.kubeconfig}"]
+        run(
+            [str(kind), "create", "cluster", *names, f"--config={file}", f"--wait={_WAIT}"],
+            environment=engine.environment,
+        )
+
+    def _load(self, kind: Path, engine: Engine, reference: str) -> None:
+        """Brings the image to the nodes; as an archive, which kind takes of every engine."""
+        with tempfile.TemporaryDirectory() as folder:
+            archive = Path(folder) / "image.tar"
+            engine("save", f"--output={archive}", reference)
+            run(
+                [str(kind), "load", "image-archive", str(archive), f"--name={self.called}"],
+                environment=engine.environment,
+            )
+
+    def _install(self, reference: str) -> None:
+        """Applies the chart for this cluster's version, with that image."""
+        version = json.loads(self.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
+        manifests = render(arguments=[*image_values(reference), f"--kube-version={version}"])
+        self.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=manifests)
+
+
+def image_values(reference: str) -> list[str]:
+    """The arguments of helm that make the chart use an image; it is not pulled, for it is there."""
+    name, _, tag = reference.rpartition(":")
+    if not name or "/" in tag or "@" in reference:
+        raise LocalError(f"--image {reference}: an image that is loaded needs a tag, like {images.REPOSITORY}:1")
+    registry, slash, repository = name.partition("/")
+    if not slash or not ({".", ":"} & set(registry) or registry == "localhost"):
+        registry, repository = "", name
+    values = {"image.registry": registry, "image.repository": repository, "image.tag": tag}
+    return [f"--set-string={path}={value}" for path, value in values.items()] + ["--set=image.pullPolicy=Never"]
+
+
+def names() -> list[str]:
+    """The names of all kind clusters that `muster up` made."""
+    return sorted(path.parent.name for path in state.home().glob(f"*/{_FILE}"))

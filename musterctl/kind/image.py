@@ -1,0 +1,102 @@
+"""Muster's image, built from the repository: `make image`, and what `muster up --provider kind` loads.
+
+The base is always a digest: one that is named by its tag is pulled, and the digest that it then has is told, so that
+the same build can be asked for again.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import click
+
+from musterctl.kind import engine as engines
+from musterctl.kind.engine import Engine
+from musterctl.plane.errors import LocalError
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
+"""The base if none is named; the Python of the lock files."""
+REPOSITORY: Final = "localhost/muster"
+"""The image's name on this machine: with a host, so that no engine looks for it in a registry."""
+LOCKS: Final = ("requirements.lock", "requirements-tracing.lock")
+_EARLIEST_S: Final = 315_532_800
+"""1980, before which a wheel cannot be stamped, in seconds since 1970."""
+_ID_DIGITS: Final = 12
+
+
+def build(engine: Engine, *, base: str = BASE, lock: str = LOCKS[0]) -> str:
+    """Builds the image; its reference, whose tag names the content, so that a cluster sees what is new."""
+    if not (ROOT / "Dockerfile").is_file():
+        raise LocalError(
+            "an installed Muster has no Dockerfile: build the image in the repository with `make image`, "
+            "and name it with --image"
+        )
+    epoch = source_date_epoch()
+    with tempfile.TemporaryDirectory() as folder:
+        id_file = Path(folder) / "id"
+        engine(*command(engine.name, base=digest_of(engine, base), lock=lock, epoch=epoch, id_file=id_file))
+        identity = id_file.read_text(encoding="utf-8").strip().removeprefix("sha256:")
+    reference = f"{REPOSITORY}:{version('muster')}-{identity[:_ID_DIGITS]}"
+    engine("tag", identity, reference)
+    return reference
+
+
+def command(engine: str, *, base: str, lock: str, epoch: int, id_file: Path) -> list[str]:
+    """The arguments of the engine that build the image; podman alone takes one time for all files."""
+    values = {"BASE": base, "LOCK": lock, "SOURCE_DATE_EPOCH": epoch, "VERSION": version("muster")}
+    return [
+        "build",
+        f"--file={ROOT / 'Dockerfile'}",
+        f"--iidfile={id_file}",
+        *(f"--build-arg={name}={value}" for name, value in values.items()),
+        *([f"--timestamp={epoch}"] if engine == "podman" else []),
+        str(ROOT),
+    ]
+
+
+def digest_of(engine: Engine, base: str) -> str:
+    """The base by its digest, pulled if it was named by a tag."""
+    if "@sha256:" in base:
+        return base
+    engine("pull", base)
+    return engine("image", "inspect", "--format={{index .RepoDigests 0}}", base).strip()
+
+
+def source_date_epoch() -> int:
+    """The time that is stamped on all: that of SOURCE_DATE_EPOCH, else of the last commit; seconds since 1970."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    if given:
+        return int(given)
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        return _EARLIEST_S
+    asked = [git, "-C", str(ROOT), "log", "-1", "--format=%ct"]
+    result = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return int(result.stdout) if result.returncode == 0 else _EARLIEST_S
+
+
+@click.command()
+@click.option("--base", default=BASE, show_default=True, help="The image that it is built on, by digest or tag.")
+@click.option("--lock", type=click.Choice(LOCKS), default=LOCKS[0], show_default=True, help="What is installed.")
+@click.option("--tag", help="One more reference for it, e.g. the one to push.")
+def main(base: str, lock: str, tag: str) -> None:
+    """Builds Muster's image with docker or podman."""
+    try:
+        engine = engines.find()
+        digest = digest_of(engine, base)
+        click.echo(f"building on {digest}; the same again: make image BASE={digest}")
+        reference = build(engine, base=digest, lock=lock)
+        if tag:
+            engine("tag", reference, tag)
+    except LocalError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(reference + (f" and {tag}" if tag else ""))
+
+
+if __name__ == "__main__":
+    main()
