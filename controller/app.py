@@ -20,6 +20,7 @@ from controller.job.pending_events import PendingEvents
 from controller.job.reconcile import Reconciler
 from controller.job.rules.events import command_issued, group_changed, job_changed, pod_changed, pod_matters
 from controller.job.writer import StatusWriter
+from controller.keeping import kept
 from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, parent_names, queue_names
 from controller.shipped import Manifest, Shipped
 from controller.trainjob.authority import Authorities
@@ -68,7 +69,7 @@ class Controller:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
         pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
         self._jobs = Reflector(client, JOBS)
-        self._pods = Reflector(client, PODS, store=pods)
+        self._pods = Reflector(client, PODS, store=pods, keep=kept)
         self._groups = Reflector(client, POD_GROUPS, store=Store[PodGroup]({QUEUE_INDEX: queue_names}))
         self._commands = Reflector(client, COMMANDS)
         self._queues = Reflector(client, QUEUES, store=Store[Queue]({PARENT_INDEX: parent_names}))

@@ -56,10 +56,11 @@ def fill_extender(nodes: int, pods: int) -> object:
 def fill_controller(nodes: int, pods: int) -> object:
     """The controller's caches: pods, and a Job and a PodGroup for each hundred of them."""
     from controller.app import Controller
+    from controller.keeping import kept
 
     one = Controller(Client(Config(server="http://127.0.0.1:9")), workers=3)
     for each in _pods(nodes, pods):
-        one.reflectors["pods"].store.put(each)
+        one.reflectors["pods"].store.put(kept(each))
     for number in range(pods // GANG):
         template = {"spec": pod(number, nodes)["spec"]}
         meta = {"name": f"job{number}", "namespace": "team", "uid": f"job-{number}"}
@@ -81,6 +82,6 @@ def _pods(nodes: int, pods: int) -> Iterator[Pod]:
 if __name__ == "__main__":
     importlib.import_module(f"{sys.argv[1]}.main")
     fill = {"extender": fill_extender, "controller": fill_controller}[sys.argv[1]]
-    kept = fill(int(sys.argv[2]), int(sys.argv[3]))
+    filled = fill(int(sys.argv[2]), int(sys.argv[3]))
     gc.collect()
     print(round(resident_mib()))

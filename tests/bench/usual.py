@@ -30,6 +30,14 @@ def pod(index: int, nodes: int) -> dict[str, Any]:
         "muster.dev/node": node_name,
         "muster.dev/epoch": "1",
     }
+    owner = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": job,
+        "uid": f"{job}-uid",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
     container = {
         "name": "main",
         "image": "example.com/team/train:1.2.3",
@@ -46,6 +54,7 @@ def pod(index: int, nodes: int) -> dict[str, Any]:
             "resourceVersion": str(index + 1),
             "labels": labels,
             "annotations": annotations,
+            "ownerReferences": [owner],
         },
         "spec": {
             "nodeName": node_name,

@@ -1,0 +1,47 @@
+"""What the controller keeps of pods."""
+
+import msgspec
+
+from controller.keeping import kept
+from muster.api.core import Pod
+from muster.resources.usage import pod_usage
+
+OWNER = {
+    "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "j-uid", "controller": True,
+}  # fmt: skip
+CONTAINER = {
+    "name": "main",
+    "env": [{"name": "A", "value": "1"}],
+    "command": ["train"],
+    "resources": {"requests": {"cpu": "2"}, "limits": {"nvidia.com/gpu": "1"}},
+}
+
+
+def pod(name: str, owner: dict[str, object]) -> Pod:
+    """A pod on a node, with a sidecar."""
+    sidecar = CONTAINER | {"name": "sidecar", "restartPolicy": "Always"}
+    spec = {"nodeName": "n", "schedulerName": "volcano", "containers": [CONTAINER], "initContainers": [sidecar]}
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    slot = {"volcano.sh/task-spec": "w", "volcano.sh/task-index": name}
+    metadata = {
+        "name": f"j-w-{name}", "namespace": "ns", "uid": name, "annotations": slot, "ownerReferences": [owner],
+    }  # fmt: skip
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
+
+
+def test_a_member_of_a_job_keeps_what_the_rules_read() -> None:
+    """Where it is, what it uses and how it is; equal parts of two pods are the same objects."""
+    whole = pod("0", OWNER)
+    one, other = kept(whole), kept(pod("1", OWNER))
+    assert not one.spec.containers[0].env
+    assert not one.spec.containers[0].command
+    assert (one.metadata, one.status, one.spec.node_name) == (whole.metadata, whole.status, "n")
+    assert pod_usage(one.spec) == pod_usage(whole.spec)
+    assert one.spec.containers is other.spec.containers
+    assert one.metadata.owner_references is other.metadata.owner_references
+
+
+def test_any_other_pod_is_kept_whole() -> None:
+    """Its template is understood from it."""
+    foreign = pod("a", {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j-uid", "controller": True})
+    assert kept(foreign) is foreign
