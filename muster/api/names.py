@@ -79,6 +79,7 @@ VOLCANO_SCHEDULER = "volcano"
 SCHEDULERS = frozenset({SCHEDULER, VOLCANO_SCHEDULER})
 SCHEDULER_LEASE = "muster-scheduler"
 CONTROLLER_LEASE = "muster-controller"
+CONTROLLER_ACCOUNT = "muster-controller"  # its ServiceAccount, in the namespace where Muster is installed
 SYSTEM_NAMESPACE = "muster-system"
 FIELD_MANAGER = "muster"
 WEBHOOKS = "muster"  # both webhook configurations
