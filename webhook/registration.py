@@ -170,7 +170,9 @@ def configurations(
 
     return [
         _configuration("MutatingWebhookConfiguration", [webhook(entry, mutating=True) for entry in _mutating(groups)]),
-        _configuration("ValidatingWebhookConfiguration", [webhook(entry, mutating=False) for entry in _validating(namespace)]),
+        _configuration(
+            "ValidatingWebhookConfiguration", [webhook(entry, mutating=False) for entry in _validating(namespace)]
+        ),
     ]
 
 
