@@ -38,6 +38,12 @@ from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target
 from muster.volcano.owner import job_of, job_of_pod
 
+GATHER_S = 0.1
+"""What happens to pods waits so long for what happens to others of the Job, so that one pass deals with all of it.
+
+Nothing else waits: a PodGroup that is let in, a Command and a new Job have their pass at once.
+"""
+
 
 def _job_of(pod: Pod) -> list[str]:
     job = job_of_pod(pod.metadata)
@@ -237,7 +243,7 @@ class Controller:
         job = job_of_pod(pod.metadata) if pod else None
         if job and pod_matters(old, new):
             self._pending_events.put(job.key, pod_changed(old, new))
-            self._worker.queue.add(job.key)
+            self._worker.queue.add_after(job.key, GATHER_S)
         elif not job:
             self.group_controller.pod_seen(old, new)
         self.queue_controller.pod_seen(old, new)
