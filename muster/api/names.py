@@ -54,6 +54,7 @@ QUEUE_ALLOCATION_GATE = "scheduling.volcano.sh/queue-allocation-gate"  # the sam
 GATES = frozenset({GATE, QUEUE_ALLOCATION_GATE})
 EPOCH = f"{DOMAIN}/epoch"  # annotation: the placement's epoch that pinned or bound this pod
 NODE = f"{DOMAIN}/node"  # annotation: the node that this pod is pinned to
+PLACEMENT = f"{DOMAIN}/placement"  # annotation of a PodGroup: the placement of a gang of one, see muster.api.noted
 LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it does not count yet (dependsOn)
 GROUPED_TEMPLATES = f"{DOMAIN}/grouped-templates"  # annotation of a Volcano Job: task, and its template as it was sent
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
