@@ -54,22 +54,19 @@ class NoteWriter:
         return self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
 
     def _patch(self, group: PodGroup, known: Placement | None, body: dict[str, Any]) -> PodGroup:
-        """Writes it upon the version that was decided upon, or upon a later one of which the note is the same."""
-        meta, decided = group.metadata, content_of(known)
-        for version in (meta.resource_version, None):
-            if version is None:
-                now = self._client.get(POD_GROUPS, meta.name, meta.namespace)
-                if now.metadata.uid != meta.uid or content_of(noted(now)) != decided:
-                    raise Conflict("another placement is noted by now", where=f"PodGroup {meta.key}")
-                version = now.metadata.resource_version  # noqa: PLW2901 - the second try is upon what is there now
-            expected = {"uid": meta.uid, "resourceVersion": version}
-            try:
-                return self._client.merge_patch(
-                    POD_GROUPS, meta.name, {**body, "metadata": {**body["metadata"], **expected}}, meta.namespace
-                )
-            except Conflict as error:
-                refused = error
-        raise refused
+        """Writes it upon the PodGroup as our watch has it, where the note is still the one that was decided upon.
+
+        Labels, minimums and texts of a PodGroup change all the time, and are no reason to plan once more.
+        """
+        key, decided = group.metadata.key, content_of(known)
+        with self._cluster.lock:
+            now = self._cluster.state.groups.get(key)
+        if now is None or now.metadata.uid != group.metadata.uid or content_of(noted(now)) != decided:
+            raise Conflict("another placement is noted by now", where=f"PodGroup {key}")
+        meta = {**body["metadata"], "uid": now.metadata.uid, "resourceVersion": now.metadata.resource_version}
+        return self._client.merge_patch(
+            POD_GROUPS, now.metadata.name, {**body, "metadata": meta}, now.metadata.namespace
+        )
 
 
 def fits(place: decisions.Place, known: Placement | None) -> bool:

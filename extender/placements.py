@@ -131,7 +131,7 @@ class PlacementWriter:
             self._saw(known, None)
             known = None
         if known is None:
-            self._saw(None, self._create(gang.group.metadata, {"spec": spec, "status": status}))
+            self._saw(None, self._create(gang.group.metadata, applied({}, {"spec": spec, "status": status})))
         else:
             self._patch(known, {"spec": spec, "status": status})
 

@@ -9,6 +9,7 @@ SUBJECTS = (
     "memory",
     "review",
     "admission",
+    "writes",
     "throughput",
     "controller",
     "drain",
