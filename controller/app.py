@@ -41,7 +41,8 @@ from muster.volcano.owner import job_of, job_of_pod
 GATHER_S = 0.1
 """What happens to pods waits so long for what happens to others of the Job, so that one pass deals with all of it.
 
-Nothing else waits: a PodGroup that is let in, a Command and a new Job have their pass at once.
+So does what we have mostly done ourselves: a phase of the Job that was written, a PodGroup that has come or gone. A
+PodGroup that is let in, a Command, and a Job that is new or was changed have their pass at once.
 """
 
 
@@ -234,7 +235,8 @@ class Controller:
         if new is None or (old and old.metadata.uid != new.metadata.uid):
             self._pending_events.put_gone(old or job)
         if job_changed(old, new):
-            self._worker.queue.add(job.metadata.key)
+            asked = old is None or new is None or old.metadata.generation != new.metadata.generation
+            self._worker.queue.add_after(job.metadata.key, 0.0 if asked else GATHER_S)
         self.collector.job_seen(old, new)
         self.train_jobs.job_seen(old, new)
 
@@ -256,7 +258,7 @@ class Controller:
         request = group_changed(old, new)
         if job and request:
             self._pending_events.put(job.key, request)
-            self._worker.queue.add(job.key)
+            self._worker.queue.add_after(job.key, 0.0 if old and new else GATHER_S)
         elif not job:
             self.group_controller.group_seen(old, new)
         self.queue_controller.group_seen(old, new)
