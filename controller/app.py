@@ -54,9 +54,9 @@ def _job_of(pod: Pod) -> list[str]:
 class Controller:
     """All of it, for one API server; `workers` share the Jobs among them.
 
-    `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight; `shipped` are the objects
-    that the installation comes with. `framework` has the plugins that TrainJobs are compiled with, `authorities` those
-    whom trainers trust when they report.
+    `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight, `gather_s` is how long
+    events of a Job wait for others of it; `shipped` are the objects that the installation comes with. `framework` has
+    the plugins that TrainJobs are compiled with, `authorities` those whom trainers trust when they report.
     """
 
     def __init__(
@@ -67,12 +67,14 @@ class Controller:
         monotonic_s: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] = time.time,
         at_once: int = AT_ONCE,
+        gather_s: float = GATHER_S,
         shipped: Sequence[Manifest] = (),
         framework: Framework | None = None,
         authorities: Authorities | None = None,
         target: Target = "Job",
     ) -> None:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
+        self._gather_s = gather_s
         pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
         self._jobs = Reflector(client, JOBS)
         self._pods = Reflector(client, PODS, store=pods)
@@ -236,7 +238,7 @@ class Controller:
             self._pending_events.put_gone(old or job)
         if job_changed(old, new):
             asked = old is None or new is None or old.metadata.generation != new.metadata.generation
-            self._worker.queue.add_after(job.metadata.key, 0.0 if asked else GATHER_S)
+            self._worker.queue.add_after(job.metadata.key, 0.0 if asked else self._gather_s)
         self.collector.job_seen(old, new)
         self.train_jobs.job_seen(old, new)
 
@@ -245,7 +247,7 @@ class Controller:
         job = job_of_pod(pod.metadata) if pod else None
         if job and pod_matters(old, new):
             self._pending_events.put(job.key, pod_changed(old, new))
-            self._worker.queue.add_after(job.key, GATHER_S)
+            self._worker.queue.add_after(job.key, self._gather_s)
         elif not job:
             self.group_controller.pod_seen(old, new)
         self.queue_controller.pod_seen(old, new)
@@ -258,7 +260,7 @@ class Controller:
         request = group_changed(old, new)
         if job and request:
             self._pending_events.put(job.key, request)
-            self._worker.queue.add_after(job.key, 0.0 if old and new else GATHER_S)
+            self._worker.queue.add_after(job.key, 0.0 if old and new else self._gather_s)
         elif not job:
             self.group_controller.group_seen(old, new)
         self.queue_controller.group_seen(old, new)
