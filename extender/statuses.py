@@ -1,4 +1,4 @@
-"""Writes the status of PodGroups: phases at once, texts at most once a second, counts when they have come to rest.
+"""Writes the status of PodGroups: phases at once, reasons at most once a second, counts when they have come to rest.
 
 What is new in it is told in Events too.
 """
@@ -24,6 +24,9 @@ from muster.kube.events import Recorder
 
 log = structlog.get_logger()
 TEXTS_EVERY_S = 1.0
+WORDS_EVERY_S = 5.0
+"""Other words for the same reasons: what a gang lacks changes whenever another one moves, and each change is a write of
+the PodGroup, of its Job's status, and two Events."""
 COUNTS_REST_S = 1.0
 """Counts of members that have not changed for so long are written,"""
 COUNTS_MAX_S = 5.0
@@ -112,7 +115,8 @@ class StatusWriter:
             return inf
         held = self._hold(gang.key, status, now)
         if status.phase == present.phase and status.conditions != present.conditions:
-            return max(now, self._status_at.get(gang.key, 0.0) + TEXTS_EVERY_S)
+            every_s = WORDS_EVERY_S if _reasons(status) == _reasons(present) else TEXTS_EVERY_S
+            return max(now, self._status_at.get(gang.key, 0.0) + every_s)
         if status.phase == present.phase:
             return min(held.latest_s + COUNTS_REST_S, held.first_s + COUNTS_MAX_S)
         if (present.phase, status.phase) == ("Running", "Unknown"):
@@ -157,6 +161,11 @@ class StatusWriter:
                 self._recorder.event(gang.group, "Warning", "Unschedulable", condition.message)
             elif condition.type == "Scheduled" and len(gang.pods) > 1:  # of a single pod kube-scheduler says so
                 self._recorder.event(gang.group, "Normal", "Scheduled", condition.message)
+
+
+def _reasons(status: PodGroupStatus) -> set[tuple[str, str, str]]:
+    """What its conditions say, but for the words."""
+    return {(condition.type, condition.status, condition.reason) for condition in status.conditions}
 
 
 def status_body(status: PodGroupStatus) -> dict[str, Any]:

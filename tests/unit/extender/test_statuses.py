@@ -5,8 +5,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from extender.statuses import COUNTS_MAX_S, COUNTS_REST_S, END_LASTS_S, LOSS_LASTS_S, StatusWriter
+from extender.statuses import (
+    COUNTS_MAX_S,
+    COUNTS_REST_S,
+    END_LASTS_S,
+    LOSS_LASTS_S,
+    TEXTS_EVERY_S,
+    WORDS_EVERY_S,
+    StatusWriter,
+)
 from muster.api.scheduling import PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus
 
 
@@ -56,3 +65,18 @@ def test_why_it_waits_is_written_at_once() -> None:
     """The first time; whoever looks wants to know."""
     why = PodGroupCondition(type="Unschedulable", status="True", message="no room")
     assert writer()._due_s(gang("Inqueue"), PodGroupStatus(phase="Inqueue", conditions=[why]), 100.0) == 100.0
+
+
+def test_other_words_for_the_same_reason_wait() -> None:
+    """Another reason does not, nor does one that is over."""
+    said = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="lacks 3")
+    waiting, one = gang("Inqueue"), writer()
+    waiting.group.status.conditions = [said]
+    one._status_at["n/g"] = 100.0
+    for change, every_s in (
+        ({"message": "lacks 2"}, WORDS_EVERY_S),
+        ({"reason": "QueueNotOpen"}, TEXTS_EVERY_S),
+        ({"status": "False"}, TEXTS_EVERY_S),
+    ):
+        now = PodGroupStatus(phase="Inqueue", conditions=[replace(said, **change)])
+        assert one._due_s(waiting, now, 100.5) == 100.0 + every_s
