@@ -39,6 +39,13 @@ from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target
 from muster.volcano.owner import job_of, job_of_pod
 
+GATHER_S = 0.1
+"""What happens to pods waits so long for what happens to others of the Job, so that one pass deals with all of it.
+
+So does what we have mostly done ourselves: a phase of the Job that was written, a PodGroup that has come or gone. A
+PodGroup that is let in, a Command, and a Job that is new or was changed have their pass at once.
+"""
+
 
 def _job_of(pod: Pod) -> list[str]:
     job = job_of_pod(pod.metadata)
@@ -48,9 +55,9 @@ def _job_of(pod: Pod) -> list[str]:
 class Controller:
     """All of it, for one API server; `workers` share the Jobs among them.
 
-    `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight; `shipped` are the objects
-    that the installation comes with. `framework` has the plugins that TrainJobs are compiled with, `authorities` those
-    whom trainers trust when they report.
+    `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight, `gather_s` is how long
+    events of a Job wait for others of it; `shipped` are the objects that the installation comes with. `framework` has
+    the plugins that TrainJobs are compiled with, `authorities` those whom trainers trust when they report.
     """
 
     def __init__(
@@ -61,12 +68,14 @@ class Controller:
         monotonic_s: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] = time.time,
         at_once: int = AT_ONCE,
+        gather_s: float = GATHER_S,
         shipped: Sequence[Manifest] = (),
         framework: Framework | None = None,
         authorities: Authorities | None = None,
         target: Target = "Job",
     ) -> None:
         self._monotonic_s, self._wall_s = monotonic_s, wall_s
+        self._gather_s = gather_s
         pods = Store[Pod]({JOB_INDEX: _job_of, GROUP_INDEX: group_keys})
         self._jobs = Reflector(client, JOBS)
         self._pods = Reflector(client, PODS, store=pods, keep=kept)
@@ -234,7 +243,8 @@ class Controller:
         if new is None or (old and old.metadata.uid != new.metadata.uid):
             self._pending_events.put_gone(old or job)
         if job_changed(old, new):
-            self._worker.queue.add(job.metadata.key)
+            asked = old is None or new is None or old.metadata.generation != new.metadata.generation
+            self._worker.queue.add_after(job.metadata.key, 0.0 if asked else self._gather_s)
         self.collector.job_seen(old, new)
         self.train_jobs.job_seen(old, new)
 
@@ -243,7 +253,7 @@ class Controller:
         job = job_of_pod(pod.metadata) if pod else None
         if job and pod_matters(old, new):
             self._pending_events.put(job.key, pod_changed(old, new))
-            self._worker.queue.add(job.key)
+            self._worker.queue.add_after(job.key, self._gather_s)
         elif not job:
             self.group_controller.pod_seen(old, new)
         self.queue_controller.pod_seen(old, new)
@@ -256,7 +266,7 @@ class Controller:
         request = group_changed(old, new)
         if job and request:
             self._pending_events.put(job.key, request)
-            self._worker.queue.add(job.key)
+            self._worker.queue.add_after(job.key, 0.0 if old and new else self._gather_s)
         elif not job:
             self.group_controller.group_seen(old, new)
         self.queue_controller.group_seen(old, new)

@@ -18,6 +18,7 @@ from extender.evictions import Evictions
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.hypernodestatus import HyperNodeStatusWriter
+from extender.notes import NoteWriter
 from extender.placements import PlacementWriter, moves
 from extender.queuestatus import QueueStatusWriter
 from extender.scaleup.requests import consumption
@@ -54,7 +55,8 @@ class Committer:
         self._queues = QueueStatusWriter(client, self.writes, wall_s=wall_s)
         self._hyper_nodes = HyperNodeStatusWriter(client, self.writes, wall_s=wall_s)
         self.scaling = Scaling(client, cluster)
-        self._placements = PlacementWriter(client, cluster, barrier, recorder, self.writes, wall_s=wall_s)
+        notes = NoteWriter(client, cluster, self._statuses)
+        self._placements = PlacementWriter(client, cluster, barrier, recorder, self.writes, notes, wall_s=wall_s)
         self.say_binding = self._placements.say_binding
         self._evictions = Evictions(client, cluster, recorder, close=self._placements.close, wall_s=wall_s)
         self._deletions = Deletions(client, cluster, recorder, wall_s=wall_s)

@@ -9,7 +9,8 @@ from typing import Final
 
 from prometheus_client import Gauge, Histogram
 
-from muster.api.meta import readable_time
+from muster.api.meta import ObjectMeta, readable_time
+from muster.api.noted import noted
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup, Queue
 from muster.process.tracing import ROOT, SPANS, workload_of
@@ -56,16 +57,25 @@ class Milestones:
             created = readable_time(new.metadata.creation_timestamp)
             self._workloads[uid] = workload_of(new.metadata)
             self._submitted[uid] = now if created is None or now - created < _JUST_S else created
+        before, after = noted(old) if old else None, noted(new)
+        if after is not None:
+            self._placed(before, after, came=old is not None or self._is_new(new.metadata))
         if _runs(new):
             self._reach(uid, RUNNING, seen=old is not None and not _runs(old))
 
     def placement(self, old: Placement | None, new: Placement | None) -> None:
         """A Placement has come, changed or gone."""
-        if new is None or new.status.phase not in _CARRIED_OUT:
+        if new is not None:
+            self._placed(old, new, came=old is not None or self._is_new(new.metadata))
+
+    def _is_new(self, meta: ObjectMeta) -> bool:
+        created = readable_time(meta.creation_timestamp)
+        return created is not None and self._wall_s() - created < _JUST_S
+
+    def _placed(self, old: Placement | None, new: Placement, *, came: bool) -> None:
+        if new.status.phase not in _CARRIED_OUT:
             return
         before = old.status.phase if old else ""
-        created = readable_time(new.metadata.creation_timestamp)
-        came = old is not None or (created is not None and self._wall_s() - created < _JUST_S)
         self._reach(new.spec.pod_group_uid, PLANNED, seen=came and before not in _CARRIED_OUT)
         if new.status.phase == "Bound":
             self._reach(new.spec.pod_group_uid, BOUND, seen=came and before != "Bound")

@@ -16,11 +16,14 @@ from extender.cluster import Cluster
 from extender.fairshare.plain import bounded, queue_full
 from extender.framework import decisions, placementstatus
 from extender.framework.session import Session
+from extender.notes import NoteWriter, content_of, fits
 from extender.state.gangs import GangView
 from extender.state.pledges import Pledge
 from extender.state.podclass import PodClass
 from extender.writes import Lane, Writes
-from muster.api.meta import OwnerReference, format_time
+from muster.api.merge_diff import applied
+from muster.api.meta import ObjectMeta, OwnerReference, format_time
+from muster.api.noted import is_noted
 from muster.api.placement import PLACEMENTS, Placement, Victim, ranks_of
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
@@ -45,6 +48,7 @@ class PlacementWriter:
         barrier: Barrier,
         recorder: Recorder,
         writes: Writes,
+        notes: NoteWriter,
         *,
         wall_s: Callable[[], float],
     ) -> None:
@@ -53,6 +57,7 @@ class PlacementWriter:
         self._barrier = barrier
         self._recorder = recorder
         self._writes = writes
+        self._notes = notes
         self._wall_s = wall_s
 
     def place(self, session: Session, place: decisions.Place) -> None:
@@ -87,7 +92,13 @@ class PlacementWriter:
             "victims": msgspec.to_builtins(victims_of(place)) or None,
             "victimsReason": place.victims_reason or None,
         }
-        self._write(gang, spec, placementstatus.opened(place))
+        with self._cluster.lock:
+            known = self._cluster.state.placements.get(gang.key)
+        status = placementstatus.opened(place)
+        if fits(place, known):
+            self._notes.write(session, gang, {"spec": spec, "status": status}, placed=True)
+        else:
+            self._write(gang, spec, status)
         log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
 
     def reserve(self, reserve: decisions.Reserve) -> None:
@@ -121,20 +132,20 @@ class PlacementWriter:
             self._saw(known, None)
             known = None
         if known is None:
-            owner = OwnerReference(
-                api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=name, uid=gang.uid,
-                controller=True, block_owner_deletion=True,
-            )  # fmt: skip
-            body = {
-                "apiVersion": PLACEMENTS.api_version,
-                "kind": PLACEMENTS.kind,
-                "metadata": {"name": name, "namespace": namespace, "ownerReferences": [msgspec.to_builtins(owner)]},
-                "spec": spec,
-                "status": status,
-            }
-            self._saw(None, self._client.create(PLACEMENTS, body, namespace))
+            self._saw(None, self._create(gang.group.metadata, applied({}, {"spec": spec, "status": status})))
         else:
             self._patch(known, {"spec": spec, "status": status})
+
+    def _create(self, group: ObjectMeta, content: dict[str, object]) -> Placement:
+        owner = OwnerReference(
+            api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=group.name, uid=group.uid,
+            controller=True, block_owner_deletion=True,
+        )  # fmt: skip
+        metadata = {
+            "name": group.name, "namespace": group.namespace, "ownerReferences": [msgspec.to_builtins(owner)]
+        }  # fmt: skip
+        body = {"apiVersion": PLACEMENTS.api_version, "kind": PLACEMENTS.kind, "metadata": metadata, **content}
+        return self._client.create(PLACEMENTS, body, group.namespace)
 
     def close(self, session: Session, close: decisions.ClosePlacement) -> None:
         """Writes the end of a placement; one that is given up lets go of the calls that wait for it."""
@@ -149,7 +160,10 @@ class PlacementWriter:
         patch: dict[str, object] = {"status": {**status, "avoided": avoided_until(session, close.gang, placement)}}
         if close.pod_sets is not None:
             patch["spec"] = {"epoch": close.gang.next_epoch(), "podSets": msgspec.to_builtins(close.pod_sets)}
-        self._patch(placement, patch)
+        if is_noted(placement) and close.phase == "Bound" and not close.pod_sets and not close.evicted_in_vain:
+            self._notes.write(session, close.gang, patch, placed=False)
+        else:
+            self._patch(placement, patch)
 
     def room_is_there(self, there: decisions.RoomIsThere) -> None:
         """The victims have gone: from now on the members have their time to arrive."""
@@ -182,8 +196,22 @@ class PlacementWriter:
 
     def _patch(self, known: Placement, patch: dict[str, object]) -> None:
         meta = known.metadata
+        if is_noted(known):
+            self._make_object(known, patch)
+            return
         body = {**patch, "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}}
         self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))
+
+    def _make_object(self, note: Placement, patch: dict[str, object]) -> None:
+        """Makes an object of a note, and of what there is to tell besides.
+
+        The note goes first: a placement that is over must not be taken for one that pods can be born by.
+        """
+        group = self._notes.remove(note)
+        made = self._create(note.metadata, applied(content_of(note), patch))
+        self._saw(None, made)
+        with self._cluster.lock:
+            self._cluster.state.on_pod_group(None, group)
 
     def _saw(self, old: Placement | None, new: Placement | None) -> None:
         with self._cluster.lock:

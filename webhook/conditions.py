@@ -179,12 +179,22 @@ NEEDS_A_CHECK: Final = (
 )
 """A pod of our schedulers with a disruption budget, a topology, a part of a GPU, or more resource names than usual."""
 _QUEUE: Final = "(has({0}.spec) && has({0}.spec.queue) ? {0}.spec.queue : '')"
-ENTERS_A_QUEUE: Final = (
-    (
-        "enters-a-queue",
-        f"request.operation == 'CREATE' || {_QUEUE.format('object')} != {_QUEUE.format('oldObject')}",
-    ),
+_ENTERS_A_QUEUE: Final = (
+    "enters-a-queue",
+    f"request.operation == 'CREATE' || {_QUEUE.format('object')} != {_QUEUE.format('oldObject')}",
 )
-"""A new PodGroup, or one that moves; not each write of a status, which is no subresource."""
+
+
+def enters_a_queue(namespace: str) -> Conditions:
+    """A new PodGroup, or one that moves; not each write of a status, which is no subresource.
+
+    Nor a new one that Muster's controller, whose account is in this namespace, makes for a Volcano Job: it is computed
+    from what was checked when the Job was admitted.
+    """
+    controller = f"system:serviceaccount:{namespace}:{names.CONTROLLER_ACCOUNT}"
+    made_by_us = f"request.operation == 'CREATE' && request.userInfo.username == {quoted(controller)} && ({_OF_A_JOB})"
+    return (_ENTERS_A_QUEUE, ("is-not-computed-from-a-job", f"!({made_by_us})"))
+
+
 OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)
 """A PodGroup that is in no queue yet: a Volcano Job's is created in the queue where the Job was admitted."""

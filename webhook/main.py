@@ -13,7 +13,7 @@ from muster.process.debug import Debug
 from muster.process.health import Check, Health, StatusServer
 from muster.process.server import serve
 from muster.runtime import registry
-from webhook.app import create_app, routes
+from webhook.app import Reviews, create_app, routes
 from webhook.config import AdmissionConfig, load
 from webhook.lookup import Cached, ClusterLookups
 from webhook.options import Options, parse
@@ -74,6 +74,7 @@ def _serve(options: Options, config: AdmissionConfig, cluster: ClusterLookups) -
         client_ca_file=options.client_ca_file or None,
         on_worker_start=start,
         on_worker_stop=stop,
+        direct=Reviews(handlers),
     )
 
 

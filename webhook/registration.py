@@ -111,14 +111,19 @@ _VALIDATING = (
         for kind in VALIDATED
     ),
     _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED,), conditions=conditions.NEEDS_A_CHECK),
-    _Entry(
-        "podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups", _CHANGES,
-        conditions=conditions.ENTERS_A_QUEUE,
-    ),
     _Entry("commands", "/validate/command", _VOLCANO_BUS, "commands", _CHANGES),
     _Entry("queues", "/validate/queue", _VOLCANO_SCHEDULING, "queues", ("CREATE", "UPDATE", "DELETE")),
     _Entry("hypernodes", "/validate/hypernode", _VOLCANO_TOPOLOGY, "hypernodes", _CHANGES),
 )  # fmt: skip
+
+
+def _validating(namespace: str) -> list[_Entry]:
+    """The webhooks that check objects, with Muster's own accounts in this namespace."""
+    groups = _Entry(
+        "podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups", _CHANGES,
+        conditions=conditions.enters_a_queue(namespace),
+    )  # fmt: skip
+    return [*_VALIDATING, groups]
 
 
 def _mutating(groups: Sequence[ResourceGroup]) -> list[_Entry]:
@@ -138,7 +143,7 @@ def _mutating(groups: Sequence[ResourceGroup]) -> list[_Entry]:
 
 def routes_of(group: str, plural: str) -> list[str]:
     """The routes that see new objects of a kind, those that change them first; each once."""
-    entries = [entry for entry in (*_MUTATING, *_VALIDATING) if "CREATE" in entry.operations]
+    entries = [entry for entry in (*_MUTATING, *_validating("")) if "CREATE" in entry.operations]
     return list(dict.fromkeys(entry.route for entry in entries if (entry.api[0], entry.plural) == (group, plural)))
 
 
@@ -152,11 +157,12 @@ def configurations(
     """The two webhook configurations, ready to apply; the webhook is at `url` or behind `service` (namespace, name).
 
     `ca_bundle` is the PEM of the authority that signed its certificate, `groups` are the resource groups that the
-    webhook is configured with.
+    webhook is configured with. Muster's own accounts are in the namespace of the service.
     """
     if (url is None) == (service is None):
         raise ValueError("give either url or service (namespace, name)")
     bundle = b64encode(ca_bundle).decode()
+    namespace = service[0] if service else names.SYSTEM_NAMESPACE
 
     def webhook(entry: _Entry, *, mutating: bool) -> dict[str, Any]:
         client = {"url": f"{url.rstrip('/')}{entry.route}"} if url else _service(service, entry.route)
@@ -164,7 +170,9 @@ def configurations(
 
     return [
         _configuration("MutatingWebhookConfiguration", [webhook(entry, mutating=True) for entry in _mutating(groups)]),
-        _configuration("ValidatingWebhookConfiguration", [webhook(entry, mutating=False) for entry in _VALIDATING]),
+        _configuration(
+            "ValidatingWebhookConfiguration", [webhook(entry, mutating=False) for entry in _validating(namespace)]
+        ),
     ]
 
 

@@ -8,6 +8,7 @@ from controller.job.rules.sync import not_counted_yet
 from controller.worker import Retry
 from muster.api.batch import Job
 from muster.api.core import Pod, PriorityClass
+from muster.api.noted import noted
 from muster.api.placement import PLACEMENTS, Placement
 from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
@@ -66,7 +67,10 @@ class Groups:
         self._expectations.deleted(found.metadata.uid)
 
     def placement(self, group: PodGroup) -> Placement | None:
-        """The gang's placement, read live, if pods can be born pinned by it."""
+        """The gang's placement, noted in its PodGroup or read live, if pods can be born pinned by it."""
+        note = noted(group)
+        if usable(note, group.metadata.uid):
+            return note
         try:
             placement = self._client.get(PLACEMENTS, group.metadata.name, group.metadata.namespace)
         except NotFound:

@@ -34,6 +34,9 @@ from muster.api.meta import parse_time
 
 LIMIT_TOLD_AFTER_S = 5.0
 """How long a gang waits for others that are on their way before its status says so; mostly it is its turn by then."""
+HELD_BACK_S = 30.0
+"""How long a gang that only waits for others on their way is not let in: its pods would be born gated, which costs a
+write for each, and mostly they can soon be born on their nodes."""
 LIMITED = f"it waits until fewer pods are on their way: the placements of other gangs hold {LIMIT} seats or more"
 
 Trial = tuple[GangView, Statement]
@@ -100,9 +103,7 @@ class Allocate:
             return
         if not found.on_their_way.admit(gang):
             found.waiting.append(gang)
-            self._limited[gang.uid] = found.limited.get(gang.uid, session.now)
-            if session.now - self._limited[gang.uid] >= LIMIT_TOLD_AFTER_S:
-                session.decide(decisions.Unschedulable(gang, "InFlightLimit", LIMITED))
+            self._wait_for_others(session, gang, found.limited.get(gang.uid, session.now))
             return
         full = None if gang.started else queue_refusal(session, gang, minimum_amounts(session.snapshot, gang))
         if full is not None:  # it waits for its queue and not for nodes, so that none are kept for it
@@ -121,6 +122,14 @@ class Allocate:
             found.tried.append((gang, statement))
             found.on_their_way.add(gang, statement.seats)
             found.book.placed(gang, statement.operations)
+
+    def _wait_for_others(self, session: Session, gang: GangView, since: float) -> None:
+        """The gang would be tried if fewer seats were on their way; `since` when that is so, in seconds."""
+        self._limited[gang.uid] = since
+        if session.now - since >= LIMIT_TOLD_AFTER_S:
+            session.decide(decisions.Unschedulable(gang, "InFlightLimit", LIMITED))
+        if session.now - since < HELD_BACK_S and gang.group.status.phase in {"", "Pending"}:
+            session.enqueued.discard(gang.key)
 
     def _start(
         self, session: Session, statement: Statement, gang: GangView, restrictions: bytes, book: Book

@@ -18,6 +18,7 @@ from extender.state.views import free_seats, set_aside, view_of
 from muster.api.batch import Job
 from muster.api.limits import whole_number
 from muster.api.meta import Object
+from muster.api.noted import is_noted, noted
 from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
 
@@ -35,6 +36,9 @@ class GangTable:
     def __init__(self, templates: Templates) -> None:
         self.groups: dict[str, PodGroup] = {}
         self.placements: dict[str, Placement] = {}
+        """The one that counts: an object, or what is noted in the PodGroup."""
+        self._objects: dict[str, Placement] = {}
+        self._notes: dict[str, Placement] = {}
         self.jobs: dict[str, Job] = {}
         self.priorities: dict[str, int] = {}
         self.meek: set[str] = set()
@@ -56,6 +60,7 @@ class GangTable:
         key = _take_in(self.groups, old, new)
         if key is None:
             return None
+        self._put_note(key, noted(new) if new is not None else None)
         if new is not None:
             self._arrivals.setdefault(new.metadata.uid, next(self._counter))
             if new.metadata.controller is not None:
@@ -68,7 +73,11 @@ class GangTable:
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> str | None:
         """Takes in a Placement that changed; the key of its gang, None if nothing follows from it."""
-        return _take_in(self.placements, old, new)
+        item = new or old
+        key = _take_in(self._notes if item is not None and is_noted(item) else self._objects, old, new)
+        if key is not None:
+            self._choose(key)
+        return key
 
     def on_job(self, old: Job | None, new: Job | None) -> str | None:
         """Takes in a Job that changed; the key of its gang, None if nothing follows from it."""
@@ -82,6 +91,25 @@ class GangTable:
             return None
         self._templates.forget(uid)
         return self.of_job(job)
+
+    def _put_note(self, key: str, note: Placement | None) -> None:
+        if note is not None:
+            self._notes[key] = note
+        else:
+            self._notes.pop(key, None)
+        self._choose(key)
+
+    def _choose(self, key: str) -> None:
+        """Of an object and a note the later one counts; of equal ones the object, which was made of the note."""
+        one, note = self._objects.get(key), self._notes.get(key)
+        chosen = one or note
+        if one is not None and note is not None:
+            same = one.spec.pod_group_uid == note.spec.pod_group_uid
+            chosen = one if same and one.spec.epoch >= note.spec.epoch else note
+        if chosen is None:
+            self.placements.pop(key, None)
+        else:
+            self.placements[key] = chosen
 
     # -- how they belong together -----------------------------------------------------------------------------------
 

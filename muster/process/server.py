@@ -25,6 +25,7 @@ from prometheus_client import Gauge
 
 from muster.api.base import prepare
 from muster.process.connection import Limits
+from muster.process.direct import Direct
 from muster.process.worker import Worker
 
 log = structlog.get_logger()
@@ -49,19 +50,21 @@ def serve(
     on_worker_stop: Callable[[], None] | None = None,
     graceful_timeout_s: int = GRACEFUL_TIMEOUT_S,
     limits: Limits | None = None,
+    direct: Direct | None = None,
 ) -> None:
     """Serves until SIGTERM, then ends the process with SystemExit (0 after an orderly stop).
 
     With certificate files it speaks TLS and takes up new files with the next connection; with `client_ca_file` too, it
     answers only clients that have a certificate of that authority. `on_worker_start` runs in the
     worker before the first request and must not block; if it raises, the process ends with an error. `on_worker_stop`
-    runs in the worker after its last request. `limits` are what one client, and all together, may take.
+    runs in the worker after its last request. `limits` are what one client, and all together, may take. `direct` is
+    asked before the app, in the same threads, and answers what it knows without it.
     """
     limits = limits or Limits(connections=threads + SPARE_CONNECTIONS)
     _allow_descriptors()
     settings: dict[str, Any] = {
         "bind": f"{host}:{port}",
-        "worker_class": type("Worker", (Worker,), {"limits": limits}),
+        "worker_class": type("Worker", (Worker,), {"limits": limits, "direct": direct and staticmethod(direct)}),
         "workers": 1,
         "threads": threads,
         "worker_connections": limits.connections + threads,

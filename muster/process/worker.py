@@ -20,6 +20,7 @@ from gunicorn.workers import gthread
 from prometheus_client import Counter, Gauge
 
 from muster.process.connection import Address, Connection, Limits, Outbox, State
+from muster.process.direct import Direct, post_of, response
 
 OPEN = Gauge("muster_server_connections", "Open connections of clients")
 DROPPED = Counter(
@@ -51,6 +52,7 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
     """One process: a loop for all connections, and threads for requests that are whole; see the module."""
 
     limits = Limits()
+    direct: Direct | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -89,14 +91,28 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc] # gunicorn ships no ty
         """Answers one request, in a thread."""
         request, stays_open = None, False
         call = _Call(connection.outbox, connection.client, connection.server)
+        received = connection.take_request()
         try:
-            request = next(http.get_parser(self.cfg, iter([connection.take_request()]), connection.client))
-            stays_open = self.handle_request(request, call)
+            stays_open = self.alive
+            if not self._answered_directly(received, connection.outbox, stays_open=stays_open):
+                stays_open = False
+                request = next(http.get_parser(self.cfg, iter([received]), connection.client))
+                stays_open = self.handle_request(request, call)
         except StopIteration:
             pass  # it failed after it had begun to answer
         except Exception as error:  # noqa: BLE001 - gunicorn tells the client, and logs what is not the client's fault
+            stays_open = False
             self.handle_error(request, call.sock, call.client, error)
         connection.answer(stays_open=stays_open)
+
+    def _answered_directly(self, received: bytes, outbox: Outbox, *, stays_open: bool) -> bool:
+        """Whether the request was answered without the app (see `muster.process.direct`)."""
+        post = post_of(received) if self.direct else None
+        reply = self.direct(post) if self.direct and post else None
+        if reply is None:
+            return False
+        outbox.sendall(response(reply, stays_open=stays_open))
+        return True
 
     def finish_request(self, connection: Connection, future: "Future[None]") -> None:
         """Takes a connection back from its thread."""

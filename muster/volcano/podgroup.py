@@ -15,8 +15,8 @@ from muster.volcano.defaults import queue_of
 from muster.volcano.owner import owner_of
 from muster.volcano.tasks import minimum, total_minimum, total_replicas
 
-_OF_THE_MANIFEST = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES})
-"""Annotations that are about the Job's manifest; the others are its PodGroup's, too."""
+_NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLACEMENT})
+"""Annotations that are about the Job's manifest, or the planner's word; the others are its PodGroup's, too."""
 _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
 
 
@@ -35,7 +35,7 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
 
     `later` are the tasks that wait for others: the gang's minimum leaves them out until they have started.
     """
-    annotations = {key: value for key, value in job.metadata.annotations.items() if key not in _OF_THE_MANIFEST}
+    annotations = {key: value for key, value in job.metadata.annotations.items() if key not in _NOT_COPIED}
     if later:
         annotations[names.LATER_TASKS] = ",".join(sorted(later))
         job = _without(job, later)

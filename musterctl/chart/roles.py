@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from muster.api.names import CONTROLLER_LEASE, SCHEDULER_LEASE
+from muster.api.names import CONTROLLER_ACCOUNT, CONTROLLER_LEASE, SCHEDULER_LEASE
 from musterctl.chart.files import ROLES
 
 WEBHOOK: Final = "webhook"
@@ -92,7 +92,7 @@ class Account:
 ACCOUNTS: Final = {
     WEBHOOK: Account("muster-webhook", (WEBHOOK,)),
     SCHEDULER: Account("muster-scheduler", (SCHEDULER, EXTENDER)),
-    CONTROLLER: Account("muster-controller", (CONTROLLER,)),
+    CONTROLLER: Account(CONTROLLER_ACCOUNT, (CONTROLLER,)),
 }
 """Of the chart's three pods."""
 OWN_EXTENDER: Final = Account("muster-extender", (EXTENDER,))

@@ -8,6 +8,7 @@ from rich.table import Table
 from muster.api.batch import JOBS
 from muster.api.core import NODES, PODS, Pod
 from muster.api.gang import gang_of
+from muster.api.noted import noted
 from muster.api.placement import PLACEMENTS
 from muster.api.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
@@ -52,7 +53,7 @@ class LiveTable:
         for group in self._client.list(POD_GROUPS, self._namespace):
             owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
             members = [pod for pod in self._pods if gang_of(pod.metadata) == group.metadata.name]
-            placement = placements.get(group.metadata.name)
+            placement = placements.get(group.metadata.name) or noted(group)
             name = owner.name if owner else group.metadata.name
             self._rows[name] = Row(
                 name=name,

@@ -11,6 +11,7 @@ SUBJECTS = (
     "review",
     "admission",
     "compare",
+    "writes",
     "controller",
     "queues",
     "queuecost",

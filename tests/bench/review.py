@@ -30,13 +30,14 @@ sys.path.insert(0, sys.argv[4])
 from webhook_world import OwnerWorld, indexed_job, lookups
 from muster.process import logs, server
 from muster.runtime import registry
-from webhook.app import create_app, routes
+from webhook.app import Reviews, create_app, routes
 from webhook.main import THREADS
 
 logs.configure("bench", "warning")
 labels = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
 world = lookups(owners=OwnerWorld(indexed_job(labels=labels)))
-server.serve(create_app(routes(world, registry.framework())), host="127.0.0.1", port=int(sys.argv[1]), threads=THREADS,
+handlers = routes(world, registry.framework())
+server.serve(create_app(handlers), direct=Reviews(handlers), host="127.0.0.1", port=int(sys.argv[1]), threads=THREADS,
              name="bench", cert_file=sys.argv[2], key_file=sys.argv[3])
 """
 

@@ -11,6 +11,7 @@ from tenants import ROLE_BINDINGS, ROLES, pod, tenant
 from muster.api import names
 from muster.api.core import NAMESPACES, PODS, SECRETS
 from muster.api.placement import PLACEMENTS
+from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden
 from musterctl.plane.components import CONTROLLER, WEBHOOK
@@ -56,6 +57,19 @@ def test_nobody_else_decides_placements(owner: tuple[Client, str], wait_for: Wai
     client, namespace = owner
     told = wait_for(lambda: refusal(lambda: client.create(PLACEMENTS, NOBODYS, namespace, dry_run=True)))
     assert "only Muster's extender decides placements" in told
+
+
+def test_nobody_else_notes_placements(owner: tuple[Client, str]) -> None:
+    """Of a gang of one the placement stands in its PodGroup, which is his to write; the rest of it stays so."""
+    client, namespace = owner
+    mine = {"metadata": {"name": "mine"}, "spec": {"minMember": 1}}
+    noted = {"metadata": {"name": "noted", "annotations": {names.PLACEMENT: "{}"}}, "spec": {"minMember": 1}}
+    client.create(POD_GROUPS, mine, namespace)
+    assert "only Muster's extender writes" in refusal(lambda: client.create(POD_GROUPS, noted, namespace))
+    note: dict[str, Any] = {"metadata": {"annotations": {names.PLACEMENT: "{}"}}}
+    assert "only Muster's extender writes" in refusal(lambda: client.merge_patch(POD_GROUPS, "mine", note, namespace))
+    other = {"metadata": {"annotations": {"mine": "1"}}, "spec": {"minMember": 2}}
+    assert not refusal(lambda: client.merge_patch(POD_GROUPS, "mine", other, namespace))
 
 
 def test_nobody_else_lifts_gates(owner: tuple[Client, str], plane: Plane) -> None:

@@ -1,6 +1,10 @@
-"""What a Job costs in writes: counted in the audit log, and held against the table in docs/architecture.md."""
+"""What a Job costs in writes and reviews, held against the table in docs/architecture.md.
+
+Calls of the API server are counted in its audit log, those of the webhook in its metrics.
+"""
 
 import re
+import urllib.request
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +18,14 @@ from muster.api.batch import JOBS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
-WRITES = {"create", "update", "patch", "delete"}
+CALLS = {"create", "update", "patch", "delete", "get"}
 SIZES = (1, 8)
 PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
 ROW = re.compile(
     r"^\| `(?P<process>[\w-]+)` \| (?P<verb>\w+) `(?P<resource>[\w/]+)` \| (?P<one>\d+) \| (?P<eight>\d+) \|",
     re.MULTILINE,
 )
+REVIEW = re.compile(r'^muster_webhook_reviews_total\{.*route="([^"]+)".*\} (\S+)$', re.MULTILINE)
 Price = tuple[str, str, str]
 
 
@@ -31,12 +36,23 @@ def prices(size: int) -> dict[Price, int]:
 
 
 def paid(plane: Plane, namespace: str) -> Counter[Price]:
-    """What has been written in a namespace."""
+    """What has been asked of the API server in a namespace."""
     return Counter(
         (one.use.process, one.use.verb, one.use.resource)
         for one in audits.asked(plane)
-        if one.namespace == namespace and one.use.verb in WRITES
+        if one.namespace == namespace and one.use.verb in CALLS
     )
+
+
+def reviews(plane: Plane) -> Counter[Price]:
+    """What the webhook has been asked so far, in all namespaces."""
+    port = plane.state.ports["webhook-status"]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        found = REVIEW.findall(answer.read().decode())
+    counts: Counter[Price] = Counter()
+    for route, count in found:
+        counts["webhook", "review", route] += round(float(count))
+    return counts
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -44,10 +60,11 @@ def test_a_job_costs_no_more_writes_than_the_table_says(
     plane: Plane, namespace: str, wait_for: Callable[..., Any], size: int
 ) -> None:
     """From its submission until all its pods have ended."""
-    client = plane.client()
+    client, before = plane.client(), reviews(plane)
     client.create(JOBS, job("price", namespace, replicas=size, gpus=0, run_s=3.0), namespace)
     wait_for(lambda: client.get(JOBS, "price", namespace).status.state.phase == "Completed", 60)
-    allowed, seen = prices(size), paid(plane, namespace)
+    allowed, seen = prices(size), paid(plane, namespace) + (reviews(plane) - before)
+    assert seen["webhook", "review", "/validate/job"] == 1
     assert seen["extender", "create", "pods/binding"] == size
     dearer = [
         f"{' '.join(price)}: {count} times, the table says {allowed.get(price, 0)}"

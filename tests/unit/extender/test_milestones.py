@@ -3,12 +3,14 @@
 from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import REGISTRY
 
 from extender.milestones import Milestones
 from muster.api.meta import ObjectMeta, format_time
+from muster.api.noted import text_of
 from muster.api.placement import Placement, PlacementSpec, PlacementStatus
 from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
 from muster.process.tracing import ROOT, SPANS, trace_id
@@ -83,6 +85,28 @@ def test_each_step_is_counted_once() -> None:
     tell.group(group(), group(running=3, succeeded=1))
     tell.group(group(), group(running=4))
     assert world.told() == {"planned": 0.5, "bound": 1.5, "running": 2.5}
+
+
+def test_what_is_noted_in_a_podgroup_counts_too() -> None:
+    """As an object would."""
+    world = World()
+    before, planned, bound = group(), noted_in(group(), "Planned"), noted_in(group(), "Bound")
+    world.milestones.group(None, before)
+    world.now += 0.25
+    world.milestones.group(before, planned)
+    world.milestones.group(planned, planned)
+    world.now += 1
+    world.milestones.group(planned, bound)
+    assert world.told() == {"planned": 0.25, "bound": 1.25}
+    again = World()
+    again.milestones.group(None, noted_in(group(created_s=NOW - 100), "Bound"))
+    assert again.told() == {}
+
+
+def noted_in(group: PodGroup, phase: str) -> PodGroup:
+    """The same with a placement."""
+    note = text_of({"podGroupUID": group.metadata.uid}, {"phase": phase})
+    return replace(group, metadata=replace(group.metadata, annotations={"muster.dev/placement": note}))
 
 
 def test_a_restart_counts_nothing_again() -> None:

@@ -46,7 +46,9 @@ def placed(world: World, api: Api) -> None:
     world.state.pledges.put("uid-p", Pledge("small", {"cpu": 1000}))
     recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
     barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
-    writer = PlacementWriter(cast("Any", api), cluster, barrier, recorder, cast("Any", None), wall_s=lambda: NOW)
+    writer = PlacementWriter(
+        cast("Any", api), cluster, barrier, recorder, cast("Any", None), cast("Any", None), wall_s=lambda: NOW
+    )
     writer.place(session, place)
 
 

@@ -1,12 +1,22 @@
 """When the status of a PodGroup is written."""
 
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from extender.statuses import LOSS_LASTS_S, StatusWriter
-from muster.api.scheduling import PodGroup, PodGroupStatus
+from extender.statuses import (
+    COUNTS_MAX_S,
+    COUNTS_REST_S,
+    END_LASTS_S,
+    LOSS_LASTS_S,
+    TEXTS_EVERY_S,
+    WORDS_EVERY_S,
+    StatusWriter,
+)
+from muster.api.scheduling import PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus
 
 
 def writer() -> StatusWriter:
@@ -15,16 +25,58 @@ def writer() -> StatusWriter:
     return StatusWriter(nothing, nothing, nothing, nothing, wall_s=lambda: 0.0)
 
 
-@pytest.mark.parametrize(("after_s", "due"), [(0.0, False), (LOSS_LASTS_S - 0.1, False), (LOSS_LASTS_S, True)])
-def test_a_running_gang_is_unknown_when_its_loss_lasts(after_s: float, *, due: bool) -> None:
-    """A policy for any event would abort the whole Job, while the pod that was lost is being made again."""
-    gang: Any = SimpleNamespace(key="n/g", group=PodGroup(status=PodGroupStatus(phase="Running")))
-    unknown, one = PodGroupStatus(phase="Unknown"), writer()
-    assert not one._due(gang, unknown, 100.0)
-    assert one._due(gang, unknown, 100.0 + after_s) == due
+def gang(phase: PodGroupPhase) -> Any:
+    """A gang that says of itself that it is in this phase."""
+    return SimpleNamespace(key="n/g", group=PodGroup(status=PodGroupStatus(phase=phase)))
+
+
+@pytest.mark.parametrize(("wanted", "lasts_s"), [("Unknown", LOSS_LASTS_S), ("Completed", END_LASTS_S)])
+def test_a_running_gang_is_lost_or_over_when_that_lasts(wanted: PodGroupPhase, lasts_s: float) -> None:
+    """A lost pod may be being made again; and of a gang that has ended, the PodGroup is often gone at once."""
+    one = writer()
+    assert one._due_s(gang("Running"), PodGroupStatus(phase=wanted), 100.0) == 100.0 + lasts_s
+    assert one._due_s(gang("Running"), PodGroupStatus(phase=wanted, failed=1), 101.0) == 100.0 + lasts_s
+
+
+def test_a_loss_that_was_made_good_is_forgotten() -> None:
+    """The next one has to last as long again."""
+    one = writer()
+    one._due_s(gang("Running"), PodGroupStatus(phase="Unknown"), 100.0)
+    assert one._due_s(gang("Running"), PodGroupStatus(phase="Running"), 101.0) == inf
+    assert one._due_s(gang("Running"), PodGroupStatus(phase="Unknown"), 102.0) == 102.0 + LOSS_LASTS_S
 
 
 def test_other_phases_are_written_at_once() -> None:
     """Pods are waiting for them."""
-    gang: Any = SimpleNamespace(key="n/g", group=PodGroup(status=PodGroupStatus(phase="Pending")))
-    assert writer()._due(gang, PodGroupStatus(phase="Inqueue"), 100.0)
+    assert writer()._due_s(gang("Pending"), PodGroupStatus(phase="Inqueue"), 100.0) == 100.0
+
+
+def test_counts_are_written_when_they_rest() -> None:
+    """A gang that starts changes them with every pod; and if they never rest, they are written all the same."""
+    one = writer()
+    for second in range(4):
+        due = one._due_s(gang("Running"), PodGroupStatus(phase="Running", running=second + 1), 100.0 + second)
+        assert due == 100.0 + second + COUNTS_REST_S
+    due = one._due_s(gang("Running"), PodGroupStatus(phase="Running", running=9), 104.5)
+    assert due == 100.0 + COUNTS_MAX_S
+
+
+def test_why_it_waits_is_written_at_once() -> None:
+    """The first time; whoever looks wants to know."""
+    why = PodGroupCondition(type="Unschedulable", status="True", message="no room")
+    assert writer()._due_s(gang("Inqueue"), PodGroupStatus(phase="Inqueue", conditions=[why]), 100.0) == 100.0
+
+
+def test_other_words_for_the_same_reason_wait() -> None:
+    """Another reason does not, nor does one that is over."""
+    said = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="lacks 3")
+    waiting, one = gang("Inqueue"), writer()
+    waiting.group.status.conditions = [said]
+    one._status_at["n/g"] = 100.0
+    for change, every_s in (
+        ({"message": "lacks 2"}, WORDS_EVERY_S),
+        ({"reason": "QueueNotOpen"}, TEXTS_EVERY_S),
+        ({"status": "False"}, TEXTS_EVERY_S),
+    ):
+        now = PodGroupStatus(phase="Inqueue", conditions=[replace(said, **change)])
+        assert one._due_s(waiting, now, 100.5) == 100.0 + every_s

@@ -134,6 +134,22 @@ def test_conditions_of_groups() -> None:
     assert entries(GROUPS) - entries(()) == {"grouped-pods"}
 
 
+@pytest.mark.parametrize("where", [None, ("elsewhere", "muster-webhook")])
+def test_what_the_controller_computes_of_a_job_is_not_sent(where: tuple[str, str] | None) -> None:
+    """Only its own account's: any tenant may have one of that name in a namespace of his."""
+    url = None if where else "https://x"
+    [entry] = [
+        each
+        for each in webhooks(url, where)
+        if "/validate/podgroup" in (each["clientConfig"].get("url", "") + str(each["clientConfig"].get("service")))
+    ]
+    text = {one["name"]: one["expression"] for one in entry["matchConditions"]}["is-not-computed-from-a-job"]
+    namespace = where[0] if where else "muster-system"
+    assert f'request.userInfo.username == "system:serviceaccount:{namespace}:muster-controller" && ' in text
+    assert text.startswith("!(request.operation == 'CREATE' && ")
+    assert "owner.apiVersion.startsWith('batch.volcano.sh/')" in text
+
+
 def test_mutations_are_repeated_when_others_change_the_pod() -> None:
     """Only mutating webhooks have a reinvocation policy."""
     mutating, validating = configurations(url="https://x", ca_bundle=b"")

@@ -19,7 +19,9 @@ PROGRAM = """
 import json, os, sys, threading, time
 import flask, prometheus_client
 from muster.process import logs, server
+from http import HTTPStatus
 from muster.process.connection import Limits
+from muster.process.direct import Reply
 
 logs.configure("test")
 app = flask.Flask("test")
@@ -46,11 +48,17 @@ def metrics():
 def pids():
     return {"worker": os.getpid(), "master": os.getppid(), "thread": state["thread"].is_alive()}
 
+def direct(post):
+    if post.path == "/direct-fails":
+        raise RuntimeError("a defect")
+    answer = str(len(post.body)).encode()
+    return Reply(HTTPStatus.OK, "text/plain", answer) if post.path == "/direct" else None
+
 def start():
     state["thread"] = threading.Thread(target=threading.Event().wait, daemon=True)
     state["thread"].start()
 
-server.serve(app, host="127.0.0.1", port=int(sys.argv[1]), threads=2, name="test", cert_file=sys.argv[2],
+server.serve(app, direct=direct, host="127.0.0.1", port=int(sys.argv[1]), threads=2, name="test", cert_file=sys.argv[2],
              key_file=sys.argv[3], on_worker_start=start, on_worker_stop=lambda: print("stopped", flush=True),
              limits=Limits(**({"connections": 200} | json.loads(sys.argv[4]))))
 """

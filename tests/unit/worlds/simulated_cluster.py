@@ -28,6 +28,9 @@ START_S = 1_700_000_000.0
 class Cluster:
     """One run. `history` sees every change of the API server."""
 
+    gather_s = 0.0
+    """How long events of a Job wait for others: time stands still until somebody lets it pass."""
+
     def __init__(self, chance: random.Random, faults: Faults, seen: Callable[..., None]) -> None:
         self.chance = chance
         self.now_s = START_S
@@ -46,6 +49,7 @@ class Cluster:
             monotonic_s=lambda: self.now_s,
             wall_s=lambda: self.now_s,
             at_once=1,
+            gather_s=self.gather_s,
         )
         self.cursors: dict[str, int] = {}
         for name, reflector in controller.reflectors.items():

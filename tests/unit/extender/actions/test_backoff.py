@@ -2,7 +2,7 @@
 
 from extender_world import NOW, World, of
 
-from extender.actions.allocate import LIMIT_TOLD_AFTER_S, Allocate
+from extender.actions.allocate import HELD_BACK_S, LIMIT_TOLD_AFTER_S, Allocate
 from extender.actions.enqueue import Enqueue
 from extender.actions.inflight import LATE_S
 from extender.framework import decisions
@@ -111,6 +111,24 @@ def test_a_queue_whose_gangs_are_on_their_way_leaves_seats_to_other_queues() -> 
     assert [(why.gang.key, why.reason) for why in of(world.session(*actions), decisions.Unschedulable)] == [
         ("ns/c", "InFlightLimit")
     ]
+
+
+def test_a_gang_is_not_let_in_while_others_are_on_their_way() -> None:
+    """Its pods would be born gated, and each would need a write more; but it does not stay out for long."""
+    world = World()
+    world.nodes(200, cpu=64)
+    for name in ("a", "b"):
+        key = world.gang(name, {"worker": (300, CPU)})
+        for rank in range(300):
+            world.pod(key, "worker", rank, CPU, gated=True)
+    world.plan()
+    world.gang("c", {"worker": (20, CPU)}, phase="Pending")
+    actions = Enqueue(), Allocate()
+    assert "ns/c" not in world.session(*actions).enqueued
+    world.now += HELD_BACK_S - 1
+    assert "ns/c" not in world.session(*actions).enqueued
+    world.now += 1
+    assert "ns/c" in world.session(*actions).enqueued
 
 
 def test_pods_that_do_not_come_keep_others_waiting_for_moments_only() -> None:

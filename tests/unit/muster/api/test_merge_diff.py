@@ -6,21 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.batch import JobStatus
-from muster.api.merge_diff import difference
-
-
-def apply_merge(target: Any, patch: Any) -> Any:
-    """RFC 7386, as the API server does it."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = apply_merge(result.get(key), value)
-    return result
-
+from muster.api.merge_diff import applied, difference
 
 TREES = st.recursive(
     st.integers(0, 3) | st.lists(st.integers(0, 2), max_size=2),
@@ -33,8 +19,15 @@ OBJECTS = st.dictionaries(st.sampled_from("abc"), TREES, max_size=3)
 def test_difference_leads_from_one_to_the_other(old: dict[str, Any], new: dict[str, Any]) -> None:
     """Applied as a merge patch the difference gives the new object, and it is empty only for equal ones."""
     patch = difference(old, new)
-    assert apply_merge(old, patch) == new
+    assert applied(old, patch) == new
     assert (patch == {}) == (old == new)
+
+
+def test_a_patch_replaces_what_is_no_object_and_takes_out_nulls() -> None:
+    """The examples of RFC 7386."""
+    assert applied({"a": "b", "c": {"d": "e", "f": "g"}}, {"a": "z", "c": {"f": None}}) == {"a": "z", "c": {"d": "e"}}
+    assert applied({"a": ["b"]}, {"a": {"b": "c", "d": None}}) == {"a": {"b": "c"}}
+    assert applied("foo", {"a": {"bb": {"ccc": None}}}) == {"a": {"bb": {}}}
 
 
 def test_a_field_that_has_its_default_again_is_removed() -> None:

@@ -29,6 +29,7 @@ def job(*tasks: TaskSpec, min_available: int, **more: Any) -> Job:
             "note": "x",
             "kubectl.kubernetes.io/last-applied-configuration": "{}",
             "muster.dev/grouped-templates": "{}",
+            "muster.dev/placement": "{}",
         },
     )
     return Job(metadata=meta, spec=JobSpec(tasks=list(tasks), min_available=min_available, **more))

@@ -1,0 +1,84 @@
+"""Writes the placements that are noted in PodGroups: those of gangs of one pod, as long as all goes well.
+
+What is noted and the phase that follows from it are one write. See `muster.api.noted` for what is noted, and
+`extender.placements` for what has an object of its own.
+"""
+
+from typing import Any
+
+import msgspec
+
+from extender.cluster import Cluster
+from extender.framework import decisions
+from extender.framework.groupstatus import wanted_status
+from extender.framework.session import Session
+from extender.state.gangs import GangView
+from extender.statuses import StatusWriter, status_body
+from muster.api import names
+from muster.api.merge_diff import applied
+from muster.api.noted import is_noted, noted, text_of
+from muster.api.placement import Placement
+from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.kube.client import Client
+from muster.kube.errors import Conflict
+
+
+class NoteWriter:
+    """Notes placements in PodGroups; `statuses` is told which statuses are written by that."""
+
+    def __init__(self, client: Client, cluster: Cluster, statuses: StatusWriter) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._statuses = statuses
+
+    def write(self, session: Session, gang: GangView, patch: dict[str, Any], *, placed: bool) -> None:
+        """Changes what is noted by a merge patch of a Placement; `placed`: by this the gang gets its place.
+
+        The status of the PodGroup is written along with it: Inqueue with the plan, Running with the end of it.
+        """
+        known = gang.placement
+        status = wanted_status(gang, enqueued=gang.key in session.enqueued, placed=placed, waits=None, now=session.now)
+        content = applied(content_of(known), patch)
+        text = text_of(content["spec"], content["status"])
+        body = {"metadata": {"annotations": {names.PLACEMENT: text}}, "status": status_body(status)}
+        group = self._patch(gang.group, known, body)
+        with self._cluster.lock:
+            self._cluster.state.on_pod_group(gang.group, group)
+        self._statuses.wrote(gang, status)
+        self._cluster.changed()
+
+    def remove(self, known: Placement) -> PodGroup:
+        """Takes a note out of its PodGroup, before an object is made of it: the state is not told yet."""
+        meta = known.metadata
+        body = {"metadata": {"uid": meta.uid, "annotations": {names.PLACEMENT: None}}}
+        return self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
+
+    def _patch(self, group: PodGroup, known: Placement | None, body: dict[str, Any]) -> PodGroup:
+        """Writes it upon the PodGroup as our watch has it, where the note is still the one that was decided upon.
+
+        Labels, minimums and texts of a PodGroup change all the time, and are no reason to plan once more.
+        """
+        key, decided = group.metadata.key, content_of(known)
+        with self._cluster.lock:
+            now = self._cluster.state.groups.get(key)
+        if now is None or now.metadata.uid != group.metadata.uid or content_of(noted(now)) != decided:
+            raise Conflict("another placement is noted by now", where=f"PodGroup {key}")
+        meta = {**body["metadata"], "uid": now.metadata.uid, "resourceVersion": now.metadata.resource_version}
+        return self._client.merge_patch(
+            POD_GROUPS, now.metadata.name, {**body, "metadata": meta}, now.metadata.namespace
+        )
+
+
+def fits(place: decisions.Place, known: Placement | None) -> bool:
+    """Whether a placement can be noted: that of a gang of one that waits for nothing and has no object yet."""
+    gang, pod_set = place.gang, place.pod_sets[0]
+    alone = place.new_seats == 1 == sum(each.replicas for each in gang.pod_sets) and gang.min_member <= 1
+    plain = len(place.pod_sets) == 1 and not (place.victims or pod_set.held or any(pod_set.gpus))
+    return alone and plain and (known is None or (is_noted(known) and known.spec.pod_group_uid == gang.uid))
+
+
+def content_of(placement: Placement | None) -> dict[str, Any]:
+    """Spec and status of a placement as JSON."""
+    if placement is None:
+        return {"spec": {}, "status": {}}
+    return {"spec": msgspec.to_builtins(placement.spec), "status": msgspec.to_builtins(placement.status)}

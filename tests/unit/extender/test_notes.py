@@ -1,0 +1,182 @@
+"""The placement of a gang of one is noted in its PodGroup, as long as there is nothing to tell."""
+
+import random
+import threading
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from extender_world import NOW, World, of
+from msgspec import structs
+from simulated_api import Api
+from simulated_faults import Faults
+
+from extender.actions.allocate import Allocate
+from extender.actions.enqueue import Enqueue
+from extender.barrier import Barrier
+from extender.framework import decisions
+from extender.framework.session import Session
+from extender.notes import NoteWriter
+from extender.placements import PlacementWriter
+from extender.statuses import StatusWriter
+from muster.api.noted import is_noted, noted
+from muster.api.placement import PLACEMENTS, Placement
+from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.kube.errors import Conflict
+
+CPU2 = {"cpu": 2}
+ONE = {"worker": (1, CPU2)}
+
+
+class Written:
+    """A world whose decisions about placements are written to an API server in memory."""
+
+    def __init__(self, tasks: Mapping[str, tuple[int, Mapping[str, Any]]] | None = None) -> None:
+        self.world = World()
+        self.world.nodes(2)
+        self.key = self.world.gang("a", tasks or ONE, phase="Pending")
+        faults = Faults(random.Random(0), 0.0, 0.0)  # noqa: S311 - nothing is left to chance: no call fails
+        self.api = Api(faults, lambda: NOW, lambda *_: None)
+        self.api._version = 1000
+        self.api.kind(POD_GROUPS)[self.key] = self.world.state.groups[self.key]
+        cluster: Any = SimpleNamespace(state=self.world.state, lock=threading.RLock(), changed=lambda: None)
+        silent: Any = SimpleNamespace(event=lambda *_: None)
+        api = cast("Any", self.api)
+        self.statuses = StatusWriter(api, cluster, silent, cast("Any", self), wall_s=lambda: NOW)
+        barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
+        notes = NoteWriter(api, cluster, self.statuses)
+        self.writer = PlacementWriter(api, cluster, barrier, silent, cast("Any", None), notes, wall_s=lambda: NOW)
+        self.statuses_started = 0
+
+    def start(self, *_: object) -> None:
+        """As `Writes`: counts statuses that would be written on their own."""
+        self.statuses_started += 1
+
+    def placed(self) -> Session:
+        """A cycle that gives the gang its place, written."""
+        session = self.world.session(self.world.progress, Enqueue(), Allocate())
+        [place] = of(session, decisions.Place)
+        self.writer.place(session, place)
+        self.statuses.write(session)
+        return session
+
+    def ended(self) -> Session:
+        """A cycle that ends the placement, written."""
+        session = self.world.session(self.world.progress)
+        [close] = of(session, decisions.ClosePlacement)
+        self.writer.close(session, close)
+        self.statuses.write(session)
+        return session
+
+    @property
+    def group(self) -> PodGroup:
+        """The PodGroup as it is."""
+        found: PodGroup = self.api.kind(POD_GROUPS)[self.key]
+        return found
+
+    @property
+    def objects(self) -> list[Placement]:
+        """Placements that are objects."""
+        return self.api.all(PLACEMENTS)
+
+    @property
+    def placement(self) -> Placement:
+        """The one that counts, as the planner's state has it."""
+        found = self.world.state.placement_of(self.key)
+        assert found is not None
+        return found
+
+
+def test_a_plan_and_its_phase_are_one_write() -> None:
+    """The controller may create the pod on its node from that moment on."""
+    one = Written()
+    one.placed()
+    assert (one.api.writes, one.statuses_started) == (1, 0)
+    assert one.group.status.phase == "Inqueue"
+    note = noted(one.group)
+    assert note is not None
+    assert (note.status.phase, note.spec.epoch, one.objects) == ("Planned", 1, [])
+    assert one.placement == note
+    assert one.world.view(one.key).active
+
+
+def test_its_end_and_running_are_one_write() -> None:
+    """A bound pod needs no more than that."""
+    one = Written()
+    one.placed()
+    node = one.placement.spec.pod_sets[0].runs[0].node
+    one.world.pod(one.key, "worker", 0, CPU2, node=node, pin=node, epoch=1)
+    one.ended()
+    assert (one.api.writes, one.statuses_started) == (2, 0)
+    assert one.group.status.phase == "Running"
+    assert (one.placement.status.phase, one.placement.status.started) == ("Bound", True)
+    assert one.world.view(one.key).started
+
+
+def test_what_is_given_up_becomes_an_object() -> None:
+    """Whoever looks for the reason finds it where those of other gangs are; and the controller pins nothing by it."""
+    one = Written()
+    one.placed()
+    one.world.now += 1000
+    one.ended()
+    assert noted(one.group) is None
+    [found] = one.objects
+    assert (found.status.phase, found.status.attempts, found.spec.epoch) == ("Abandoned", 1, 1)
+    assert found.spec.pod_group_uid == one.group.metadata.uid
+    assert one.placement == found
+
+
+@pytest.mark.parametrize("tasks", [{"worker": (2, CPU2)}, {"a": (1, CPU2), "b": (1, CPU2)}])
+def test_gangs_of_more_have_an_object(tasks: Mapping[str, tuple[int, Mapping[str, Any]]]) -> None:
+    """There is a story to tell about them."""
+    one = Written(tasks)
+    one.placed()
+    assert len(one.objects) == 1
+    assert noted(one.group) is None
+
+
+def test_a_change_of_the_podgroup_is_no_reason_to_plan_again() -> None:
+    """Its text may just have been written, or its minimum."""
+    one = Written()
+    session = one.world.session(Enqueue(), Allocate())
+    [place] = of(session, decisions.Place)
+    changed = one.api.change(POD_GROUPS, "a", {"metadata": {"labels": {"some": "label"}}}, "ns")
+    one.world.state.on_pod_group(None, changed)
+    one.writer.place(session, place)
+    assert noted(one.group) is not None
+    assert one.group.metadata.labels == {"some": "label"}
+
+
+def test_two_planners_do_not_note_over_each_other() -> None:
+    """Whoever comes later decides anew."""
+    one = Written()
+    session = one.world.session(Enqueue(), Allocate())  # both have seen this
+    [place] = of(session, decisions.Place)
+    one.writer.place(session, place)
+    with pytest.raises(Conflict, match="another placement is noted"):
+        one.writer.place(session, place)
+
+
+def test_a_later_object_counts_and_an_earlier_one_does_not() -> None:
+    """An object is made of the note; one of an earlier PodGroup is none."""
+    one = Written()
+    one.placed()
+    note = one.placement
+    meta = one.world.meta("a")
+    earlier = structs.replace(note, kind="Placement", metadata=meta, spec=structs.replace(note.spec, pod_group_uid="x"))
+    one.world.state.on_placement(None, earlier)
+    assert one.placement is note
+    later = structs.replace(note, kind="Placement", metadata=meta, spec=structs.replace(note.spec, epoch=2))
+    one.world.state.on_placement(None, later)
+    assert one.placement is later
+    one.world.state.on_placement(later, None)
+    assert is_noted(one.placement)
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"spec": {"epoch": "x"}}', '{"spec": {"podGroupUID": "u2"}}'])
+def test_what_nobody_can_read_or_somebody_copied_is_no_placement(text: str) -> None:
+    """The gang is planned as if nothing stood there."""
+    world = World()
+    meta = world.meta("a", annotations={"muster.dev/placement": text})
+    assert noted(PodGroup(metadata=meta)) is None
