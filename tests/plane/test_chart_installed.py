@@ -19,6 +19,7 @@ import yaml
 from certificates import Looker, bundles_of, content_of
 from containers import Machine, RunningPod
 from rich.console import Console
+from test_storm import run_storm
 
 from certs.authority import Authority
 from certs.certificate import write_bundle
@@ -184,6 +185,22 @@ def test_it_runs_gangs_as_rendered(world: tuple[Plane, Client, Release, Machine]
         assert not client.list(resource), "nobody answers there any more"
     left = plane.kubectl("get", "clusterroles", "--selector=app.kubernetes.io/name=muster", "--output=name")
     assert not left.stdout
+
+
+@pytest.mark.storm
+@pytest.mark.timeout(900)
+def test_the_storm_with_what_is_rendered(
+    world: tuple[Plane, Client, Release, Machine], wait_for: WaitFor, seed: int
+) -> None:
+    """Gangs and nodes come and go under the processes of the chart; `test_high_availability.py` kills them."""
+    plane, client, release, machine = world
+    release.put("install", "--take-ownership", "--force-conflicts")
+    running = started(machine, release, wait_for)
+    call(client, running["webhook"][0].address)
+    for one in itertools.chain(*running.values()):
+        wait_for(lambda one=one: not one.not_ready(), 90, f"{one.name} to be ready: {one.not_ready()}")
+    run_storm(plane, "default", gangs=60, kills=0, seed=seed)
+    assert not audits.forbidden(plane)
 
 
 def renewed(client: Client, running: dict[str, list[RunningPod]], wait_for: WaitFor) -> None:

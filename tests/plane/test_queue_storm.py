@@ -18,6 +18,8 @@ from gangs import History, attempt, job
 from lives import Recorder, Story
 from test_storm import GPUS, Overcommit
 
+from extender.actions.progress import BINDING_S
+from extender.barrier import MEMBER_S
 from muster.api.batch import JOBS
 from muster.api.core import PRIORITY_CLASSES
 from muster.api.scheduling import QUEUES
@@ -28,7 +30,7 @@ from musterctl.plane.plane import Plane
 pytestmark = pytest.mark.plane
 PRIORITIES = {"storm-low": 1, "storm-middle": 100, "storm-high": 1000}
 TEAMS = ("large-one", "large-two", "small")
-HALF_PLACED_LIMIT_S = 10.0 + 30.0 + 5.0
+HALF_PLACED_LIMIT_S = 10.0 + 30.0 + 5.0 + 16 * (MEMBER_S + BINDING_S)
 LATE_S = 60.0
 """How much later than promised a gang of a queue may start: the planner is killed now and then."""
 STUCK_S = 120.0

@@ -12,6 +12,8 @@ from typing import Any, Self
 import pytest
 from gangs import History, Life, attempt, job
 
+from extender.actions.progress import BINDING_S
+from extender.barrier import MEMBER_S
 from muster.api.batch import JOBS
 from muster.api.core import NODES, PODS
 from muster.api.placement import PLACEMENTS, node_of
@@ -22,7 +24,9 @@ from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 GPUS = 8
-HALF_PLACED_LIMIT_S = 10.0 + 30.0 + 5.0  # one barrier, one recovery deadline, and the time of an eviction
+SIZES = [1, 2, 3, 5, 8, 13, 21, 34, 64]
+HALF_PLACED_LIMIT_S = 10.0 + 30.0 + 5.0 + max(SIZES) * (MEMBER_S + BINDING_S)
+"""One barrier, one recovery deadline, what a large gang adds to both, and the time of an eviction."""
 
 
 class Storm:
@@ -42,7 +46,7 @@ class Storm:
     def submit(self, number: int) -> None:
         """One more gang; sizes are such that each fits an empty cluster of the nodes that never go."""
         name = f"g{number}"
-        size = min(self.chance.choice([1, 2, 3, 5, 8, 13, 21, 34, 64]), len(self.node_names) * GPUS // 2)
+        size = min(self.chance.choice(SIZES), len(self.node_names) * GPUS // 2)
         run_s = round(self.chance.uniform(0.2, 3.0), 1)
         manifest = self.asking(job(name, self.namespace, replicas=size, gpus=1, run_s=run_s, cpu="100m"), size)
         attempt(lambda: self.client.create(JOBS, manifest, self.namespace))
