@@ -43,7 +43,7 @@ class NoteWriter:
         body = {"metadata": {"annotations": {names.PLACEMENT: text}}, "status": status_body(status)}
         group = self._patch(gang.group, known, body)
         with self._cluster.lock:
-            self._cluster.state.on_pod_group(gang.group, group)
+            self._cluster.state.on_pod_group_written(group)
         self._statuses.wrote(gang, status)
         self._cluster.changed()
 

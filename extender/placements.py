@@ -6,6 +6,7 @@ that a stale one is refused.
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 import structlog
@@ -27,7 +28,7 @@ from muster.api.noted import is_noted
 from muster.api.placement import PLACEMENTS, Placement, Victim, ranks_of
 from muster.api.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, NotFound
 from muster.kube.events import Recorder
 from muster.resources.vector import Vector
 
@@ -128,7 +129,9 @@ class PlacementWriter:
             known = self._cluster.state.placements.get(gang.key)
         namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
         if known is not None and known.spec.pod_group_uid != gang.uid:
-            self._client.delete(PLACEMENTS, name, namespace, uid=known.metadata.uid)
+            if not is_noted(known):
+                with suppress(NotFound):
+                    self._client.delete(PLACEMENTS, name, namespace, uid=known.metadata.uid)
             self._saw(known, None)
             known = None
         if known is None:
@@ -200,7 +203,11 @@ class PlacementWriter:
             self._make_object(known, patch)
             return
         body = {**patch, "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}}
-        self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))
+        try:
+            self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))
+        except NotFound:
+            self._saw(known, None)  # its end may have been watched before the answer to our own write came
+            raise
 
     def _make_object(self, note: Placement, patch: dict[str, object]) -> None:
         """Makes an object of a note, and of what there is to tell besides.
@@ -211,7 +218,7 @@ class PlacementWriter:
         made = self._create(note.metadata, applied(content_of(note), patch))
         self._saw(None, made)
         with self._cluster.lock:
-            self._cluster.state.on_pod_group(None, group)
+            self._cluster.state.on_pod_group_written(group)
 
     def _saw(self, old: Placement | None, new: Placement | None) -> None:
         with self._cluster.lock:

@@ -148,7 +148,7 @@ class StatusWriter:
         self._said[gang.key] = (gang, text, inf)
         self._held.pop(gang.key, None)
         with self._cluster.lock:
-            self._cluster.state.on_pod_group(gang.group, group)
+            self._cluster.state.on_pod_group_written(group)
         self._cluster.changed()
         self._tell(gang, status, why)
 

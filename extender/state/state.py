@@ -178,6 +178,12 @@ class State:
             self.queue_use.moved(key, (group.spec.queue or DEFAULT_QUEUE) if group else None)
         self._gang_changed(key)
 
+    def on_pod_group_written(self, new: PodGroup) -> None:
+        """Takes in a PodGroup that we wrote; one that the watch has shown as gone meanwhile stays forgotten."""
+        known = self.groups.get(new.metadata.key)
+        if known is not None and known.metadata.uid == new.metadata.uid:
+            self.on_pod_group(known, new)
+
     def on_placement(self, old: Placement | None, new: Placement | None) -> None:
         """Takes in a placement, ours or one that somebody edited."""
         self._gang_changed(self._gangs.on_placement(old, new))

@@ -70,7 +70,7 @@ def test_pods_of_a_volcano_job(kubectl: Any, namespace: str, wait_for: Callable[
     assert (found["train-worker-0"]["PET_NODE_RANK"], found["train-worker-1"]["PET_NODE_RANK"]) == ("1", "2")
 
 
-def test_pods_of_a_deployment(kubectl: Any, namespace: str) -> None:
+def test_pods_of_a_deployment(kubectl: Any, namespace: str, wait_for: Callable[..., Any]) -> None:
     """The Deployment is refused when it is made, as its pods would be; and one that becomes so."""
     deployment = workload("Deployment")
     deployment["metadata"]["namespace"] = namespace
@@ -80,7 +80,14 @@ def test_pods_of_a_deployment(kubectl: Any, namespace: str) -> None:
     metadata["labels"] = {"app": "train"}
     kubectl("create", "--filename=-", stdin=deployment)
     metadata["labels"] = LABELS
-    assert refusal in kubectl("replace", "--filename=-", stdin=deployment, check=False)
+
+    def refused() -> bool:
+        """Its controller writes to it, too: then kubectl has to read it again."""
+        answer = kubectl("replace", "--filename=-", stdin=deployment, check=False)
+        assert "replaced" not in answer
+        return refusal in answer
+
+    wait_for(refused, 30, "the refusal")
 
 
 def test_bare_pods(kubectl: Any, namespace: str) -> None:

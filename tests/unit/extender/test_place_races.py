@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 from extender_world import NOW, World, of
+from msgspec.structs import replace
 
 from extender.actions.allocate import Allocate
 from extender.barrier import Barrier
@@ -12,8 +13,8 @@ from extender.cluster import Cluster
 from extender.framework import decisions
 from extender.placements import PlacementWriter
 from extender.state.pledges import Pledge
-from muster.api.placement import Placement
-from muster.kube.errors import Conflict
+from muster.api.placement import Placement, PlacementSpec, PlacementStatus
+from muster.kube.errors import Conflict, NotFound
 
 CPU2 = {"cpu": 2}
 
@@ -25,6 +26,14 @@ class Api:
         self.written: list[str] = []
         self.seen: list[Pledge] = []
         self._world, self._fails = world, fails
+
+    def delete(self, *_: object, **__: object) -> None:
+        """Nothing of an earlier gang is there any more."""
+        raise NotFound("it is gone")
+
+    def merge_patch(self, *_: object) -> Placement:
+        """Nor what there was of this one."""
+        raise NotFound("it is gone")
 
     def create(self, _resource: object, body: dict[str, Any], _namespace: str) -> Placement:
         """As the API server."""
@@ -41,15 +50,19 @@ def placed(world: World, api: Api) -> None:
     session = world.session(Allocate())
     [place] = of(session, decisions.Place)
     assert place.gang.key == key
+    writer_for(world, api).place(session, place)
+
+
+def writer_for(world: World, api: Api) -> PlacementWriter:
+    """Writes to that API; a pod of the queue is being bound."""
     cluster = Cluster(cast("Any", None), wake=lambda: None)
     cluster.state = world.state
     world.state.pledges.put("uid-p", Pledge("small", {"cpu": 1000}))
     recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
     barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
-    writer = PlacementWriter(
+    return PlacementWriter(
         cast("Any", api), cluster, barrier, recorder, cast("Any", None), cast("Any", None), wall_s=lambda: NOW
     )
-    writer.place(session, place)
 
 
 def small(cpus: int) -> World:
@@ -80,3 +93,48 @@ def test_what_is_being_placed_counts_for_pods_until_it_is_written_or_has_failed(
         assert fails
     assert Pledge("small", {"cpu": 4000, "pods": 2}) in api.seen
     assert [pledge.requests for pledge in world.state.pledges.of_others("")] == [{"cpu": 1000}]
+
+
+def of_an_earlier_gang(world: World, pod_group_uid: str) -> Placement:
+    """A placement whose end was watched before the answer to our write of it came: only we still know it."""
+    stale = Placement(metadata=world.meta("a"), spec=PlacementSpec(pod_group_uid=pod_group_uid, epoch=1))
+    world.state.on_placement(None, stale)
+    return stale
+
+
+def test_a_placement_that_only_we_know_is_in_nobodys_way() -> None:
+    """A gang of the same name is placed, though what is known of the earlier one cannot be deleted."""
+    world = small(8)
+    stale = of_an_earlier_gang(world, "another-uid")
+    api = Api(world)
+    placed(world, api)
+    assert api.written == ["a"]
+    assert world.state.placements.get(stale.metadata.key) is not stale
+
+
+def test_a_placement_that_is_gone_when_it_is_changed_is_forgotten() -> None:
+    """Or it would be changed in vain in every cycle from then on."""
+    world = small(8)
+    key = world.gang("a", {"worker": (2, CPU2)}, queue="small")
+    uid = next(gang.uid for gang in world.session().snapshot.gangs if gang.key == key)
+    stale = of_an_earlier_gang(world, uid)
+    reserved = replace(stale, status=PlacementStatus(phase="Reserved"))
+    world.state.on_placement(stale, reserved)
+    gang = next(gang for gang in world.session().snapshot.gangs if gang.key == key)
+    with pytest.raises(NotFound):
+        writer_for(world, Api(world)).unreserve(decisions.Unreserve(gang, "nobody waits"))
+    assert key not in world.state.placements
+
+
+def test_a_pod_group_that_is_gone_when_our_write_is_answered_stays_forgotten() -> None:
+    """And one of the same name that came meanwhile stays."""
+    world = small(8)
+    key = world.gang("a", {"worker": (2, CPU2)}, queue="small")
+    group = world.state.groups[key]
+    world.state.on_pod_group(group, None)
+    world.state.on_pod_group_written(group)
+    assert key not in world.state.groups
+    other = replace(group, metadata=replace(group.metadata, uid="another-uid"))
+    world.state.on_pod_group(None, other)
+    world.state.on_pod_group_written(group)
+    assert world.state.groups[key] is other
