@@ -13,6 +13,7 @@ from simulated_faults import Crash, Faults
 from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.core import PODS, Pod
+from muster.api.merge_diff import applied
 from muster.api.meta import ListMeta, Object, format_time
 from muster.api.scheduling import QUEUES
 from muster.kube.codec import content_of
@@ -143,7 +144,7 @@ class Api:
             raise Conflict(f"{res.kind} {name} is another one")
         parts = {"status"} if subresource else set(patch) - ({"status"} if res in WITH_STATUS else set())
         before = msgspec.to_builtins(old)
-        content = merged(before, {part: value for part, value in patch.items() if part in parts})
+        content = applied(before, {part: value for part, value in patch.items() if part in parts})
         if content == before:
             return old
         if content.get("spec") != before.get("spec"):
@@ -217,16 +218,3 @@ class Api:
 
 
 RESOURCES: dict[str, Resource[Any]] = {}
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """RFC 7386."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result

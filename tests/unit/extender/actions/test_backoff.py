@@ -22,6 +22,15 @@ def in_vain(world: World) -> Session:
     return session
 
 
+def many_on_their_way(world: World) -> None:
+    """Two gangs of 300, whose placements hold all seats there may be on their way."""
+    for name in ("a", "b"):
+        key = world.gang(name, {"worker": (300, CPU)})
+        for rank in range(300):
+            world.pod(key, "worker", rank, CPU, gated=True)
+    world.plan()
+
+
 def test_a_gang_whose_pods_are_not_created_waits_twice_as_long_after_each_placement() -> None:
     """And its status says until when."""
     world = World()
@@ -96,11 +105,7 @@ def test_a_queue_whose_gangs_are_on_their_way_leaves_seats_to_other_queues() -> 
     world = World()
     world.queue("other")
     world.nodes(200, cpu=64)
-    for name in ("a", "b"):
-        key = world.gang(name, {"worker": (300, CPU)})
-        for rank in range(300):
-            world.pod(key, "worker", rank, CPU, gated=True)
-    world.plan()
+    many_on_their_way(world)
     world.gang("c", {"worker": (20, CPU)})
     world.gang("d", {"worker": (20, CPU)}, queue="other")
     actions = Enqueue(), Allocate()
@@ -117,11 +122,7 @@ def test_a_gang_is_not_let_in_while_others_are_on_their_way() -> None:
     """Its pods would be born gated, and each would need a write more; but it does not stay out for long."""
     world = World()
     world.nodes(200, cpu=64)
-    for name in ("a", "b"):
-        key = world.gang(name, {"worker": (300, CPU)})
-        for rank in range(300):
-            world.pod(key, "worker", rank, CPU, gated=True)
-    world.plan()
+    many_on_their_way(world)
     world.gang("c", {"worker": (20, CPU)}, phase="Pending")
     actions = Enqueue(), Allocate()
     assert "ns/c" not in world.session(*actions).enqueued
