@@ -29,7 +29,7 @@ from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, n
 ORPHAN_AGE_S = 10.0
 """A pinned pod without any placement is deleted after this time, which is longer than a watch can lag."""
 BINDING_S = 0.05
-"""What each member of the minimum adds to the time for which its gang may stay partial."""
+"""What each member of the minimum that exists adds to the time for which its gang may stay partial."""
 AVOID_S = 60.0
 """A node that refused a member is left out of the gang's placements for this time."""
 
@@ -79,8 +79,9 @@ def longest_partial_s(gang: GangView, recovery_s: float) -> float:
     """How long a gang may stay partial: a large one takes a while to bind where the API server is busy.
 
     Without that, a gang of a thousand whose bindings are interrupted once would be taken back when half of it runs.
+    Only members that exist count: a minimum is a number that somebody wrote.
     """
-    return recovery_s + BINDING_S * gang.min_member
+    return recovery_s + BINDING_S * min(gang.min_member, len(gang.pods))
 
 
 def _half_since(gang: GangView, now: float) -> float:
