@@ -37,7 +37,7 @@ from muster.runtime.plugins.reports import TrainerReports
 log = structlog.get_logger(__name__)
 
 LOST_LEASE = 1
-_POOL_SIZE = 48
+_CONNECTIONS = 48
 _SYNC_WARNING_S = 30
 
 
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     configure("controller", options.log_level)
     try:
         tracing.configure("controller", options.traces_endpoint)
-        client = Client.load(options.kubeconfig, user_agent="muster-controller", pool_size=_POOL_SIZE)
+        client = Client.load(options.kubeconfig, user_agent="muster-controller", connections=_CONNECTIONS)
         shipped = read(options.shipped) if options.shipped else []
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it

@@ -17,11 +17,15 @@ from muster.kube.transport import JSON, Transport
 
 T = TypeVar("T")
 
+CONNECTIONS = 64
+"""How many connections a client has at most, unless it is told."""
+
 
 class Calls:
-    """Calls to one API server. Thread safe; make one per process, after forking.
+    """Calls to one API server, on one event loop.
 
-    `timeout_s` is the limit of a call that names none of its own. `on_warning` is told the API server's warnings.
+    At most `connections` are sent at once, the others wait for their turn. `timeout_s` is the limit of a call that
+    names none of its own, from when it is its turn. `on_warning` is told the API server's warnings.
     """
 
     def __init__(
@@ -29,13 +33,13 @@ class Calls:
         config: Config,
         *,
         user_agent: str = "muster",
-        pool_size: int = 32,
+        connections: int = CONNECTIONS,
         timeout_s: float = 10.0,
         on_warning: Callable[[str], None] | None = None,
     ) -> None:
         self.server = config.server
         self._timeout_s = timeout_s
-        self._transport = Transport(config, user_agent=user_agent, pool_size=pool_size, on_warning=on_warning)
+        self._transport = Transport(config, user_agent=user_agent, connections=connections, on_warning=on_warning)
 
     def server_time_s(self) -> float | None:
         """What the API server's clock says, in seconds since the epoch, give or take one; None before any answer."""
@@ -45,7 +49,7 @@ class Calls:
         """Closes idle connections; calls under way go on."""
         self._transport.close()
 
-    def request(
+    async def request(
         self,
         method: str,
         path: str,
@@ -56,7 +60,7 @@ class Calls:
         timeout_s: float | None = None,
     ) -> bytes:
         """Any request, for what has no method of its own."""
-        return self._transport.exchange(
+        return await self._transport.exchange(
             method,
             path,
             verb=method.lower(),
@@ -67,7 +71,7 @@ class Calls:
             timeout_s=self._timeout_s if timeout_s is None else timeout_s,
         )
 
-    def _typed(
+    async def _typed(
         self,
         res: Resource[T],
         verb: str,
@@ -80,10 +84,10 @@ class Calls:
         timeout_s: float | None = None,
     ) -> T:
         """Sends a request whose answer is one object of the kind."""
-        answer = self._send(verb, res, method, path, content, content_type, query=query, timeout_s=timeout_s)
+        answer = await self._send(verb, res, method, path, content, content_type, query=query, timeout_s=timeout_s)
         return decoded(res, answer, f"{method} {path}")
 
-    def _send(
+    async def _send(
         self,
         verb: str,
         res: Resource[Any],
@@ -96,7 +100,7 @@ class Calls:
         timeout_s: float | None = None,
     ) -> bytes:
         """Sends a request and gives its answer as it came; `verb` and the kind are the labels of its metrics."""
-        return self._transport.exchange(
+        return await self._transport.exchange(
             method,
             path,
             verb=verb,

@@ -8,6 +8,7 @@ import structlog
 
 from muster.api.base import Resource
 from muster.api.meta import ListMeta, Object
+from muster.kube.loop import TimeSlice
 from muster.kube.metrics import UNDECODABLE
 
 T = TypeVar("T")
@@ -25,6 +26,9 @@ class _RawList(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None = None
 
 
+_decode_raw_list = msgspec.json.Decoder(_RawList).decode
+
+
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     """The decoder of one wire type, made once."""
     if kind not in _decoders:
@@ -38,11 +42,24 @@ def decode_list(res: Resource[T], body: bytes) -> tuple[list[T], ListMeta]:
         page = _list_decoder(res.type).decode(body)
         items: list[T] = page.items or []
     except msgspec.ValidationError:
-        page = msgspec.json.decode(body, type=_RawList)
-        items = _readable(res, page.items or [])
+        page = _decode_raw_list(body)
+        items = [item for raw in page.items or () if (item := _readable(res, raw)) is not None]
     for item in items:
-        if isinstance(item, Object) and not item.kind:  # the items of a built-in list do not say what they are
-            item.api_version, item.kind = res.api_version, res.kind
+        _name_kind(res, item)
+    return items, page.metadata
+
+
+async def decode_long_list(res: Resource[T], body: bytes) -> tuple[list[T], ListMeta]:
+    """The same, object by object: the event loop goes on with other things in between."""
+    page = _decode_raw_list(body)
+    items: list[T] = []
+    slice_of_time = TimeSlice()
+    for raw in page.items or ():
+        item = _readable(res, raw)
+        if item is not None:
+            _name_kind(res, item)
+            items.append(item)
+        await slice_of_time.share()
     return items, page.metadata
 
 
@@ -72,14 +89,18 @@ def _list_decoder(kind: type) -> msgspec.json.Decoder[Any]:
     return _list_decoders[kind]
 
 
-def _readable(res: Resource[T], raws: list[msgspec.Raw]) -> list[T]:
-    items: list[T] = []
-    for raw in raws:
-        try:
-            items.append(decoder(res.type).decode(raw))
-        except msgspec.ValidationError as error:
-            leave_out(res, raw, error)
-    return items
+def _readable(res: Resource[T], raw: msgspec.Raw) -> T | None:
+    try:
+        return decoder(res.type).decode(raw)
+    except msgspec.ValidationError as error:
+        leave_out(res, raw, error)
+        return None
+
+
+def _name_kind(res: Resource[T], item: T) -> None:
+    """The items of a built-in list do not say what they are."""
+    if isinstance(item, Object) and not item.kind:
+        item.api_version, item.kind = res.api_version, res.kind
 
 
 def _name(raw: msgspec.Raw) -> str:

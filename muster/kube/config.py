@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from kubernetes.client import Configuration
@@ -106,9 +107,21 @@ def _config(configuration: Any, token_file: str) -> Config:
         server=server,
         tls=_tls(configuration) if server.startswith("https:") else None,
         server_name=configuration.tls_server_name or None,
-        proxy=configuration.proxy if proxied else None,
+        proxy=_proxy(configuration.proxy) if proxied else None,
         authorization=_authorization(configuration, token_file),
     )
+
+
+def _proxy(url: str) -> str:
+    """A proxy that `muster.kube.dial` can use; its URL may hold a password, so no error shows it."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        kind = parts.scheme if "://" in url else "without a scheme"
+        raise ValueError(
+            f"the proxy's URL ({kind}) should begin with http:// or https://, no other proxies can be used: "
+            "change proxy-url or HTTPS_PROXY, or name the server in NO_PROXY"
+        )
+    return url
 
 
 def _tls(configuration: Any) -> ssl.SSLContext:

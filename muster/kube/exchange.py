@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection of an event loop: a request goes out, its whole answer comes back, again and again.
+"""One HTTP/1.1 connection of an event loop: a request goes out, its answer comes back, again and again.
 
 httptools (llhttp) reads the answers; this adds what belongs to a connection: where an answer ends, whether another one
 may follow, and that nothing comes unasked. A POST costs a tenth of the CPU that it costs over http.client in a thread.
@@ -6,45 +6,16 @@ may follow, and that nothing comes unasked. A POST costs a tenth of the CPU that
 
 import asyncio
 from collections.abc import Iterable
-from typing import NamedTuple, cast
+from typing import cast
 
 import httptools
+
+from muster.kube.answer import Answer, BrokenAnswerError, Headers
 
 _MOST_HEADER_BYTES = 64 * 1024
 _FINAL = 200
 """Below are answers that announce the real one."""
 _NO_BODY = {204, 304}
-
-
-class Headers:
-    """The headers of an answer; names are compared in lower case."""
-
-    def __init__(self) -> None:
-        self._fields: list[tuple[str, str]] = []
-
-    def add(self, name: bytes, value: bytes) -> None:
-        """One more."""
-        self._fields.append((name.decode("latin-1").lower(), value.decode("latin-1")))
-
-    def get(self, name: str) -> str | None:
-        """The first of this name."""
-        return next((value for field, value in self._fields if field == name), None)
-
-    def get_all(self, name: str) -> list[str] | None:
-        """All of this name; None if there are none."""
-        return [value for field, value in self._fields if field == name] or None
-
-
-class Received(NamedTuple):
-    """An answer, read to its end."""
-
-    status: int
-    headers: Headers
-    data: bytes
-
-
-class BrokenAnswerError(OSError):
-    """What came is no answer, or not all of one; the connection is over."""
 
 
 class Exchange(asyncio.Protocol):
@@ -57,16 +28,18 @@ class Exchange(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
-        self._waiting: asyncio.Future[Received] | None = None
+        self._waiting: asyncio.Future[Answer] | None = None
+        self._answer: Answer | None = None
         self._begin()
 
     @property
     def usable(self) -> bool:
         """Whether a request may be sent now."""
-        return self._transport is not None and not self._transport.is_closing() and self._waiting is None
+        busy = self._waiting is not None or self._answer is not None
+        return self._transport is not None and not self._transport.is_closing() and not busy
 
-    async def send(self, head: bytes, body: bytes | None) -> Received:
-        """Sends a request and waits for its answer."""
+    async def send(self, head: bytes, body: bytes | None) -> Answer:
+        """Sends a request and waits for its answer to begin."""
         if self._transport is None or not self.usable:
             raise BrokenAnswerError("the connection is not free")
         self._begin()
@@ -87,7 +60,7 @@ class Exchange(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the answer; without a request they are an end."""
-        if self._waiting is None:
+        if self._waiting is None and self._answer is None:
             self.abort()
             return
         try:
@@ -97,7 +70,7 @@ class Exchange(asyncio.Protocol):
 
     def eof_received(self) -> None:
         """The server says no more: the end of an answer that says nowhere how long it is."""
-        if self._waiting is not None and self._in_body and self._until_end:
+        if self._answer is not None and self._until_end:
             self._done()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -120,20 +93,26 @@ class Exchange(asyncio.Protocol):
         self._headers.add(name, value)
 
     def on_headers_complete(self) -> None:
-        """What says how long the body is."""
+        """The answer has begun; this says how long its body is."""
+        status = self._parser.get_status_code()
+        if status < _FINAL or self._waiting is None or self._transport is None:
+            return
         chunked = "chunked" in (self._headers.get("transfer-encoding") or "").lower()
-        self._in_body = True
         self._until_end = not chunked and self._headers.get("content-length") is None
+        self._answer = Answer(self._transport, status, self._headers)
+        waiting, self._waiting = self._waiting, None
+        if not waiting.done():
+            waiting.set_result(self._answer)
 
     def on_body(self, data: bytes) -> None:
         """A piece of the body."""
-        self._pieces.append(data)
+        if self._answer is not None:
+            self._answer.feed(data)
 
     def on_message_complete(self) -> None:
         """The whole answer; or one of those that only announce it."""
         status = self._parser.get_status_code()
         if status < _FINAL:
-            self._in_body = False
             self._headers = Headers()
             return
         if self._until_end and status not in _NO_BODY:
@@ -146,21 +125,23 @@ class Exchange(asyncio.Protocol):
     def _begin(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
         self._headers = Headers()
-        self._pieces: list[bytes] = []
         self._header_bytes = 0
-        self._in_body = self._until_end = self._stays_open = False
+        self._until_end = self._stays_open = False
 
     def _done(self) -> None:
-        waiting, self._waiting = self._waiting, None
+        answer, self._answer = self._answer, None
         if self._transport is not None and (not self._stays_open or self._transport.get_write_buffer_size()):
             self._transport.abort()  # a server that refuses may answer before it has read everything
-        if waiting is not None and not waiting.done():
-            waiting.set_result(Received(self._parser.get_status_code(), self._headers, b"".join(self._pieces)))
+        if answer is not None:
+            answer.end()
 
     def _fail(self, error: OSError) -> None:
         waiting, self._waiting = self._waiting, None
+        answer, self._answer = self._answer, None
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
+        if answer is not None:
+            answer.end(error)
         self.abort()
 
 

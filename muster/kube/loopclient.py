@@ -1,50 +1,186 @@
-"""The API client of an event loop: bindings, and what became of them, by the hundred a second.
+"""The API client of an event loop: typed calls on `Resource` descriptors.
 
-`muster.kube.client` has all calls there are, for threads; these two are made so often that a thread for each would cost
-ten times what the call does.
+`reads` has the calls that change nothing and `calls` what all of them promise; here are those that write. There is no
+"replace": the wire types are trimmed, and writing one back would drop what they leave out.
+
+`muster.kube.client` is the same client for threads.
 """
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from muster.api.base import Resource
 from muster.api.core import PODS
-from muster.kube.calls import decoded
-from muster.kube.client import binding_of
-from muster.kube.config import Config
-from muster.kube.looptransport import LoopTransport
+from muster.kube.calls import given
+from muster.kube.codec import content_of
+from muster.kube.reads import Reads
 
 T = TypeVar("T")
 
+Propagation = Literal["Foreground", "Background", "Orphan"]
 
-class LoopClient:
-    """Typed calls to one API server. Used on one loop.
+APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
-    At most `connections` are sent at once; `timeout_s` is the limit of a call from when it is its turn.
-    """
+# Longer than the API server tries an eviction by itself.
+_EVICT_S = 15.0
 
-    def __init__(
-        self, config: Config, *, user_agent: str = "muster", connections: int = 32, timeout_s: float = 10.0
+
+class LoopClient(Reads):
+    """Typed access to one API server: every call there is. Used on one loop."""
+
+    async def create(
+        self,
+        res: Resource[T],
+        obj: Mapping[str, Any] | msgspec.Struct,
+        namespace: str | None = None,
+        *,
+        dry_run: bool = False,
+        strict: bool = False,
+        timeout_s: float | None = None,
+    ) -> T:
+        """Creates an object, in `namespace` or else in the one that it names.
+
+        `strict` refuses fields that the kind does not have; else the API server drops them with a warning.
+        """
+        content = content_of(res, obj)
+        path = res.path(namespace or content["metadata"].get("namespace"))
+        query = given(dryRun="All" if dry_run else None, fieldValidation="Strict" if strict else None)
+        return await self._typed(res, "create", "POST", path, content, query=query, timeout_s=timeout_s)
+
+    async def apply(
+        self,
+        res: Resource[T],
+        obj: Mapping[str, Any] | msgspec.Struct,
+        *,
+        namespace: str | None = None,
+        field_manager: str = "muster",
+        force: bool = True,
+        subresource: str = "",
+        timeout_s: float | None = None,
+    ) -> T:
+        """Server-side apply: creates the object or changes the fields that `obj` names, and owns them from then on."""
+        content = content_of(res, obj)
+        meta = content["metadata"]
+        path = res.path(namespace or meta.get("namespace"), meta["name"], subresource)
+        query = {"fieldManager": field_manager, "force": str(force).lower()}
+        return await self._typed(res, "apply", "PATCH", path, content, APPLY_PATCH, query=query, timeout_s=timeout_s)
+
+    async def merge_patch(
+        self,
+        res: Resource[T],
+        name: str,
+        patch: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: str = "",
+        timeout_s: float | None = None,
+    ) -> T:
+        """JSON merge patch; with metadata.resourceVersion in it, raises `Conflict` if the object has changed."""
+        path = res.path(namespace, name, subresource)
+        return await self._typed(res, "patch", "PATCH", path, patch, MERGE_PATCH, timeout_s=timeout_s)
+
+    async def strategic_patch(
+        self,
+        res: Resource[T],
+        name: str,
+        patch: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: str = "",
+        timeout_s: float | None = None,
+    ) -> T:
+        """As `merge_patch`, but lists are merged by their keys (conditions by type); only Kubernetes' own kinds."""
+        path = res.path(namespace, name, subresource)
+        return await self._typed(res, "patch", "PATCH", path, patch, STRATEGIC_PATCH, timeout_s=timeout_s)
+
+    async def json_patch(
+        self,
+        res: Resource[T],
+        name: str,
+        operations: Sequence[Mapping[str, Any]],
+        namespace: str | None = None,
+        *,
+        subresource: str = "",
+        timeout_s: float | None = None,
+    ) -> T:
+        """JSON patch (RFC 6902); raises `Invalid` if a `test` operation fails."""
+        path = res.path(namespace, name, subresource)
+        return await self._typed(res, "patch", "PATCH", path, list(operations), JSON_PATCH, timeout_s=timeout_s)
+
+    async def delete(
+        self,
+        res: Resource[T],
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_period_s: int | None = None,
+        propagation: Propagation | None = None,
+        timeout_s: float | None = None,
     ) -> None:
-        self._timeout_s = timeout_s
-        self._transport = LoopTransport(config, user_agent=user_agent, connections=connections)
+        """Deletes an object; raises `Conflict` if it is not the one with this UID or resource version."""
+        if not name:
+            raise ValueError(f"a {res.kind} without a name cannot be deleted: that would address all of them")
+        preconditions = given(uid=uid, resourceVersion=resource_version)
+        options = given(
+            apiVersion="v1",
+            kind="DeleteOptions",
+            preconditions=preconditions or None,
+            gracePeriodSeconds=grace_period_s,
+            propagationPolicy=propagation,
+        )
+        await self._send("delete", res, "DELETE", res.path(namespace, name), options, timeout_s=timeout_s)
 
-    async def get(self, res: Resource[T], name: str, namespace: str | None = None) -> T:
-        """See `muster.kube.client.Client.get`."""
-        path = res.path(namespace, name)
-        answer = await self._transport.exchange("GET", path, verb="get", resource=res.plural, timeout_s=self._timeout_s)
-        return decoded(res, answer, f"GET {path}")
+    async def bind(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        node: str,
+        annotations: Mapping[str, str],
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Binds the pod with this UID to a node; the annotations are added to the pod in the same write."""
+        binding = binding_of(namespace, name, uid, node, annotations)
+        await self._send("bind", PODS, "POST", PODS.path(namespace, name, "binding"), binding, timeout_s=timeout_s)
 
-    async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
-        """See `muster.kube.client.Client.bind`."""
-        body = msgspec.json.encode(binding_of(namespace, name, uid, node, annotations))
-        path = PODS.path(namespace, name, "binding")
-        await self._transport.exchange(
-            "POST", path, verb="bind", resource=PODS.plural, body=body, timeout_s=self._timeout_s
+    async def evict(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        *,
+        resource_version: str | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Evicts the pod with this UID; raises `TooManyRequests` while a disruption budget forbids it.
+
+        With a resource version it is evicted only as it was then (`Conflict`), which the API server says at once; that
+        the UID is another it says after it has tried for ten seconds.
+        """
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": given(uid=uid, resourceVersion=resource_version)},
+        }
+        await self._send(
+            "evict", PODS, "POST", PODS.path(namespace, name, "eviction"), eviction, timeout_s=timeout_s or _EVICT_S
         )
 
-    def close(self) -> None:
-        """Closes idle connections; calls under way go on."""
-        self._transport.close()
+
+def binding_of(namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> dict[str, Any]:
+    """A binding of the pod with this UID to a node; the annotations are added to the pod in the same write."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "namespace": namespace, "uid": uid, "annotations": dict(annotations)},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }

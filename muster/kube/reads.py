@@ -1,33 +1,34 @@
 """Reading from the API server: one object, all objects, and what becomes of them."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
 from typing import TypeVar
-
-import urllib3
 
 from muster.api.base import Resource
 from muster.api.core import PODS
 from muster.api.meta import ListMeta
 from muster.kube.calls import Calls, given
-from muster.kube.codec import decode_list
+from muster.kube.codec import decode_list, decode_long_list
 from muster.kube.errors import Unreachable
-from muster.kube.watch import Watch, split_lines
+from muster.kube.watch import Watch, lines_of
 
 T = TypeVar("T")
 
 # A quiet stream still carries a bookmark about every minute; longer silence means that the peer is gone.
 _SILENCE_S = 150.0
-_LOG_BYTES = 64 * 1024
+_LONG_BYTES = 64 * 1024
+"""A list of more is decoded object by object, so that the loop has time for others."""
 
 
 class Reads(Calls):
     """The calls that change nothing."""
 
-    def get(self, res: Resource[T], name: str, namespace: str | None = None, *, timeout_s: float | None = None) -> T:
+    async def get(
+        self, res: Resource[T], name: str, namespace: str | None = None, *, timeout_s: float | None = None
+    ) -> T:
         """The object of this name, as it is now; raises `NotFound` where there is none."""
-        return self._typed(res, "get", "GET", res.path(namespace, name), timeout_s=timeout_s)
+        return await self._typed(res, "get", "GET", res.path(namespace, name), timeout_s=timeout_s)
 
-    def pages(
+    async def pages(
         self,
         res: Resource[T],
         namespace: str | None = None,
@@ -36,7 +37,7 @@ class Reads(Calls):
         field_selector: str = "",
         limit: int = 500,
         timeout_s: float | None = None,
-    ) -> Iterator[tuple[list[T], ListMeta]]:
+    ) -> AsyncGenerator[tuple[list[T], ListMeta]]:
         """What `list` gives in pages of `limit` objects (0: one page); all pages show one resource version.
 
         Raises `Gone` when the version was compacted away between two pages.
@@ -45,14 +46,17 @@ class Reads(Calls):
         if limit:
             query["limit"] = str(limit)
         while True:
-            body = self._send("list", res, "GET", res.path(namespace), query=query, timeout_s=timeout_s)
-            items, meta = decode_list(res, body)
+            body = await self._send("list", res, "GET", res.path(namespace), query=query, timeout_s=timeout_s)
+            if len(body) > _LONG_BYTES:
+                items, meta = await decode_long_list(res, body)
+            else:
+                items, meta = decode_list(res, body)
             yield items, meta
             if not meta.continue_:
                 return
             query["continue"] = meta.continue_
 
-    def list(
+    async def list(
         self,
         res: Resource[T],
         namespace: str | None = None,
@@ -65,9 +69,9 @@ class Reads(Calls):
         pages = self.pages(
             res, namespace, label_selector=label_selector, field_selector=field_selector, timeout_s=timeout_s
         )
-        return [item for items, _ in pages for item in items]
+        return [item async for items, _ in pages for item in items]
 
-    def watch(
+    async def watch(
         self,
         res: Resource[T],
         namespace: str | None = None,
@@ -79,7 +83,7 @@ class Reads(Calls):
     ) -> Watch[T]:
         """Events after `resource_version`, bookmarks included; the server ends the stream after about `timeout_s`.
 
-        The stream is open when this returns. `Watch.close` ends it from any thread. Raises `Gone`.
+        The stream is open when this returns. `Watch.close` ends it. Raises `Gone`.
         """
         query = _selectors(label_selector, field_selector) | {
             "watch": "1",
@@ -87,24 +91,23 @@ class Reads(Calls):
             "resourceVersion": resource_version,
             "timeoutSeconds": str(max(1, round(timeout_s))),
         }
-        answer = self._transport.stream(
+        answer = await self._transport.stream(
             res.path(namespace),
             resource=res.plural,
             query=query,
             timeout_s=self._timeout_s,
-            silence_s=min(_SILENCE_S, timeout_s + self._timeout_s),
         )
-        return Watch(answer, res)
+        return Watch(answer, res, min(_SILENCE_S, timeout_s + self._timeout_s))
 
-    def log_lines(self, pod: str, namespace: str, container: str, *, follow: bool = True) -> Iterator[str]:
+    async def log_lines(self, pod: str, namespace: str, container: str, *, follow: bool = True) -> AsyncGenerator[str]:
         """What a container has printed so far, and what it prints until it ends, however long it is silent."""
         path = f"{PODS.path(namespace, pod)}/log"
         query = {"container": container, "follow": str(follow).lower()}
-        answer = self._transport.stream(path, resource="logs", query=query, timeout_s=self._timeout_s, silence_s=None)
+        answer = await self._transport.stream(path, resource="logs", query=query, timeout_s=self._timeout_s)
         try:
-            for line in split_lines(answer.stream(_LOG_BYTES, decode_content=False)):
+            async for line in lines_of(answer):
                 yield line.decode(errors="replace")
-        except (urllib3.exceptions.HTTPError, OSError) as error:
+        except OSError as error:
             raise Unreachable(
                 f"the log broke off: {error}", reason=type(error).__name__, where=f"GET {path}"
             ) from error

@@ -10,10 +10,12 @@ A stream may end at any moment; the next one starts where it ended, so nothing i
 the API server has forgotten that resource version, everything is listed again and only the differences are told.
 """
 
+import asyncio
 import random as _random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 import structlog
@@ -23,9 +25,10 @@ from muster.api.meta import Object
 from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Gone, NotFound, TooManyRequests, Unreachable
-from muster.kube.metrics import HANDLER_FAILURES, RELISTS, RESTARTS
+from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
+from muster.kube.metrics import RELISTS, RESTARTS
+from muster.kube.mirror import Handler, Mirror
 from muster.kube.store import Store
-from muster.kube.watch import Watch
 
 T = TypeVar("T", bound=Object)
 
@@ -42,12 +45,10 @@ _NOT_SERVED_S = 300.0
 
 
 class Reflector(Generic[T]):
-    """A thread that lists and watches one kind into `store`.
+    """A task on the client's loop that lists and watches one kind into `store`.
 
-    Handlers get (None, new) for an object that appeared, (old, new) for one that changed and (old, None) for one that
-    went away; `old` is always what the same handler got as `new` before. They are called from the reflector's thread,
-    after the store has changed, and should only note what is to do: while they work, nothing else arrives. If one
-    raises, that is logged and counted, and the others are still called.
+    What handlers are told is said at `Mirror`. They are called on the loop's thread and must only note what is to do:
+    while they work, nothing else happens on the loop, and a call of the client's would wait for itself.
 
     `keep` makes what the store keeps of an object (at least its name, UID and resourceVersion), where handlers remember
     what they need themselves; `old` is then no more than that.
@@ -74,7 +75,7 @@ class Reflector(Generic[T]):
         may_be_absent: bool = False,
     ) -> None:
         self.store: Store[T] = Store() if store is None else store
-        self._keep = keep
+        self.mirror = Mirror(resource.plural, self.store, keep)
         self._may_be_absent = may_be_absent
         self.relists = 0
         self.restarts = 0
@@ -88,12 +89,11 @@ class Reflector(Generic[T]):
         self._page_objects = _PAGE_OBJECTS
         self._version = ""
         self._listed = self._watched = False
-        self._handlers: list[Callable[[T | None, T | None], None]] = []
         self._synced = threading.Event()
-        self._stopping = threading.Event()
-        self._lock = threading.Lock()
-        self._watch: Watch[T] | None = None
-        self._thread = threading.Thread(target=self._run, name=f"reflector-{resource.plural}", daemon=True)
+        self._stopping = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ended = threading.Event()
 
     @property
     def synced(self) -> bool:
@@ -106,109 +106,126 @@ class Reflector(Generic[T]):
         return len(self.store)
 
     def wait_synced(self, timeout_s: float) -> bool:
-        """Waits until synced; False if that takes longer."""
+        """Waits until synced; False if that takes longer. Not for the loop's own thread (RuntimeError)."""
+        refuse_to_wait_on(self._client.loop, "to wait for a reflector")
         return self._synced.wait(timeout_s)
 
-    def add_handler(self, fn: Callable[[T | None, T | None], None]) -> None:
+    def add_handler(self, fn: Handler[T]) -> None:
         """Tells `fn` about every change from the first list on; so this comes before `start`."""
-        if self._thread.ident is not None:
+        if self._loop is not None:
             raise RuntimeError(f"the reflector of {self._resource.plural} runs already: add handlers before start()")
-        self._handlers.append(fn)
+        self.mirror.handlers.append(fn)
 
     def start(self) -> None:
-        """Starts the thread; `wait_synced` tells when the store can be used."""
-        self._thread.start()
+        """Starts the task, from any thread; `wait_synced` tells when the store can be used."""
+        if self._loop is not None:
+            raise RuntimeError(f"the reflector of {self._resource.plural} was started already")
+        self._loop = self._client.loop
+        self._loop.call_soon_threadsafe(self._begin)
 
     def stop(self) -> None:
-        """Ends the thread, also in the middle of a watch. May be called twice, and from a handler."""
-        self._stopping.set()
-        with self._lock:
-            if self._watch:
-                self._watch.close()
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join(_JOIN_S)
+        """Ends the task, also in the middle of a watch; nothing is told afterwards. May be called twice.
 
-    def _run(self) -> None:
+        It waits for the end, except on the loop's own thread, e.g. in a handler, where the task ends in a moment.
+        """
+        self._stopping = True
+        if self._loop is None:
+            return
+        with suppress(RuntimeError):  # the loop has ended, and the task with it
+            self._loop.call_soon_threadsafe(self._cancel)
+            if not runs_on(self._loop):
+                self._ended.wait(_JOIN_S)
+
+    def _begin(self) -> None:
+        """On the loop."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"reflector-{self._resource.plural}")
+        self._task.add_done_callback(lambda _: self._ended.set())
+
+    def _cancel(self) -> None:
+        """On the loop, after `_begin`."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
         """Whatever goes wrong, the cache must not stay silent: what it shows would be old for good.
 
         The pause also follows a `Gone`. A server that forgets faster than we list would be listed without end, and a
         list of everything is the most expensive thing that a cache can ask for.
         """
-        while not self._stopping.is_set():
+        while not self._stopping:
             try:
-                self._follow()
+                await self._follow()
             except Gone as error:
                 log.info("listing again", resource=self._resource.plural, why=str(error))
             except NotFound as error:
-                self._not_served(error)
+                await self._not_served(error)
             except APIError as error:
                 log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
             except Exception:  # a defect of ours must not silence the cache for good
                 log.exception("reflector failed", resource=self._resource.plural)
-            self._stopping.wait(self._backoff.next())
+            await asyncio.sleep(self._backoff.next())
 
-    def _not_served(self, error: NotFound) -> None:
+    async def _not_served(self, error: NotFound) -> None:
         """The API server does not know the kind. Where that is all right there are none, and it is asked seldom."""
         if not self._may_be_absent:
             log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
             return
         log.info("not served by this cluster", resource=self._resource.plural)
-        for key in self.store.keys():  # noqa: SIM118 - a store is no mapping; this copies under its lock
-            self._remove(key)
+        await self._become({})
         self._synced.set()
-        self._stopping.wait(_NOT_SERVED_S * (1 + self._random()))
+        await asyncio.sleep(_NOT_SERVED_S * (1 + self._random()))
 
-    def _follow(self) -> None:
+    async def _follow(self) -> None:
         """A list, and streams from where it ended.
 
         A stream that ends is nothing bad: the server ends each after some minutes, and the next one starts at once. One
         that ends soon after it began is a failure by another name (a proxy that cuts, a server that comes and goes), so
         the next one waits, and longer each time. Progress, which is any event or bookmark, makes the wait short again.
         """
-        self._list()
-        while not self._stopping.is_set():
+        await self._list()
+        while not self._stopping:
             started, version = self._monotonic_s(), self._version
             try:
-                self._consume()
+                await self._consume()
             except (Unreachable, TooManyRequests) as error:
                 log.info("watching again", resource=self._resource.plural, why=str(error))
             healthy = self._monotonic_s() - started >= _HEALTHY_S
             if healthy or self._version != version:
                 self._backoff.reset()
             if not healthy:
-                self._stopping.wait(self._backoff.next())
+                await asyncio.sleep(self._backoff.next())
 
-    def _list(self) -> None:
-        """Makes the store equal to a full list; what is unchanged since the last one is not told again.
-
-        The store is changed object by object and never emptied: whoever reads it meanwhile sees old and new objects
-        side by side, which a watch that is late would show too, but never a cluster without pods.
-        """
+    async def _list(self) -> None:
+        """Makes the store equal to a full list."""
         if self._listed:
             self.relists += 1
             RELISTS.labels(self._resource.plural).inc()
         self._listed = True
         found: dict[str, T] = {}
-        pages = self._client.pages(
+        pages = self._client.on_loop.pages(
             self._resource, self._namespace, **self._selectors, limit=self._page_objects, timeout_s=_LIST_TIMEOUT_S
         )
         try:
-            for items, meta in pages:
+            async for items, meta in pages:
                 found.update((item.metadata.key, item) for item in items)
                 version = meta.resource_version
         except Gone:
             self._page_objects = 0  # compacted between two pages: next time everything in one
             raise
         self._page_objects = _PAGE_OBJECTS
-        for key in self.store.keys():  # noqa: SIM118 - a store is no mapping; this copies under its lock
-            if key not in found:
-                self._remove(key)
-        for item in found.values():
-            self._set(item)
+        await self._become(found)
         self._version = version
         self._synced.set()
 
-    def _consume(self) -> None:
+    async def _become(self, found: dict[str, T]) -> None:
+        """Makes the store equal to these objects, with time for others in between."""
+        slice_of_time = TimeSlice()
+        for _ in self.mirror.become(found):
+            if self._stopping:
+                raise asyncio.CancelledError
+            await slice_of_time.share()
+
+    async def _consume(self) -> None:
         """One stream; `_version` says how far it got, whatever ends it.
 
         It moves object by object, so the next stream goes on behind the last one that was told. Bookmarks move it too,
@@ -219,48 +236,24 @@ class Reflector(Generic[T]):
             self.restarts += 1
             RESTARTS.labels(self._resource.plural).inc()
         self._watched = True
-        watch = self._client.watch(
+        watch = await self._client.on_loop.watch(
             self._resource,
             self._namespace,
             **self._selectors,
             resource_version=self._version,
             timeout_s=_WATCH_S * (1 + self._random()),
         )
-        with self._lock:
-            self._watch = watch
-            if self._stopping.is_set():
-                watch.close()
+        slice_of_time = TimeSlice()
         try:
-            for kind, obj in watch:
+            async for kind, obj in watch:
+                if self._stopping:
+                    return
                 if kind == "DELETED":
-                    self._remove(obj.metadata.key)
+                    self.mirror.remove(obj.metadata.key)
                 elif kind != "BOOKMARK":
-                    self._set(obj)
+                    self.mirror.put(obj)
                 self._version = obj.metadata.resource_version
+                if watch.behind:
+                    await slice_of_time.share()
         finally:
             watch.close()
-
-    def _set(self, new: T) -> None:
-        old = self.store.get(new.metadata.key)
-        if old is not None:
-            if old.metadata.uid != new.metadata.uid:
-                # Deleted and created again while we were not looking: two changes, not one.
-                self._remove(new.metadata.key)
-                old = None
-            elif old.metadata.resource_version == new.metadata.resource_version:
-                return
-        self.store.put(self._keep(new) if self._keep else new)
-        self._tell(old, new)
-
-    def _remove(self, key: str) -> None:
-        old = self.store.discard(key)
-        if old is not None:
-            self._tell(old, None)
-
-    def _tell(self, old: T | None, new: T | None) -> None:
-        for handler in self._handlers:
-            try:
-                handler(old, new)
-            except Exception:
-                HANDLER_FAILURES.labels(self._resource.plural).inc()
-                log.exception("handler failed", resource=self._resource.plural, handler=repr(handler))

@@ -1,70 +1,49 @@
-"""One HTTP exchange with the API server: pool, credentials, time limits, errors, metrics.
+"""One HTTP exchange with the API server: connections, credentials, time limits, errors, metrics.
 
-Nothing is retried here: whoever asks knows whether asking twice is harmless. `Exchanges` is what both kinds have in
-common: `Transport` for threads, `muster.kube.looptransport` for an event loop.
+Nothing is retried here: whoever asks knows whether asking twice is harmless.
 """
 
+import asyncio
 import re
-import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
-from functools import partial
-from http.client import HTTPException
-from typing import Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-import urllib3
-
-from muster.kube.config import Config
-from muster.kube.connections import Answer, Connections, Pool, Request, SocketOptions
+from muster.kube.answer import Answer, Headers
+from muster.kube.config import Config, anonymous
+from muster.kube.connections import Connections, Request
 from muster.kube.errors import Unreachable, error_of
 from muster.kube.metrics import REQUEST_SECONDS, REQUESTS
 
 JSON = "application/json"
 
-CONNECT_TIMEOUT_S = 5.0
-# Small requests go out at once, and a peer that vanished without a word is noticed after 30 + 3 * 10 s.
-SOCKET_OPTIONS: SocketOptions = [
-    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    *(
-        (socket.IPPROTO_TCP, getattr(socket, name), value)
-        for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-        if hasattr(socket, name)
-    ),
-]
+_CONNECT_TIMEOUT_S = 5.0
+_CREDENTIALS_S = 5.0
+"""How long an Authorization header is sent before it is asked for again; it has its own idea of when it is stale."""
 _FIRST_ERROR = 400
 # 299 - "what is wrong"; the text is quoted, and sent as UTF-8 where HTTP knows only Latin-1.
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 
 
-class Headers(Protocol):
-    """The headers of an answer."""
+class Transport:
+    """Sends requests to one API server, and says what the answers mean. Used on one loop.
 
-    def get(self, name: str, /) -> str | None:
-        """The first of this name, which is in lower case."""
-
-    def get_all(self, name: str, /) -> list[str] | None:
-        """All of this name."""
-
-
-A = TypeVar("A", bound=Answer | urllib3.BaseHTTPResponse)
-
-
-class Exchanges:
-    """What is in a request to one API server, and what its answer means.
-
-    `on_warning` is told what the API server warns of, also when it refuses; without it, nobody looks.
+    At most `connections` are sent at once, the others wait for their turn. `on_warning` is told what the API server
+    warns of, also when it refuses; without it, nobody looks.
     """
 
-    def __init__(self, config: Config, *, user_agent: str, on_warning: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, config: Config, *, user_agent: str, connections: int, on_warning: Callable[[str], None] | None = None
+    ) -> None:
         self._on_warning = on_warning
         self._heard: tuple[str, float] | None = None
         self._prefix = urlsplit(config.server).path.rstrip("/")
         self._headers = {"user-agent": user_agent, "accept": JSON}
+        self._credentials = _Credentials(config.authorization)
+        self._connections = Connections(config, connections)
 
     def server_time_s(self) -> float | None:
         """What the server's clock says, in seconds since the epoch, give or take one; None before its first answer."""
@@ -76,22 +55,85 @@ class Exchanges:
         except (ValueError, OverflowError):
             return None
 
-    def _url(self, path: str, query: Mapping[str, str] | None) -> str:
-        return f"{self._prefix}{path}?{urlencode(query)}" if query else self._prefix + path
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        verb: str,
+        resource: str,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        query: Mapping[str, str] | None = None,
+        timeout_s: float,
+    ) -> bytes:
+        """Sends one request and gives the body of its answer; raises the `APIError` that fits."""
+        where = f"{method} {path}"
+        request = await self._request(method, path, query, body, content_type)
+        async with self._connections.turns:
+            with measured(where, verb, resource) as asked:
+                answer = await self._connections.exchange(request, min(timeout_s, _CONNECT_TIMEOUT_S), timeout_s)
+                asked.code = answer.status
+                self._judge(where, answer.status, answer.headers, answer.data)
+                return answer.data
 
-    def _headers_for(self, content_type: str, authorization: str | None) -> dict[str, str]:
-        more = {"content-type": content_type} if content_type else {}
-        return {**self._headers, **more, **({"authorization": authorization} if authorization else {})}
+    async def stream(self, path: str, *, resource: str, query: Mapping[str, str], timeout_s: float) -> Answer:
+        """An answer that has begun within `timeout_s`, to be read and closed; raises the `APIError` that fits."""
+        where = f"GET {path}"
+        request = await self._request("GET", path, query, None, "")
+        with measured(where, "watch", resource) as asked:
+            answer = await self._connections.stream(request, min(timeout_s, _CONNECT_TIMEOUT_S), timeout_s)
+            asked.code = answer.status
+            try:
+                async with asyncio.timeout(timeout_s):
+                    refusal = await answer.rest() if answer.status >= _FIRST_ERROR else b""
+                self._judge(where, answer.status, answer.headers, refusal)
+            except BaseException:
+                answer.close()
+                raise
+            return answer
+
+    def close(self) -> None:
+        """Closes idle connections; requests under way go on."""
+        self._connections.close()
+
+    async def _request(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: bytes | None, content_type: str
+    ) -> Request:
+        more = {"content-type": content_type} if body is not None else {}
+        if authorization := await self._credentials.header():
+            more["authorization"] = authorization
+        target = self._prefix + path
+        return Request(method, f"{target}?{urlencode(query)}" if query else target, body, {**self._headers, **more})
 
     def _judge(self, where: str, status: int, headers: Headers, data: bytes) -> None:
         """Notes what every answer tells, and raises the error that it stands for, if it does."""
         if date := headers.get("date"):
             self._heard = (date, time.monotonic())
         if self._on_warning:
-            for text in warnings_of(headers.get_all("warning") or ()):
+            for text in warnings_of(headers.get_all("warning")):
                 self._on_warning(text)
         if status >= _FIRST_ERROR:
             raise error_of(status, data, where=where, retry_after=headers.get("retry-after"))
+
+
+class _Credentials:
+    """The Authorization header. It is asked for in a thread: a program may have to be run for it."""
+
+    def __init__(self, ask: Callable[[], str | None]) -> None:
+        self._ask = ask
+        self._asking = asyncio.Lock()
+        self._header: str | None = None
+        self._fresh_until = float("inf") if ask is anonymous else float("-inf")
+
+    async def header(self) -> str | None:
+        """Its value now; None where it is not needed."""
+        if time.monotonic() >= self._fresh_until:
+            async with self._asking:
+                if time.monotonic() >= self._fresh_until:  # who waited for another's question has its answer
+                    self._header = await asyncio.to_thread(self._ask)
+                    self._fresh_until = time.monotonic() + _CREDENTIALS_S
+        return self._header
 
 
 class Measured:
@@ -107,77 +149,13 @@ def measured(where: str, verb: str, resource: str) -> Iterator[Measured]:
     result = Measured()
     try:
         yield result
-    except (urllib3.exceptions.HTTPError, HTTPException, OSError, UnicodeError) as error:
+    except (OSError, UnicodeError) as error:
         result.code = 0
-        message = f"no answer from the API server: {error}"
+        message = f"no answer from the API server: {str(error) or type(error).__name__}"
         raise Unreachable(message, reason=type(error).__name__, where=where) from error
     finally:
         REQUESTS.labels(verb, resource, str(result.code)).inc()
         REQUEST_SECONDS.labels(verb, resource).observe(time.perf_counter() - started)
-
-
-class Transport(Exchanges):
-    """Sends requests over kept-alive connections, and waits for the answers. Thread safe."""
-
-    def __init__(
-        self, config: Config, *, user_agent: str, pool_size: int, on_warning: Callable[[str], None] | None = None
-    ) -> None:
-        super().__init__(config, user_agent=user_agent, on_warning=on_warning)
-        self._authorization = config.authorization
-        self._pool = Pool(config, SOCKET_OPTIONS, pool_size)
-        self._connections: Connections | Pool = (
-            self._pool if config.proxy else Connections(config, SOCKET_OPTIONS, pool_size)
-        )
-
-    def exchange(
-        self,
-        method: str,
-        path: str,
-        *,
-        verb: str,
-        resource: str,
-        body: bytes | None = None,
-        content_type: str = JSON,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float,
-    ) -> bytes:
-        """Sends one request and gives the body of its answer; raises the `APIError` that fits."""
-        request = Request(
-            method,
-            self._url(path, query),
-            body,
-            self._headers_for(content_type if body is not None else "", self._authorization()),
-        )
-        connect_timeout_s = min(timeout_s, CONNECT_TIMEOUT_S)
-
-        def send() -> Answer | urllib3.BaseHTTPResponse:
-            return self._connections.exchange(request, connect_timeout_s, timeout_s)
-
-        return self._answer(send, f"{method} {path}", verb, resource).data
-
-    def stream(
-        self, path: str, *, resource: str, query: Mapping[str, str], timeout_s: float, silence_s: float | None
-    ) -> urllib3.BaseHTTPResponse:
-        """Opens a stream within `timeout_s`. Reading raises after `silence_s` without a byte: nobody is there."""
-        request = Request("GET", self._url(path, query), None, self._headers_for("", self._authorization()))
-        send = partial(self._pool.open, request, min(timeout_s, CONNECT_TIMEOUT_S), timeout_s, stream=True)
-        answer = self._answer(send, f"GET {path}", "watch", resource)
-        sock = getattr(answer.connection, "sock", None)
-        if sock is not None:
-            sock.settimeout(silence_s)
-        return answer
-
-    def close(self) -> None:
-        """Closes idle connections; requests under way go on."""
-        self._connections.close()
-        self._pool.close()
-
-    def _answer(self, send: Callable[[], A], where: str, verb: str, resource: str) -> A:
-        with measured(where, verb, resource) as request:
-            answer = send()
-            request.code = answer.status
-            self._judge(where, answer.status, answer.headers, answer.data if answer.status >= _FIRST_ERROR else b"")
-        return answer
 
 
 def warnings_of(headers: Iterable[str]) -> Iterator[str]:

@@ -206,10 +206,11 @@ def test_stops_in_the_middle_of_a_watch(client: Client, home: str, wait_for: Wai
     """At once, although nothing happens on the stream; and a second time without harm."""
     reflector = Reflector(client, CONFIG_MAPS, namespace=home)
     reflector.start()
-    wait_for(lambda: reflector._watch is not None)
+    assert reflector.wait_synced(10)
+    wait_for(lambda: reflector._watched)
     started = time.monotonic()
     reflector.stop()
-    assert not reflector._thread.is_alive()
+    assert reflector._ended.is_set()
     assert time.monotonic() - started < 1
     reflector.stop()
 

@@ -4,7 +4,7 @@ It keeps what the real one promises: resource versions that grow, preconditions,
 pods that take their time to go. A `Faults` decides which calls fail, and whether they had their effect before.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.core import PODS, Pod
 from muster.api.merge_diff import applied
-from muster.api.meta import ListMeta, Object, format_time
+from muster.api.meta import Object, format_time
 from muster.api.scheduling import QUEUES
 from muster.kube.codec import content_of
 from muster.kube.errors import AlreadyExists, Conflict, NotFound
@@ -44,10 +44,6 @@ class Api:
         """See Client."""
         self.faults.before("get")
         return self.find(res, name, namespace)
-
-    def pages(self, res: Resource[Any], *_: Any, **__: Any) -> Iterator[tuple[list[Any], ListMeta]]:
-        """See Client."""
-        yield self.all(res), ListMeta(resource_version=str(self._version))
 
     def create(self, res: Resource[Any], obj: Any, namespace: str | None = None, **_: Any) -> Any:
         """See Client."""

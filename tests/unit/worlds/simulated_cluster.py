@@ -81,7 +81,8 @@ class Cluster:
         self._list(name, reflector)
 
     def _list(self, name: str, reflector: Reflector[Any]) -> None:
-        reflector._list()
+        for _ in reflector.mirror.become({item.metadata.key: item for item in self.api.all(_resource(reflector))}):
+            pass
         self.cursors[name] = len(self.api.changes(_resource(reflector)))
 
     def work(self, passes: int) -> bool:
@@ -262,8 +263,8 @@ def _tell(reflector: Reflector[Any], change: Change) -> None:
     kind, obj = change
     try:
         if kind == "DELETED":
-            reflector._remove(obj.metadata.key)
+            reflector.mirror.remove(obj.metadata.key)
         else:
-            reflector._set(obj)
+            reflector.mirror.put(obj)
     except APIError as error:  # pragma: no cover - handlers do no I/O
         raise AssertionError("a handler talked to the API server") from error

@@ -157,6 +157,15 @@ def test_a_proxy_is_used_where_the_cluster_names_one(tmp_path: Path, monkeypatch
     assert load_config(file).proxy is None
 
 
+@pytest.mark.parametrize("url", ["socks5://u:geheim@proxy.example:1080", "proxy.example:3128", "https://"])
+def test_a_proxy_that_cannot_be_used_is_refused(tmp_path: Path, url: str) -> None:
+    """With what can be used, and without showing a password."""
+    file = kubeconfig(tmp_path, {}, **{"proxy-url": url})
+    with pytest.raises(ConfigurationError, match=r"should begin with http:// or https://") as caught:
+        load_config(file)
+    assert "geheim" not in str(caught.value)
+
+
 def test_a_server_without_a_scheme_is_refused(tmp_path: Path) -> None:
     """As kubectl would guess, and we do not."""
     with pytest.raises(ConfigurationError, match="should begin with https://"):

@@ -1,4 +1,4 @@
-"""Connections are kept, ended ones are not used, and nothing waits longer than it may."""
+"""What threads get of the one client: connections are kept, ended ones are not used, and nothing waits too long."""
 
 import socket
 import ssl
@@ -12,10 +12,9 @@ import pytest
 
 from certs.authority import Authority
 from muster.api.core import CONFIG_MAPS
+from muster.kube.client import Client
 from muster.kube.config import Config
-from muster.kube.connections import Answer, Connections, Request
-from muster.kube.errors import Unreachable
-from muster.kube.transport import Transport
+from muster.kube.errors import APIError, Unreachable
 
 
 class Server(ThreadingHTTPServer):
@@ -80,21 +79,20 @@ def server() -> Iterator[Server]:
         made.shutdown()
 
 
-def connections(server: Server, idle: int = 4) -> Connections:
-    """Connections to it."""
-    return Connections(Config(f"http://127.0.0.1:{server.server_port}"), [], idle)
+def client_of(server: Server, connections: int = 4) -> Client:
+    """A client of it."""
+    return Client(Config(f"http://127.0.0.1:{server.server_port}"), connections=connections)
 
 
-def send(to: Connections, url: str = "/", body: bytes = b"hello", timeout_s: float = 10.0) -> Answer:
+def send(to: Client, path: str = "/", body: bytes = b"hello", timeout_s: float = 10.0) -> bytes:
     """One exchange."""
-    return to.exchange(Request("POST", url, body, {"content-type": "text/plain"}), timeout_s, timeout_s)
+    return to.request("POST", path, body=body, content_type="text/plain", timeout_s=timeout_s)
 
 
 def test_a_connection_is_used_again(server: Server) -> None:
     """One after the other they need only one, and the answer is whole."""
-    found = connections(server)
-    assert [send(found, body=text).data for text in (b"a", b"", b"c" * 100_000)] == [b"a", b"", b"c" * 100_000]
-    assert send(found).status == 201
+    found = client_of(server)
+    assert [send(found, body=text) for text in (b"a", b"", b"c" * 100_000)] == [b"a", b"", b"c" * 100_000]
     assert len(set(server.seen)) == 1
     found.close()
     assert server.ended.acquire(timeout=10)
@@ -103,32 +101,29 @@ def test_a_connection_is_used_again(server: Server) -> None:
 @pytest.mark.parametrize("url", ["/end", "/last"])
 def test_a_connection_that_the_server_has_ended_is_not_used(server: Server, url: str) -> None:
     """Whether it said so or not; the next request does not fail."""
-    found = connections(server)
-    assert send(found, url).data == b"hello"
+    found = client_of(server)
+    assert send(found, url) == b"hello"
     assert server.ended.acquire(timeout=10)
-    assert send(found).data == b"hello"
+    assert send(found) == b"hello"
     assert len(set(server.seen)) == 2
 
 
-def test_no_more_are_kept_than_asked(server: Server) -> None:
-    """Many at once get one each; afterwards few stay open."""
-    found = connections(server, idle=1)
-    with ThreadPoolExecutor(3) as pool:
-        futures = [pool.submit(send, found, "/wait") for _ in range(3)]
-        assert all(server.arrived.acquire(timeout=10) for _ in range(3))
-        server.release.set()
-        assert [future.result().status for future in futures] == [201] * 3
-    assert len(set(server.seen)) == 3
-    assert len(found._idle) == 1
+def test_no_more_are_made_than_asked(server: Server) -> None:
+    """Many threads at once take their turns, and each gets its own answer."""
+    found = client_of(server, connections=2)
+    with ThreadPoolExecutor(8) as pool:
+        texts = [b"%d" % number for number in range(100)]
+        assert list(pool.map(lambda text: send(found, body=text), texts)) == texts
+    assert 1 <= len(set(server.seen)) <= 2
 
 
 def test_a_server_that_does_not_answer(server: Server) -> None:
     """The call gives up in time, and the connection, on which an answer may still come, is not used again."""
-    found = connections(server)
-    with pytest.raises(TimeoutError):
+    found = client_of(server)
+    with pytest.raises(Unreachable, match=r"no answer within 0\.1 s"):
         send(found, "/wait", timeout_s=0.1)
     server.release.set()
-    assert send(found, body=b"new").data == b"new"
+    assert send(found, body=b"new") == b"new"
 
 
 def test_what_is_told_where_nobody_listens() -> None:
@@ -136,17 +131,20 @@ def test_what_is_told_where_nobody_listens() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    transport = Transport(Config(f"http://127.0.0.1:{port}"), user_agent="test", pool_size=1)
+    client = Client(Config(f"http://127.0.0.1:{port}"))
     with pytest.raises(Unreachable, match="no answer from the API server") as caught:
-        transport.exchange("GET", "/version", verb="get", resource="raw", timeout_s=1.0)
+        client.request("GET", "/version", timeout_s=1.0)
     assert "GET /version" in str(caught.value)
 
 
 def test_a_refusal_before_all_is_read(server: Server) -> None:
     """The answer counts, not that the rest could not be sent."""
-    found = connections(server)
-    assert send(found, "/early", body=b"x" * 6_000_000).status == 413
-    assert not found._idle
+    found = client_of(server)
+    with pytest.raises(APIError) as caught:
+        send(found, "/early", body=b"x" * 6_000_000)
+    assert caught.value.status == 413
+    assert send(found) == b"hello"
+    assert len(set(server.seen)) == 2
 
 
 @pytest.mark.parametrize(
@@ -154,9 +152,7 @@ def test_a_refusal_before_all_is_read(server: Server) -> None:
 )
 def test_odd_names_are_asked_for(server: Server, name: str, path: str) -> None:
     """They come from users, in Commands for example; the API server says that there is no such object."""
-    transport = Transport(Config(f"http://127.0.0.1:{server.server_port}"), user_agent="test", pool_size=1)
-    url = CONFIG_MAPS.path("n", name)
-    transport.exchange("POST", url, verb="get", resource="raw", body=b"", timeout_s=5.0)
+    client_of(server).request("POST", CONFIG_MAPS.path("n", name), body=b"")
     assert server.paths == [f"/api/v1/namespaces/n/configmaps/{path}"]
 
 
@@ -171,7 +167,7 @@ def test_the_name_in_a_certificate(tmp_path: Path) -> None:
         made.socket = context.wrap_socket(made.socket, server_side=True)
         threading.Thread(target=made.serve_forever, daemon=True).start()
         url = f"https://127.0.0.1:{made.server_port}"
-        assert send(Connections(Config(url, tls=trusting, server_name="kube.test"), [], 1)).data == b"hello"
-        with pytest.raises(ssl.SSLCertVerificationError):
-            send(Connections(Config(url, tls=trusting), [], 1))
+        assert send(Client(Config(url, tls=trusting, server_name="kube.test"))) == b"hello"
+        with pytest.raises(Unreachable, match="certificate verify failed"):
+            send(Client(Config(url, tls=trusting)))
         made.shutdown()

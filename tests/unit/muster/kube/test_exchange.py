@@ -14,9 +14,8 @@ from scripted_server import Handler, head_and_body, scripted_server
 
 from certs.authority import Authority
 from muster.kube.config import Config
-from muster.kube.connections import Request
-from muster.kube.exchange import Received, head_of
-from muster.kube.loopconnections import LoopConnections
+from muster.kube.connections import Connections, Received, Request
+from muster.kube.exchange import head_of
 
 LONGEST_S = 20.0
 
@@ -29,19 +28,19 @@ class Scripted:
     ends: bool
 
 
-def with_server(handler: Handler, story: Callable[[LoopConnections], Awaitable[None]], most: int = 4) -> None:
-    """Runs a story against a server of this loop, the one that the extender runs on."""
+def with_server(handler: Handler, story: Callable[[Connections], Awaitable[None]], most: int = 4) -> None:
+    """Runs a story against a server of this loop."""
 
     async def run() -> None:
         async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-            connections = LoopConnections(Config(f"http://{address}"), [], most)
+            connections = Connections(Config(f"http://{address}"), most)
             await story(connections)
             connections.close()
 
     uvloop.run(run())
 
 
-async def send(to: LoopConnections, body: bytes = b"hello", timeout_s: float = 10.0) -> Received:
+async def send(to: Connections, body: bytes = b"hello", timeout_s: float = 10.0) -> Received:
     """One exchange."""
     async with to.turns:
         return await to.exchange(Request("POST", "/", body, {"content-type": "text/plain"}), timeout_s, timeout_s)
@@ -79,7 +78,7 @@ bodies = st.binary(max_size=200) | st.just(b"x" * 100_000)
 places = st.lists(st.integers(0, 2**20), max_size=6)
 
 
-async def first_answer(connections: LoopConnections, body: bytes, *, cut_off: bool, until_end: bool) -> None:
+async def first_answer(connections: Connections, body: bytes, *, cut_off: bool, until_end: bool) -> None:
     """It is whole, or an error; only where nothing but its end says how long it is can nobody know."""
     try:
         answer = await send(connections)
@@ -121,7 +120,7 @@ def test_the_answer_is_the_servers_or_an_error(
                 return
         await echo(reader, writer)
 
-    async def story(connections: LoopConnections) -> None:
+    async def story(connections: Connections) -> None:
         await first_answer(connections, body, cut_off=len(sent) < len(whole), until_end=how == "end")
         for text in (b"one", b"", b"three"):  # more that came unasked may have ended the first of these
             try:
@@ -147,7 +146,7 @@ def test_garbage_is_an_error_or_an_answer_and_the_next_request_is_answered(garba
             return
         await echo(reader, writer)
 
-    async def story(connections: LoopConnections) -> None:
+    async def story(connections: Connections) -> None:
         with pytest.raises(OSError):  # noqa: PT011 - whatever it is called
             await send(connections)
         assert (await send(connections)).data == b"hello"
@@ -163,7 +162,7 @@ def test_a_connection_is_used_again_and_no_more_are_made_than_asked() -> None:
         made.append(1)
         await echo(reader, writer)
 
-    async def story(connections: LoopConnections) -> None:
+    async def story(connections: Connections) -> None:
         texts = [b"%d" % number for number in range(200)]
         answers = await asyncio.gather(*(send(connections, text) for text in texts))
         assert [answer.data for answer in answers] == texts
@@ -182,7 +181,7 @@ def test_who_does_not_answer_is_waited_for_only_so_long() -> None:
             await asyncio.Event().wait()
         await echo(reader, writer)
 
-    async def story(connections: LoopConnections) -> None:
+    async def story(connections: Connections) -> None:
         with pytest.raises(TimeoutError, match=r"no answer within 0\.05 s"):
             await send(connections, timeout_s=0.05)
         assert (await send(connections, b"new")).data == b"new"
@@ -201,7 +200,7 @@ def test_an_idle_connection_that_the_server_ends_is_not_used() -> None:
         await writer.wait_closed()
         ended[-1].set()
 
-    async def story(connections: LoopConnections) -> None:
+    async def story(connections: Connections) -> None:
         for _ in range(3):
             ended.append(asyncio.Event())
             assert (await send(connections)).data == b"hello"
@@ -223,7 +222,7 @@ def test_headers_without_an_end_are_an_error() -> None:
             writer.write(b"x-more: " + b"a" * 1000 + b"\r\n")
             await writer.drain()
 
-    async def story(connections: LoopConnections) -> None:
+    async def story(connections: Connections) -> None:
         with pytest.raises(OSError, match=r"no end|no HTTP answer"):
             await send(connections)
 
@@ -250,10 +249,10 @@ def test_over_tls_the_server_must_be_who_it_says(tmp_path: Path) -> None:
     async def story() -> None:
         async with scripted_server(echo, context) as address:
             url = f"https://{address}"
-            good = LoopConnections(Config(url, tls=trusting, server_name="kube.test"), [], 1)
+            good = Connections(Config(url, tls=trusting, server_name="kube.test"), 1)
             assert [(await send(good)).data for _ in range(2)] == [b"hello"] * 2
             with pytest.raises(ssl.SSLCertVerificationError):
-                await send(LoopConnections(Config(url, tls=trusting), [], 1))
+                await send(Connections(Config(url, tls=trusting), 1))
             good.close()
 
     uvloop.run(story())

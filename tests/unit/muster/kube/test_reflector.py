@@ -1,0 +1,197 @@
+"""A reflector as a task: where its handlers run, how it ends, and that others have their turn on the loop."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+import uvloop
+from scripted_server import head_and_body, scripted_server
+
+from muster.api.core import CONFIG_MAPS
+from muster.api.meta import Object
+from muster.kube.client import Client
+from muster.kube.config import Config
+from muster.kube.reflector import Reflector
+
+LONGEST_S = 20.0
+Told = list[tuple[str, str]]
+Handler = Callable[[Object | None, Object | None], None]
+
+
+def config_map(name: str, version: int) -> dict[str, Any]:
+    """A ConfigMap."""
+    return {"metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": str(version)}}
+
+
+class Api:
+    """Answers a list with `objects`, and a watch with `events`, of which more may come: `more` says so."""
+
+    def __init__(self, *objects: dict[str, Any]) -> None:
+        self.objects = list(objects)
+        self.events: list[dict[str, Any]] = []
+        self.more = asyncio.Event()
+        self.watching = asyncio.Event()
+        self.watch_ended = asyncio.Event()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        while True:
+            head, _ = await head_and_body(reader)
+            if b"watch=1" in head:
+                break
+            body = msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": self.objects})
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        self.watching.set()
+        gone = asyncio.create_task(reader.read())
+        gone.add_done_callback(lambda _: self.watch_ended.set())
+        while True:
+            lines = b"".join(msgspec.json.encode(each) + b"\n" for each in self.events)
+            self.events.clear()
+            self.more.clear()
+            if lines:
+                writer.write(b"%x\r\n%s\r\n" % (len(lines), lines))
+            await self.more.wait()
+
+    def tell(self, *events: tuple[str, dict[str, Any]]) -> None:
+        """Sends events of a watch."""
+        self.events += [{"type": kind, "object": obj} for kind, obj in events]
+        self.more.set()
+
+
+def with_api(api: Callable[[], Api], story: Callable[[Api, Client], Any]) -> None:
+    """Runs a story with a client of the loop on which all of this happens."""
+
+    async def run() -> None:
+        made = api()
+        async with scripted_server(made) as address, asyncio.timeout(LONGEST_S):
+            client = Client(Config(f"http://{address}"), loop=asyncio.get_running_loop())
+            await story(made, client)
+            client.close()
+
+    uvloop.run(run())
+
+
+def noting(told: Told, enough: int, done: asyncio.Event) -> Handler:
+    """A handler that notes what it is told, and when that is enough."""
+
+    def handler(old: Object | None, new: Object | None) -> None:
+        obj = new or old
+        assert obj is not None
+        told.append((obj.metadata.name, "deleted" if new is None else "added" if old is None else "changed"))
+        if len(told) == enough:
+            done.set()
+
+    return handler
+
+
+def test_handlers_are_called_on_the_loop_in_order() -> None:
+    """First what is there, then each change."""
+    threads: set[int] = set()
+
+    async def story(api: Api, client: Client) -> None:
+        told: Told = []
+        done = asyncio.Event()
+        reflector = Reflector(client, CONFIG_MAPS)
+        reflector.add_handler(lambda _old, _new: threads.add(threading.get_ident()))
+        reflector.add_handler(noting(told, 5, done))
+        await asyncio.to_thread(reflector.start)
+        await api.watching.wait()
+        assert reflector.synced
+        assert reflector.size == 2
+        api.tell(("ADDED", config_map("c", 10)), ("MODIFIED", config_map("a", 11)), ("DELETED", config_map("b", 12)))
+        await done.wait()
+        assert told == [("a", "added"), ("b", "added"), ("c", "added"), ("a", "changed"), ("b", "deleted")]
+        assert {each.metadata.name for each in reflector.store.list()} == {"a", "c"}
+        assert threads == {threading.get_ident()}
+        await asyncio.to_thread(reflector.stop)
+
+    with_api(lambda: Api(config_map("a", 1), config_map("b", 2)), story)
+
+
+def test_stopping_from_another_thread_waits_for_the_end() -> None:
+    """Also in the middle of a watch; and a second time without harm."""
+
+    async def story(api: Api, client: Client) -> None:
+        reflector = Reflector(client, CONFIG_MAPS)
+        reflector.start()
+        await api.watching.wait()
+        await asyncio.to_thread(reflector.stop)
+        assert reflector._task is not None
+        assert reflector._task.done()
+        await api.watch_ended.wait()
+        reflector.stop()
+
+    with_api(Api, story)
+
+
+def test_after_a_handler_has_stopped_it_nothing_is_told() -> None:
+    """Neither of the same list nor of what comes then."""
+
+    async def story(api: Api, client: Client) -> None:
+        told: Told = []
+        reflector = Reflector(client, CONFIG_MAPS)
+        reflector.add_handler(noting(told, 1, asyncio.Event()))
+        reflector.add_handler(lambda _old, _new: reflector.stop())
+        reflector.start()
+        while not reflector._ended.is_set():  # noqa: ASYNC110 - no event of a loop
+            await asyncio.sleep(0)
+        assert told == [("a", "added")]
+        assert not api.watching.is_set()
+
+    with_api(lambda: Api(config_map("a", 1), config_map("b", 2)), story)
+
+
+def test_waiting_on_the_loop_for_the_loop_is_refused() -> None:
+    """It would never end."""
+
+    async def story(_api: Api, client: Client) -> None:
+        reflector = Reflector(client, CONFIG_MAPS)
+        reflector.start()
+        with pytest.raises(RuntimeError, match="for ever"):
+            reflector.wait_synced(1)
+        assert await asyncio.to_thread(reflector.wait_synced, LONGEST_S)
+        with pytest.raises(RuntimeError, match="started already"):
+            reflector.start()
+        reflector.stop()
+
+    with_api(Api, story)
+
+
+@pytest.mark.parametrize("burst", ["list", "watch"])
+def test_others_have_their_turn_while_much_is_told(monkeypatch: pytest.MonkeyPatch, burst: str) -> None:
+    """With slices of no time at all: between any two objects."""
+    monkeypatch.setattr("muster.kube.loop._SLICE_S", 0.0)
+    objects = [config_map(f"n{number}", number) for number in range(10, 510)]
+    turns = 0
+    gaps: list[int] = []
+
+    async def story(api: Api, client: Client) -> None:
+        told: Told = []
+        done = asyncio.Event()
+        last = 0
+
+        def turn() -> None:
+            nonlocal turns, last
+            turns += 1
+            gaps.append(len(told) - last)
+            last = len(told)
+            if not done.is_set():
+                asyncio.get_running_loop().call_soon(turn)
+
+        reflector = Reflector(client, CONFIG_MAPS)
+        reflector.add_handler(noting(told, len(objects), done))
+        reflector.start()
+        turn()
+        if burst == "watch":
+            await api.watching.wait()
+            api.tell(*(("ADDED", each) for each in objects))
+        await done.wait()
+        reflector.stop()
+
+    with_api(lambda: Api(*(objects if burst == "list" else ())), story)
+    assert max(gaps) <= 2
+    assert turns >= len(objects) / 2

@@ -1,0 +1,221 @@
+"""Watches and logs: what came is told whole and in order, however the stream is cut, and wherever it breaks off."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from typing import cast
+
+import pytest
+import uvloop
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_server import head_and_body, scripted_server
+
+from muster.api.core import PODS
+from muster.kube.answer import Answer, Headers
+from muster.kube.config import Config
+from muster.kube.errors import Gone, TooManyRequests, Unreachable
+from muster.kube.loopclient import LoopClient
+from muster.kube.watch import Watch
+
+LONGEST_S = 20.0
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def event(number: int, pad: int = 0) -> bytes:
+    """One event of a watch."""
+    return b'{"type":"MODIFIED","object":{"metadata":{"name":"p","resourceVersion":"%d","labels":{"a":"%s"}},' % (
+        number, b"x" * pad,
+    ) + b'"spec":{"containers":[]}}}\n'  # fmt: skip
+
+
+def chunk(data: bytes) -> bytes:
+    """A chunk as HTTP sends it."""
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def with_answer(pieces: list[bytes], story: Callable[[LoopClient], Awaitable[None]], *, ends: bool = True) -> None:
+    """Runs a story against a server that answers each request with these bytes."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head_and_body(reader)
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+        if not ends:
+            await asyncio.Event().wait()
+
+    async def run() -> None:
+        async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
+            await story(LoopClient(Config(f"http://{address}")))
+
+    uvloop.run(run())
+
+
+async def seen(watch: Watch[object]) -> tuple[list[str], Exception | None]:
+    """The versions that a watch tells, and how it ends."""
+    versions: list[str] = []
+    try:
+        async for _, pod in watch:
+            versions.append(pod.metadata.resource_version)  # type: ignore[attr-defined]
+    except (Unreachable, Gone) as error:
+        return versions, error
+    return versions, None
+
+
+@given(
+    sizes=st.lists(st.integers(0, 300) | st.just(200_000), max_size=5),
+    places=st.lists(st.integers(0, 2**20), max_size=6),
+    frames=st.lists(st.integers(0, 2**20), max_size=4),
+    lost=st.none() | st.integers(0, 2**20),
+)
+def test_events_are_whole_and_in_order(
+    sizes: list[int], places: list[int], frames: list[int], lost: int | None
+) -> None:
+    """A stream that ends as it should just ends; one that breaks off tells what came whole, and then an error."""
+    events = [event(number, size) for number, size in enumerate(sizes)]
+    text = b"".join(events)
+    at = sorted({0, len(text), *(place % (len(text) + 1) for place in frames)})
+    chunks = [text[start:end] for start, end in pairwise(at)]
+    sent = CHUNKED + b"".join(chunk(each) for each in chunks if each) + chunk(b"")
+    if lost is not None:
+        sent = sent[: max(len(CHUNKED), lost % len(sent))]
+    cut = sorted({0, len(sent), *(place % (len(sent) + 1) for place in places)})
+    pieces = [sent[start:end] for start, end in pairwise(cut)]
+
+    async def story(client: LoopClient) -> None:
+        versions, error = await seen(await client.watch(PODS, resource_version="1"))
+        assert versions == [str(number) for number in range(len(versions))]
+        if lost is None:
+            assert (len(versions), error) == (len(sizes), None)
+        else:
+            assert isinstance(error, Unreachable) or len(versions) == len(sizes)
+
+    with_answer(pieces, story)
+
+
+def test_an_error_in_the_stream_is_raised() -> None:
+    """With its own code."""
+    error = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
+
+    async def story(client: LoopClient) -> None:
+        versions, raised = await seen(await client.watch(PODS, resource_version="1"))
+        assert versions == ["7"]
+        assert isinstance(raised, Gone)
+
+    with_answer([CHUNKED, chunk(event(7)), chunk(error)], story, ends=False)
+
+
+def test_a_refused_watch_is_not_open() -> None:
+    """The refusal is raised by the call, with how long the server wishes to be left alone."""
+
+    async def story(client: LoopClient) -> None:
+        with pytest.raises(TooManyRequests, match="later") as caught:
+            await client.watch(PODS, resource_version="1")
+        assert caught.value.retry_after_s == 3
+
+    refusal = b"HTTP/1.1 429 X\r\nretry-after: 3\r\ncontent-length: 5\r\n\r\n"
+    with_answer([refusal, b"la", b"ter"], story, ends=False)
+
+
+def test_silence_is_an_end() -> None:
+    """Whoever says nothing for so long is not there any more; what came before is told."""
+
+    async def story(client: LoopClient) -> None:
+        answer = await client._transport.stream("/", resource="pods", query={}, timeout_s=LONGEST_S)
+        versions, error = await seen(Watch(answer, PODS, silence_s=0.05))
+        assert versions == ["1"]
+        assert isinstance(error, Unreachable)
+        assert "nothing came for 0.05 s" in str(error)
+
+    with_answer([CHUNKED + chunk(event(1))], story, ends=False)
+
+
+def test_a_watch_that_is_closed_ends_also_for_who_waits() -> None:
+    """Without an error, and again without harm."""
+
+    async def story(client: LoopClient) -> None:
+        watch = await client.watch(PODS, resource_version="1")
+        assert (await anext(watch))[1].metadata.resource_version == "1"
+        waiting = asyncio.create_task(seen(watch))
+        await asyncio.sleep(0)
+        watch.close()
+        watch.close()
+        assert await waiting == ([], None)
+
+    with_answer([CHUNKED + chunk(event(1))], story, ends=False)
+
+
+def test_the_connection_of_a_watch_ends_with_it() -> None:
+    """Also where the server ends only the answer: nobody would use the connection again."""
+    over = asyncio.Event()
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head_and_body(reader)
+        writer.write(CHUNKED + chunk(event(1)) + chunk(b""))
+        assert await reader.read() == b""
+        over.set()
+
+    async def run() -> None:
+        async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
+            client = LoopClient(Config(f"http://{address}"))
+            assert await seen(await client.watch(PODS, resource_version="1")) == (["1"], None)
+            await over.wait()
+
+    uvloop.run(run())
+
+
+def test_lines_of_a_log_come_as_they_are_printed() -> None:
+    """A log that breaks off is an error after its last whole line."""
+
+    async def story(client: LoopClient) -> None:
+        lines: list[str] = []
+
+        async def read() -> None:
+            async for line in client.log_lines("p", "ns", "c"):
+                lines.append(line)  # noqa: PERF401 - what came before the error counts
+
+        with pytest.raises(Unreachable, match="the log broke off"):
+            await read()
+        assert lines == ["one", "tw\ufffdo"]
+
+    with_answer([CHUNKED, chunk(b"on"), chunk(b"e\ntw\xffo\nthr")], story)
+
+
+class Line:
+    """A transport that notes whether it was asked to hold on."""
+
+    reading = True
+
+    def is_closing(self) -> bool:
+        """It stays open."""
+        return False
+
+    def pause_reading(self) -> None:
+        """Holds on."""
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        """Goes on."""
+        assert not self.reading
+        self.reading = True
+
+
+def test_a_reader_who_is_behind_holds_the_server_up() -> None:
+    """So that what waits has a bound; when it is read, more may come."""
+    line = Line()
+    answer = Answer(cast("asyncio.Transport", line), 200, Headers())
+    piece = b"x" * 64 * 1024
+    for _ in range(100):
+        if line.reading:
+            answer.feed(piece)
+    assert not line.reading
+
+    async def read() -> bytes:
+        return await answer.read()
+
+    waited = asyncio.run(read())
+    assert len(piece) < len(waited) <= 2 * 1024 * 1024
+    assert line.reading
