@@ -1,19 +1,23 @@
 """Whether the parts of a plane are well: waits until one is ready, says how it is, starts again what dies."""
 
+import ssl
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
-import urllib3
-
+from muster.kube.client import Client
+from muster.kube.config import Config
+from muster.kube.errors import APIError
 from musterctl.plane.errors import PartError
 from musterctl.plane.process import Part
 
 _POLL_S: Final = 0.05
+_ANSWER_S: Final = 2.0
 _WATCH_S: Final = 1.0
 _MAX_DELAY_S: Final = 30.0
 _STABLE_S: Final = 60.0
@@ -55,14 +59,14 @@ def wait_ready(part: Part, url: str, *, ca_file: Path, timeout_s: float) -> None
 
 def answers(url: str, *, ca_file: Path) -> str:
     """Empty if the URL answers 200, else what is wrong."""
-    with urllib3.PoolManager(retries=False, timeout=2.0, ca_certs=str(ca_file)) as pool:
+    parts = urlsplit(url)
+    tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
+    with closing(Client(Config(f"{parts.scheme}://{parts.netloc}", tls), timeout_s=_ANSWER_S)) as client:
         try:
-            response = pool.request("GET", url)
-        except urllib3.exceptions.HTTPError as error:
+            client.request("GET", parts.path)
+        except APIError as error:
             return str(error)
-    if response.status == HTTPStatus.OK:
-        return ""
-    return f"{url} answers {response.status} {response.data[:200].decode(errors='replace')}"
+    return ""
 
 
 def supervise(parts: Mapping[str, Part], report: Callable[[str], None], renew: Callable[[], None]) -> None:
