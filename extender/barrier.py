@@ -12,11 +12,11 @@ for a member that may never come. Each member that comes adds a little, as thous
 A *meeting* is of one gang and one epoch, since a member that was pinned by an older placement is no company for those
 of a newer one. It ends once, with one outcome for all its calls; whoever comes after that opens the next one.
 
-Calls wait on the event loop, one coroutine each; every other thread may ask who is there, and end meetings.
+Everything here runs on the event loop, where each call that waits is a coroutine; other threads ask the loop
+(`extender.live`).
 """
 
 import asyncio
-import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import Enum
@@ -54,10 +54,8 @@ class _Meeting:
     """The calls of one gang and epoch.
 
     `arrived` says which pod came last for each seat: a call that comes again counts once, and a seat takes one pod.
-    Members are added on the loop only; `ended` is set there, too.
     """
 
-    loop: asyncio.AbstractEventLoop
     opened_at: float
     arrived: dict[Seat, str] = field(default_factory=dict)
     waiting: int = 0
@@ -69,101 +67,94 @@ class _Meeting:
 class Barrier:
     """All meetings. `timeout_s` is counted from the first arrival."""
 
-    def __init__(
-        self, *, timeout_s: float, monotonic_s: Callable[[], float], on_arrival: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, *, timeout_s: float, monotonic_s: Callable[[], float]) -> None:
         self._timeout_s = timeout_s
-        self._on_arrival = on_arrival
         self._monotonic_s = monotonic_s
-        self._lock = threading.Lock()
         self._meetings: dict[tuple[str, int], _Meeting] = {}
 
     async def join(
-        self, gang_uid: str, epoch: int, seat: Seat, enough: Callable[[Collection[Seat]], bool], *, pod_uid: str = ""
+        self,
+        gang_uid: str,
+        epoch: int,
+        seat: Seat,
+        enough: Callable[[Collection[Seat]], bool],
+        *,
+        pod_uid: str = "",
+        on_arrival: Callable[[], None] = lambda: None,
     ) -> Outcome:
         """Waits until `enough` holds for the members that have arrived. Every member of the meeting gets one answer.
 
         Of several pods with one seat only the last gets it; the others are told that the meeting was cancelled.
-        `enough` is asked with the members held here; what is bound already it knows itself.
+        `enough` is asked with the members held here; what is bound already it knows itself. `on_arrival` is called
+        once this member is among those that have arrived.
         """
         key = (gang_uid, epoch)
         meeting = self._arrive(key, seat, pod_uid)
         HELD.inc()
         try:
             if meeting.outcome is None and enough(meeting.arrived.keys()):
-                with self._lock:
-                    self._end(key, meeting, Outcome.RELEASED)
-            self._on_arrival()
+                self._end(key, meeting, Outcome.RELEASED)
+            on_arrival()
             await meeting.ended.wait()
             outcome = meeting.outcome or Outcome.CANCELLED
             return outcome if meeting.arrived[seat] == pod_uid else Outcome.CANCELLED
         finally:
             HELD.dec()
-            with self._lock:
-                meeting.waiting -= 1
+            meeting.waiting -= 1
 
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
         """Ends the meetings of a gang (of one epoch, or all): its placement is over, or a member is gone."""
-        with self._lock:
-            for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
-                self._end(key, self._meetings[key], Outcome.CANCELLED)
+        for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
+            self._end(key, self._meetings[key], Outcome.CANCELLED)
 
     def cancel_all(self) -> None:
         """Ends every meeting: this process does not lead any more."""
-        with self._lock:
-            for key in list(self._meetings):
-                self._end(key, self._meetings[key], Outcome.CANCELLED)
+        for key in list(self._meetings):
+            self._end(key, self._meetings[key], Outcome.CANCELLED)
 
     def arrived(self) -> dict[str, frozenset[Seat]]:
         """Gang UID → seats of the members that wait at this moment."""
-        with self._lock:
-            return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}
+        return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}
 
     def waiting(self) -> int:
         """How many calls are held now, of all gangs."""
-        with self._lock:
-            return sum(meeting.waiting for meeting in self._meetings.values())
+        return sum(meeting.waiting for meeting in self._meetings.values())
 
     def held(self, gang_uid: str) -> int:
         """How many calls of a gang wait at this moment."""
-        with self._lock:
-            return sum(meeting.waiting for (uid, _), meeting in self._meetings.items() if uid == gang_uid)
+        return sum(meeting.waiting for (uid, _), meeting in self._meetings.items() if uid == gang_uid)
 
     def _arrive(self, key: tuple[str, int], seat: Seat, pod_uid: str) -> _Meeting:
         """Takes a member into the meeting of its gang, which begins with the first."""
-        with self._lock:
-            meeting = self._meetings.get(key)
-            if meeting is None:
-                loop = asyncio.get_running_loop()
-                meeting = self._meetings[key] = _Meeting(loop, self._monotonic_s())
-                meeting.timer = loop.call_later(self._timeout_s, self._look_at_the_clock, key, meeting)
-            meeting.arrived[seat] = pod_uid
-            meeting.waiting += 1
-            return meeting
+        meeting = self._meetings.get(key)
+        if meeting is None:
+            meeting = self._meetings[key] = _Meeting(self._monotonic_s())
+            self._look_again(self._timeout_s, key, meeting)
+        meeting.arrived[seat] = pod_uid
+        meeting.waiting += 1
+        return meeting
+
+    def _look_again(self, after_s: float, key: tuple[str, int], meeting: _Meeting) -> None:
+        loop = asyncio.get_running_loop()
+        meeting.timer = loop.call_later(after_s, self._look_at_the_clock, key, meeting)
 
     def _look_at_the_clock(self, key: tuple[str, int], meeting: _Meeting) -> None:
         """Ends a meeting whose time is over; one timer serves all its members, and is set again as they add to it."""
-        with self._lock:
-            lasts_s = min(self._timeout_s + MEMBER_S * len(meeting.arrived), LONGEST_S)
-            left = meeting.opened_at + lasts_s - self._monotonic_s()
-            if left > 0 and meeting.outcome is None:
-                meeting.timer = meeting.loop.call_later(left, self._look_at_the_clock, key, meeting)
-            else:
-                self._end(key, meeting, Outcome.TIMED_OUT)
+        lasts_s = min(self._timeout_s + MEMBER_S * len(meeting.arrived), LONGEST_S)
+        left = meeting.opened_at + lasts_s - self._monotonic_s()
+        if left > 0 and meeting.outcome is None:
+            self._look_again(left, key, meeting)
+        else:
+            self._end(key, meeting, Outcome.TIMED_OUT)
 
     def _end(self, key: tuple[str, int], meeting: _Meeting, outcome: Outcome) -> None:
-        """Ends a meeting once; the lock is held. Whoever waits is woken on the loop, from whatever thread this is."""
+        """Ends a meeting once, and wakes whoever waits."""
         if meeting.outcome is None:
             meeting.outcome = outcome
             OUTCOMES.labels(outcome.name.lower()).inc()
             WAIT.observe(self._monotonic_s() - meeting.opened_at)
-            if not meeting.loop.is_closed():
-                meeting.loop.call_soon_threadsafe(self._wake, meeting)
+            if meeting.timer:
+                meeting.timer.cancel()
+            meeting.ended.set()
         if self._meetings.get(key) is meeting:
             del self._meetings[key]
-
-    @staticmethod
-    def _wake(meeting: _Meeting) -> None:
-        if meeting.timer:
-            meeting.timer.cancel()
-        meeting.ended.set()

@@ -1,10 +1,9 @@
-"""The watched cluster: reflectors that feed the planner's state under one lock, and wake the planner."""
+"""The watched cluster: reflectors that feed the live state, and wake the planner."""
 
-import asyncio
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from extender.live import Live
 from extender.state.feed import FEED, Fed
 from extender.state.state import State
 from muster.api.base import Resource
@@ -28,29 +27,27 @@ def name_only(pod: Pod) -> Pod:
     return Pod(metadata=name, spec=_NO_SPEC, status=_NO_STATUS)
 
 
-class Cluster:
-    """State, its lock and its reflectors. `wake` is called after every change."""
+class Cluster(Live):
+    """The live state and the reflectors that feed it. `wake` is called after every change that matters."""
 
     def __init__(self, client: Client, *, wake: Callable[[], None]) -> None:
-        self.lock = threading.RLock()
-        self.state = State()
-        self._waiting: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
-        """Who waits for a change, on the loop; it is told of the first one."""
-        self._wake = wake
+        super().__init__(State(), wake=wake)
         self._client = client
         self._reflectors = [self._watch(client, fed) for fed in FEED]
+        self._synced = False
 
     @property
     def synced(self) -> bool:
         """Whether every cache has been filled once."""
-        return all(reflector.synced for reflector in self._reflectors)
+        self._synced = self._synced or all(reflector.synced for reflector in self._reflectors)
+        return self._synced
 
     def sizes(self) -> dict[str, int]:
         """How many objects each cache has, by kind."""
         return {fed.resource.plural: each.size for fed, each in zip(FEED, self._reflectors, strict=True)}
 
     def observe(self, resource: Resource[Any], handler: Callable[[Any, Any], None]) -> None:
-        """Tells somebody else of each change of a kind too, without the lock; before `start`."""
+        """Tells somebody else of each change of a kind too; before `start`."""
         for fed, reflector in zip(FEED, self._reflectors, strict=True):
             if fed.resource is resource and isinstance(reflector, Reflector):
                 reflector.add_handler(handler)
@@ -60,34 +57,9 @@ class Cluster:
         for page, _ in self._client.pages(PODS):
             yield from page
 
-    def changed(self) -> None:
-        """Tells those who wait, and the planner, of a change that came in another way than through a watch."""
-        with self.lock:
-            self._tell_waiting()
-        self._wake()
-
-    async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits until the state fulfils a condition, which is asked under the lock; False if it did not in time."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
-        while True:
-            changed = asyncio.Event()
-            with self.lock:
-                if condition():
-                    return True
-                self._waiting[changed] = loop
-            try:
-                async with asyncio.timeout_at(deadline):
-                    await changed.wait()
-            except TimeoutError:
-                with self.lock:
-                    return condition()
-            finally:
-                with self.lock:
-                    self._waiting.pop(changed, None)
-
     def start(self) -> None:
-        """Starts the reflectors; `synced` tells when each has filled its cache."""
+        """Starts the reflectors; `synced` tells when each has filled its cache. Runs on the loop."""
+        self.run_here()
         for reflector in self._reflectors:
             reflector.start()
 
@@ -108,19 +80,4 @@ class Cluster:
 
     def _teller(self, fed: Fed) -> Callable[[Any, Any], None]:
         """What is called with each change of a kind."""
-
-        def changed(old: Any, new: Any) -> None:
-            with self.lock:
-                matters = fed.tell(self.state, old, new)
-                self._tell_waiting()
-            if matters is not False:
-                self._wake()
-
-        return changed
-
-    def _tell_waiting(self) -> None:
-        """Has those who wait look again; the lock is held. Mostly nobody does, and a change costs the loop nothing."""
-        for changed, loop in self._waiting.items():
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(changed.set)
-        self._waiting.clear()
+        return lambda old, new: self.change(lambda state: fed.tell(state, old, new))

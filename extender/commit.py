@@ -12,12 +12,12 @@ from functools import partial
 import msgspec
 
 from extender.barrier import Barrier
-from extender.cluster import Cluster
 from extender.deletions import Deletions
 from extender.evictions import Evictions
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.hypernodestatus import HyperNodeStatusWriter
+from extender.live import Live
 from extender.notes import NoteWriter
 from extender.placements import PlacementWriter, moves
 from extender.queuestatus import QueueStatusWriter
@@ -41,7 +41,7 @@ class Committer:
     def __init__(
         self,
         client: Client,
-        cluster: Cluster,
+        cluster: Live,
         barrier: Barrier,
         recorder: Recorder,
         *,
@@ -110,8 +110,7 @@ class Committer:
                 "affinity": {"nodeAffinity": affinity["nodeAffinity"]},
             }
         new = self._client.merge_patch(PODS, pod.name, body, pod.namespace)
-        with self._cluster.lock:
-            self._cluster.state.on_pod_written(new)
+        self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def stop(self) -> None:
         """Ends the writers; what has not been sent yet is decided again by whoever plans next."""

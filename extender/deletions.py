@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import structlog
 
-from extender.cluster import Cluster
 from extender.evictions import EVICT_AGAIN_S
 from extender.framework import decisions
+from extender.live import Live
 from extender.state.pods import PodRecord
 from muster.api import names
 from muster.api.core import PODS, Pod
@@ -20,7 +20,7 @@ log = structlog.get_logger()
 class Deletions:
     """Carries Evict out; `wall_s` is seconds since the epoch."""
 
-    def __init__(self, client: Client, cluster: Cluster, recorder: Recorder, *, wall_s: Callable[[], float]) -> None:
+    def __init__(self, client: Client, cluster: Live, recorder: Recorder, *, wall_s: Callable[[], float]) -> None:
         self._client = client
         self._cluster = cluster
         self._recorder = recorder
@@ -52,8 +52,7 @@ class Deletions:
 
     def _delete_started(self, pod: PodRecord) -> bool:
         """Deletes a pod that holds a node; False if it holds none any more: what has ended counts for its owner."""
-        with self._cluster.lock:
-            latest = self._cluster.state.pods.get(pod.uid)
+        latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or not latest.uses_node:
             return False
         try:
@@ -81,8 +80,8 @@ class Deletions:
                 log.debug("the pod has changed meanwhile", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
             else:
                 return True
-        with self._cluster.lock:
-            self._cluster.state.on_pod_written(self._mark(pod, None))
+        unmarked = self._mark(pod, None)
+        self._cluster.ask(lambda state: state.on_pod_written(unmarked))
         return False
 
     def _mark(self, pod: PodRecord, value: str | None) -> Pod:

@@ -10,9 +10,9 @@ from typing import Any
 
 import structlog
 
-from extender.cluster import Cluster
 from extender.framework import decisions
 from extender.framework.session import Session
+from extender.live import Live
 from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
 from muster.api.core import PODS
@@ -45,7 +45,7 @@ class Evictions:
     def __init__(
         self,
         client: Client,
-        cluster: Cluster,
+        cluster: Live,
         recorder: Recorder,
         *,
         close: Callable[[Session, decisions.ClosePlacement], None],
@@ -90,14 +90,12 @@ class Evictions:
         each("eviction", lambda one: self._evict_for(one.room, one.gang, one.pod), others)
 
     def _stands(self, room: decisions.MakeRoom) -> bool:
-        with self._cluster.lock:
-            placement = self._cluster.state.placement_of(room.gang.key)
+        placement = self._cluster.ask(lambda state: state.placement_of(room.gang.key))
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
     def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> None:
         """Evicts one pod, if it still uses its node: one that has ended holds no room, and its owner counts on it."""
-        with self._cluster.lock:
-            latest = self._cluster.state.pods.get(pod.uid)
+        latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or latest.terminating or not latest.uses_node:
             return
         if self._asked.get(pod.uid, 0.0) > self._wall_s():
@@ -129,9 +127,7 @@ class Evictions:
 
     def _give_way(self, session: Session, room: decisions.MakeRoom, why: str) -> None:
         """Gives the placement up for which somebody may not be evicted, and nobody is for a while."""
-        with self._cluster.lock:
-            self._cluster.state.refresh_gang(room.gang.key)
-            gang = self._cluster.state.gang(room.gang.key)
+        gang = self._cluster.ask(lambda state: state.refreshed(room.gang.key))
         if gang is not None:
             phase: PlacementPhase = "Bound" if gang.started else "Abandoned"
             self._close(session, decisions.ClosePlacement(gang, phase, why, evicted_in_vain=True))

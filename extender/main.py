@@ -1,5 +1,6 @@
 """The extender process: wires the parts together and serves the verbs."""
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -40,20 +41,23 @@ log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
 USER_AGENT = "muster-extender"
 BINDINGS = 32
-"""Bindings that are posted at once; more wait for their turn."""
+"""Bindings that are posted at once, on connections of their own; more wait for their turn."""
 
 
 class Extender:
-    """All parts of the process; they are built without threads, and `start` starts those."""
+    """All parts of the process; they are built without threads, and `start` starts those.
 
-    def __init__(self, options: Options, config_file: ConfigFile) -> None:
+    All that waits for the API server waits on `loop`, where kube-scheduler is answered, too, and the state is.
+    """
+
+    def __init__(self, options: Options, config_file: ConfigFile, loop: asyncio.AbstractEventLoop) -> None:
         config = load_config(options.kubeconfig or None)
-        client = Client(config, user_agent=USER_AGENT)
+        client = Client(config, user_agent=USER_AGENT, loop=loop)
         self._follower = LeaseFollower(
             client, options.lease_namespace, options.lease_name, options.identity_prefix, monotonic_s=time.monotonic
         )
         self._recorder = Recorder(client, "muster-extender", wall_s=time.time)
-        self._barrier = Barrier(timeout_s=options.barrier_timeout_s, monotonic_s=time.monotonic, on_arrival=self._wake)
+        self._barrier = Barrier(timeout_s=options.barrier_timeout_s, monotonic_s=time.monotonic)
         self._cluster = Cluster(client, wake=self._wake)
         self._committer = Committer(
             client, self._cluster, self._barrier, self._recorder, active=self._active, wall_s=time.time
@@ -100,11 +104,11 @@ class Extender:
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
-        debug = Debug("extender", options, lambda: self._cluster.sizes() | {"held binds": self._barrier.waiting()})
+        debug = Debug("extender", options, self._sizes)
         self._status = StatusServer(options.status_port, health, host=options.status_host, debug=debug)
 
     def start(self) -> None:
-        """Starts all threads."""
+        """Starts all threads and watches. Runs on the loop."""
         self._status.start()
         self._follower.start()
         self._recorder.start()
@@ -135,6 +139,10 @@ class Extender:
         """What plugins show over HTTP."""
         return self._planner.pages
 
+    def _sizes(self) -> dict[str, int]:
+        """How many of what there are, for the page of who looks for a defect."""
+        return self._cluster.sizes() | {"held binds": self._cluster.ask(lambda _: self._barrier.waiting())}
+
     def _active(self) -> bool:
         return self._follower.active
 
@@ -155,7 +163,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     logs.configure("extender", options.log_level)
     try:
         tracing.configure("extender", options.traces_endpoint)
-        extender = Extender(options, ConfigFile(options.config))
+        loop = embedded.new_loop()
+        extender = Extender(options, ConfigFile(options.config), loop)
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
@@ -167,6 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             on_start=extender.start,
             on_stopping=extender.let_go,
             on_stop=extender.stop,
+            loop=loop,
         )
     except OSError as error:
         log.error("cannot serve", why=str(error))  # noqa: TRY400 - as above

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from extender.cluster import Cluster
 from extender.framework import decisions
 from extender.framework.groupstatus import wanted_status
 from extender.framework.session import Session
+from extender.live import Live
 from extender.state.gangs import GangView
 from extender.statuses import StatusWriter, status_body
 from muster.api import names
@@ -26,7 +26,7 @@ from muster.kube.errors import Conflict
 class NoteWriter:
     """Notes placements in PodGroups; `statuses` is told which statuses are written by that."""
 
-    def __init__(self, client: Client, cluster: Cluster, statuses: StatusWriter) -> None:
+    def __init__(self, client: Client, cluster: Live, statuses: StatusWriter) -> None:
         self._client = client
         self._cluster = cluster
         self._statuses = statuses
@@ -42,10 +42,8 @@ class NoteWriter:
         text = text_of(content["spec"], content["status"])
         body = {"metadata": {"annotations": {names.PLACEMENT: text}}, "status": status_body(status)}
         group = self._patch(gang.group, known, body)
-        with self._cluster.lock:
-            self._cluster.state.on_pod_group_written(group)
         self._statuses.wrote(gang, status)
-        self._cluster.changed()
+        self._cluster.change(lambda state: state.on_pod_group_written(group))
 
     def remove(self, known: Placement) -> PodGroup:
         """Takes a note out of its PodGroup, before an object is made of it: the state is not told yet."""
@@ -59,8 +57,7 @@ class NoteWriter:
         Labels, minimums and texts of a PodGroup change all the time, and are no reason to plan once more.
         """
         key, decided = group.metadata.key, content_of(known)
-        with self._cluster.lock:
-            now = self._cluster.state.groups.get(key)
+        now = self._cluster.ask(lambda state: state.groups.get(key))
         if now is None or now.metadata.uid != group.metadata.uid or content_of(noted(now)) != decided:
             raise Conflict("another placement is noted by now", where=f"PodGroup {key}")
         meta = {**body["metadata"], "uid": now.metadata.uid, "resourceVersion": now.metadata.resource_version}

@@ -13,14 +13,15 @@ import structlog
 
 from extender.actions.progress import AVOID_S
 from extender.barrier import Barrier
-from extender.cluster import Cluster
 from extender.fairshare.plain import bounded, queue_full
 from extender.framework import decisions, placementstatus
 from extender.framework.session import Session
+from extender.live import Live
 from extender.notes import NoteWriter, content_of, fits
 from extender.state.gangs import GangView
 from extender.state.pledges import Pledge
 from extender.state.podclass import PodClass
+from extender.state.state import State
 from extender.writes import Lane, Writes
 from muster.api.merge_diff import applied
 from muster.api.meta import ObjectMeta, OwnerReference, format_time
@@ -45,7 +46,7 @@ class PlacementWriter:
     def __init__(
         self,
         client: Client,
-        cluster: Cluster,
+        cluster: Live,
         barrier: Barrier,
         recorder: Recorder,
         writes: Writes,
@@ -67,20 +68,14 @@ class PlacementWriter:
         Pods without a gang are bound while the planner thinks. What both are about to use is told in the same place, so
         that of two who ask for the last room of a queue one is refused.
         """
-        gang, wanted = place.gang, new_requests(place)
-        with self._cluster.lock:
-            state = self._cluster.state
-            if not place.victims and bounded(state.queues, gang.queue):
-                others = state.pledges.of_others(gang.key)
-                if queue_full(state.queues, state.queue_use.queues, gang.queue, wanted, others):
-                    log.info("not placed, as its queue has become full meanwhile", gang=gang.key, queue=gang.queue)
-                    return
-                state.pledges.put(gang.key, Pledge(gang.queue, wanted))
+        gang = place.gang
+        if not self._cluster.ask(lambda state: _pledge(state, place)):
+            log.info("not placed, as its queue has become full meanwhile", gang=gang.key, queue=gang.queue)
+            return
         try:
             self._place(session, place)
         finally:
-            with self._cluster.lock:
-                state.pledges.drop(gang.key)
+            self._cluster.ask(lambda state: state.pledges.drop(gang.key))
 
     def _place(self, session: Session, place: decisions.Place) -> None:
         gang = place.gang
@@ -93,8 +88,7 @@ class PlacementWriter:
             "victims": msgspec.to_builtins(victims_of(place)) or None,
             "victimsReason": place.victims_reason or None,
         }
-        with self._cluster.lock:
-            known = self._cluster.state.placements.get(gang.key)
+        known = self._cluster.ask(lambda state: state.placements.get(gang.key))
         status = placementstatus.opened(place)
         if fits(place, known):
             self._notes.write(session, gang, {"spec": spec, "status": status}, placed=True)
@@ -125,8 +119,7 @@ class PlacementWriter:
 
     def _write(self, gang: GangView, spec: dict[str, object], status: dict[str, object]) -> None:
         """Makes the gang's placement say so; one of an earlier PodGroup of its name goes."""
-        with self._cluster.lock:
-            known = self._cluster.state.placements.get(gang.key)
+        known = self._cluster.ask(lambda state: state.placements.get(gang.key))
         namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
         if known is not None and known.spec.pod_group_uid != gang.uid:
             if not is_noted(known):
@@ -156,7 +149,7 @@ class PlacementWriter:
         if placement is None:
             return
         if close.phase == "Abandoned":
-            self._barrier.cancel(close.gang.uid)
+            self._cluster.ask(lambda _: self._barrier.cancel(close.gang.uid))
             log.info("placement abandoned", gang=close.gang.key, epoch=placement.spec.epoch, reason=close.message)
             self._recorder.event(close.gang.group, "Warning", "PlacementAbandoned", close.message)
         status = placementstatus.closed(close, now=session.now)
@@ -217,13 +210,22 @@ class PlacementWriter:
         group = self._notes.remove(note)
         made = self._create(note.metadata, applied(content_of(note), patch))
         self._saw(None, made)
-        with self._cluster.lock:
-            self._cluster.state.on_pod_group_written(group)
+        self._cluster.ask(lambda state: state.on_pod_group_written(group))
 
     def _saw(self, old: Placement | None, new: Placement | None) -> None:
-        with self._cluster.lock:
-            self._cluster.state.on_placement(old, new)
-        self._cluster.changed()
+        self._cluster.change(lambda state: state.on_placement(old, new))
+
+
+def _pledge(state: State, place: decisions.Place) -> bool:
+    """Notes what a gang is about to use of its queue; False if the queue has no room for it any more."""
+    gang, wanted = place.gang, new_requests(place)
+    if place.victims or not bounded(state.queues, gang.queue):
+        return True
+    others = state.pledges.of_others(gang.key)
+    if queue_full(state.queues, state.queue_use.queues, gang.queue, wanted, others):
+        return False
+    state.pledges.put(gang.key, Pledge(gang.queue, wanted))
+    return True
 
 
 def new_requests(place: decisions.Place) -> Vector:

@@ -1,6 +1,6 @@
 """The planner thread: one cycle after every burst of changes, while this replica leads.
 
-The planner never acts on the live state: it copies it, decides on the copy without holding the lock, and hands the
+The planner never acts on the live state: it has the loop copy it, decides on the copy in its own thread, and hands the
 decisions to the committer, whose writes name versions and epochs, so that whatever changed meanwhile refuses them. A
 decision that is lost that way costs nothing: the change that refused it also woke the planner, which decides anew.
 """
@@ -8,19 +8,21 @@ decision that is lost that way costs nothing: the change that refused it also wo
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
 from extender.actions.progress import AVOID_S
-from extender.cluster import Cluster
 from extender.commit import Committer
 from extender.cycle import Parts, run_cycle
 from extender.framework.config import SchedulerConfig
 from extender.framework.decisions import Unschedulable
 from extender.framework.hooks import Causes
 from extender.framework.session import GROWTH_DELAY_S, RECOVERY_S, STALENESS_GRACE_S, CycleInputs, Session
-from extender.framework.snapshot import take
+from extender.framework.snapshot import Snapshot, take
+from extender.live import Live
+from extender.state.state import State
 from extender.topology.hypernodes import HyperNodeTree
 from muster.api.gang import Seat
 
@@ -42,12 +44,22 @@ MAX_REST_S = 0.1
 IDLE_S = 1.0
 
 
+class _Seen(NamedTuple):
+    """The cluster at the beginning of a cycle."""
+
+    snapshot: Snapshot
+    arrived: dict[str, frozenset[Seat]]
+    """UID of a gang → members that wait at the barrier."""
+    unreadable: dict[str, dict[str, str]]
+    """Kind → name of an object that cannot be evaluated → why."""
+
+
 class Planner:
     """Plans whenever `wake` was called, and at least every second for what depends on time (deadlines)."""
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Live,
         committer: Committer,
         configuration: SchedulerConfig,
         *,
@@ -126,11 +138,10 @@ class Planner:
         active = self._active() and self._cluster.synced
         if active and not self._was_active:
             log.info("planning")
-            with self._cluster.lock:
-                self._cluster.state.touch_all()
+            self._cluster.ask(State.touch_all)
         elif self._was_active and not active:
-            with self._cluster.lock:  # whoever leads now keeps room; this replica notes no changes of it any more
-                self._cluster.state.kept.replace([], 0.0)
+            # whoever leads now keeps room; this replica notes no changes of it any more
+            self._cluster.ask(lambda state: state.kept.replace([], 0.0))
         self._was_active = active
         return active
 
@@ -139,26 +150,21 @@ class Planner:
         started = self._monotonic_s()
         self._take_configuration()
 
-        # 1. Snapshot: copy the arrays and the views of gangs. Only this holds the lock, since every event and every
+        # 1. Snapshot: copy the arrays and the views of gangs. Only this is on the loop, since every event and every
         #    verb of kube-scheduler waits for it.
-        with self._cluster.lock:
-            snapshot = take(self._cluster.state)
-            self._cluster.state.kept.snapshot_taken()
-            self._committer.writes.snapshot_taken()
-            aside = self._cluster.state.aside
-            unreadable = {"node": dict(aside.nodes), "pod": dict(aside.pods)}
+        seen = self._cluster.ask(self._look)
 
         # 2. Gather the rest of what the cycle decides by, once: what is asked twice could differ.
         now = self._wall_s()
         scaling = self._committer.scaling
         scaling.refresh(now)
         inputs = CycleInputs(
-            snapshot=snapshot,
+            snapshot=seen.snapshot,
             now=now,
             provisioning=dict(scaling.requests),
             provisioning_served=scaling.served,
             causes=self._causes,
-            arrived=self._arrived(),
+            arrived=seen.arrived,
             avoided=self._remembered(now),
             hyper_nodes=self._hyper_nodes,
             recovery_s=self._recovery_s,
@@ -174,7 +180,7 @@ class Planner:
 
         # 5. Show it: pages of plugins, scores for the prioritize verb, metrics.
         self.pages, self.session = session.ask("http_handler"), session
-        self._tell_set_aside(session, unreadable)
+        self._tell_set_aside(session, seen.unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
 
@@ -182,9 +188,16 @@ class Planner:
         #    it would decide upon has been answered: placements and evictions (see extender.writes).
         if self._active():
             self._committer.carry_out(session)
-            with self._cluster.lock:  # after the writes: what was kept for a gang that starts now, its seats hold
-                self._cluster.state.kept.replace(session.kept_rooms, session.reservations.start_s)
+            # after the writes: what was kept for a gang that starts now, its seats hold
+            self._cluster.ask(lambda state: state.kept.replace(session.kept_rooms, session.reservations.start_s))
             CYCLE.labels("whole").observe(self._monotonic_s() - started)
+
+    def _look(self, state: State) -> "_Seen":
+        """What the cycle decides upon, all of one moment."""
+        snapshot = take(state)
+        state.kept.snapshot_taken()
+        self._committer.writes.snapshot_taken()
+        return _Seen(snapshot, self._arrived(), {"node": dict(state.aside.nodes), "pod": dict(state.aside.pods)})
 
     def _take_configuration(self) -> None:
         """Takes over a configuration that came since the last cycle, between two cycles: none runs with half of it."""

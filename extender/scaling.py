@@ -8,9 +8,9 @@ from typing import Any
 
 import structlog
 
-from extender.cluster import Cluster
 from extender.framework.decisions import RequestNodes, Say, TellEviction, WithdrawRequest
 from extender.framework.session import Session
+from extender.live import Live
 from extender.scaleup.requests import newest
 from muster.api import names
 from muster.api.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
@@ -36,7 +36,7 @@ _NOT_OF_A_TEMPLATE = ("nodeName", "schedulingGates")
 class Scaling:
     """The newest ProvisioningRequest of each gang, and who writes them and the pods' conditions."""
 
-    def __init__(self, client: Client, cluster: Cluster) -> None:
+    def __init__(self, client: Client, cluster: Live) -> None:
         self._client = client
         self._cluster = cluster
         self.requests: dict[str, ProvisioningRequest] = {}
@@ -85,8 +85,7 @@ class Scaling:
         except (Conflict, NotFound) as error:
             log.debug("a pod has changed, its condition is decided again", pod=pod.name, error=str(error))
             return
-        with self._cluster.lock:
-            self._cluster.state.on_pod_written(new)
+        self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def tell_eviction(self, tell: TellEviction) -> None:
         """Writes what a pod on a node tells cluster-autoscaler, and that Muster wrote it."""
@@ -102,8 +101,7 @@ class Scaling:
         except (Conflict, NotFound) as error:
             log.debug("the pod is gone", pod=tell.pod.name, error=str(error))
             return
-        with self._cluster.lock:
-            self._cluster.state.on_pod_written(new)
+        self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def request(self, wanted: RequestNodes) -> None:
         """Makes a ProvisioningRequest with its PodTemplates, which are made of pods as they are in the cluster."""

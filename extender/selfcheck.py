@@ -56,13 +56,11 @@ class SelfCheck:
         return lasting
 
     def _differences(self) -> list[str]:
-        """The state's lock is held only while what there is to compare is copied.
+        """The loop waits only while what there is to compare is copied.
 
         Pods are read from the API server page by page: nobody keeps them whole.
         """
-        with self._cluster.lock:
-            kept = digest(self._cluster.state)
-            objects = objects_of(self._cluster.state)
+        kept, objects = self._cluster.ask(lambda state: (digest(state), objects_of(state)))
         return differences(kept, digest(rebuilt(objects, self._cluster.pods(), kept)))
 
     def _run(self) -> None:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import msgspec
 import structlog
 
-from extender.cluster import Cluster
 from extender.framework import decisions
 from extender.framework.groupstatus import wanted_status
 from extender.framework.session import Session
+from extender.live import Live
 from extender.state.gangs import GangView
 from extender.writes import Lane, Writes
 from muster.api.scheduling import POD_GROUPS, PodGroupStatus
@@ -54,7 +54,7 @@ class StatusWriter:
     def __init__(
         self,
         client: Client,
-        cluster: Cluster,
+        cluster: Live,
         recorder: Recorder,
         writes: Writes,
         *,
@@ -147,9 +147,7 @@ class StatusWriter:
             return
         self._said[gang.key] = (gang, text, inf)
         self._held.pop(gang.key, None)
-        with self._cluster.lock:
-            self._cluster.state.on_pod_group_written(group)
-        self._cluster.changed()
+        self._cluster.change(lambda state: state.on_pod_group_written(group))
         self._tell(gang, status, why)
 
     def _tell(self, gang: GangView, status: PodGroupStatus, why: decisions.Unschedulable | None) -> None:

@@ -16,22 +16,60 @@ holds room and does nothing.
 This runs first in every cycle, whatever the configuration says, because nothing may stay half placed.
 """
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 from extender.actions.claimed import awaits_room
 from extender.actions.makeroom import make_room
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.state.gangs import GangView
+from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
+from extender.state.podset import PodSetView
 from muster.api.gang import Seat
 from muster.api.meta import parse_time, readable_time
-from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, nodes_of, runs_of, seats_of
+from muster.api.placement import NodeRun, Placement, PodSetPlacement, holds_back, node_of, nodes_of, runs_of, seats_of
 
 ORPHAN_AGE_S = 10.0
 """A pinned pod without any placement is deleted after this time, which is longer than a watch can lag."""
 BINDING_S = 0.05
 """What each member of the minimum that exists adds to the time for which its gang may stay partial."""
+LOOK_S = 1.0
+"""A placement of which nothing has changed is looked at again after so long: deadlines pass."""
 AVOID_S = 60.0
 """A node that refused a member is left out of the gang's placements for this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one look at a gang depended on."""
+
+    gang: GangView
+    generation: int
+    at: float
+
+    def still(self, session: Session, gang: GangView) -> bool:
+        """Whether another look would find the same: the members of a gang that starts are as good as all there is."""
+        same = self.gang is gang and self.generation == session.snapshot.generation
+        return same and self.at <= session.now < self.at + LOOK_S
+
+
+class _Missing(NamedTuple):
+    """A seat of a placement that is not taken yet."""
+
+    seat: Seat
+    node: str
+    pod_set: PodSetView | None
+    """None where the gang has no pod set of this name (any more)."""
+    pod: PodRecord | None
+    """Who waits for it; None if the pod is not there yet."""
+
+
+def _asks_more(gang: GangView) -> bool:
+    """Whether a look at it depends on more than the gang, its nodes and the time."""
+    placement = gang.placement
+    return placement is not None and (bool(placement.spec.victims) or holds_back(placement))
 
 
 class TrackPlacements:
@@ -42,11 +80,22 @@ class TrackPlacements:
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
         """UID of an incomplete gang → since when it is, or when it was last told to go (seconds since the epoch)."""
+        self._seen: dict[str, _Seen] = {}
+        """Key of a gang of which there was nothing to decide → when that was found."""
 
     def execute(self, session: Session) -> None:
         """Decides Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
+        before, self._seen = self._seen, {}
         for gang in session.snapshot.gangs:
+            seen = before.get(gang.key)
+            if seen is not None and seen.still(session, gang):
+                self._seen[gang.key] = seen
+                continue
+            decided = len(session.decisions)
             session.attempt(gang, self._track)
+            nothing = len(session.decisions) == decided and gang.key not in session.failures
+            if nothing and not gang.at_rest and not _asks_more(gang):
+                self._seen[gang.key] = _Seen(gang, session.snapshot.generation, session.now)
 
     def _track(self, session: Session, gang: GangView) -> None:
         if not gang.incomplete:
@@ -100,7 +149,9 @@ def _follow(session: Session, gang: GangView) -> None:
         return
     missing = _missing(gang, placement)
     if placement.spec.victims:
-        why = _failure(session, gang, placement, missing) or make_room(session, gang, placement, missing)
+        why = _failure(session, gang, placement, missing) or make_room(
+            session, gang, placement, {each.seat: each.node for each in missing}
+        )
         if why:
             _give_up(session, gang, placement, why, evicted_in_vain=True)
         return
@@ -111,7 +162,7 @@ def _follow(session: Session, gang: GangView) -> None:
     if why:
         _give_up(session, gang, placement, why)
         return
-    gated = next((pod for seat in missing if (pod := _waiting(gang, seat)) and pod.other_gates), None)
+    gated = next((each.pod for each in missing if each.pod and each.pod.other_gates), None)
     if gated is not None:
         why = f"{gated.name} waits for the scheduling gate {gated.other_gates[0]}, which is not Muster's"
         _give_up(session, gang, placement, why, in_vain=True)
@@ -121,42 +172,52 @@ def _follow(session: Session, gang: GangView) -> None:
         _give_up(session, gang, placement, why, in_vain=not gang.has_pods)
         return
     held = _held(session, gang, placement, missing)
-    for seat, node in missing.items():
-        pod = _waiting(gang, seat)
+    for seat, node, _, pod in missing:
         if pod and seat.pod_set not in held and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
             session.decide(decisions.Release(gang, pod, node, placement.spec.epoch))
 
 
-def _held(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> set[str]:
+def _held(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> set[str]:
     """Pod sets that are held back until every member of the others has a node or stands at the barrier."""
     held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
+    if not held:
+        return held
     arrived = session.inputs.arrived.get(gang.uid, frozenset())
-    on_their_way = any(seat.pod_set not in held and seat not in arrived for seat in missing)
+    on_their_way = any(each.seat.pod_set not in held and each.seat not in arrived for each in missing)
     return held if on_their_way else set()
 
 
-def _missing(gang: GangView, placement: Placement) -> dict[Seat, str]:
-    """Seats of the placement that are not taken yet, with their nodes."""
-    taken = {pod_set.name: pod_set.taken for pod_set in gang.pod_sets}
-    return {seat: node for seat, node in seats_of(placement) if seat.rank not in taken.get(seat.pod_set, {})}
-
-
-def _failure(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> str:
-    """Why the placement cannot be carried out; empty if it may still be."""
+def _missing(gang: GangView, placement: Placement) -> list[_Missing]:
+    """Who has not come yet, of those that the placement sends to a node."""
     sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
-    for seat, node in missing.items():
-        pod = _waiting(gang, seat)
+    missing = []
+    for seat, node in seats_of(placement):
+        pod_set = sets.get(seat.pod_set)
+        if pod_set is None:
+            missing.append(_Missing(seat, node, None, None))
+        elif seat.rank not in pod_set.taken:
+            missing.append(_Missing(seat, node, pod_set, pod_set.waiting.get(seat.rank)))
+    return missing
+
+
+def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> str:
+    """Why the placement cannot be carried out; empty if it may still be."""
+    good: tuple[str, PodClass | None] | None = None  # neighbours in rank are mostly alike
+    for seat, node, pod_set, pod in missing:
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
             if not pod.cls.neighbours:  # else it may only have come before those that it minds
                 session.avoided.setdefault(gang.key, set()).add(node)
             return f"kube-scheduler refused {pod.name} on node {node}"
+        cls = pod_set.class_of(seat.rank) if pod_set else None
+        if (node, cls) == good:
+            continue
         column = session.snapshot.index.get(node)
         if column is None:
             return f"node {node} is gone"
-        cls = sets[seat.pod_set].class_of(seat.rank) if seat.pod_set in sets else None
         code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
         if code:
             return f"node {node}: {session.causes.words[code]}"
+        good = node, cls
     return ""
 
 
@@ -213,10 +274,6 @@ def _drop_strays(session: Session, gang: GangView) -> None:
 
 def _seat_node(placement: Placement, pod: PodRecord) -> str | None:
     return node_of(placement, pod.seat.pod_set, pod.seat.rank) if pod.seat else None
-
-
-def _waiting(gang: GangView, seat: Seat) -> PodRecord | None:
-    return next((pod_set.waiting.get(seat.rank) for pod_set in gang.pod_sets if pod_set.name == seat.pod_set), None)
 
 
 def _only(placement: Placement, pod_set: str, taken: dict[int, str]) -> list[NodeRun]:

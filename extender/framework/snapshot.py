@@ -128,7 +128,7 @@ class Snapshot:
 
 
 def take(state: State) -> Snapshot:
-    """Copies the state, every gang refreshed; the caller holds its lock."""
+    """Copies the state, every gang refreshed; runs where the state is changed."""
     table = state.nodes
     state.refresh()  # before the arrays are copied: seats that gangs hold are charged
     gangs = state.gangs()

@@ -65,6 +65,8 @@ class Fragmentation:
         self._counted, self._mixed_at = 0, 0
         self._mix: Mix | None = None
         self._nodes: NodeState | None = None
+        self._stale = False
+        """Nodes have changed since they were looked at: most cycles place nothing, and do not ask."""
         self._worth: Scores = np.zeros(0)
         self._stamps: Amounts = np.zeros(0, dtype=np.int64)
         self._now = 0
@@ -81,8 +83,7 @@ class Fragmentation:
         version = snapshot.version, snapshot.generation
         same = version == self._version and self._nodes is not None
         self._dirty, self._caught, self._version = (self._caught if same else set()), set(), version
-        if not same:
-            self._look(session)
+        self._stale = self._stale or not same
         session.add("node_order", lambda cls: self._scores(session, cls))
         session.add("gpu_order", lambda cls, column, used: self._devices(session, cls, column, used))
         for hook in ("allocated", "deallocated", "evicted", "unevicted"):
@@ -123,10 +124,10 @@ class Fragmentation:
 
     def _look(self, session: Session) -> None:
         """Finds the nodes that are not as they were, and makes their worth anew."""
-        nodes, before = NodeState.of(session.snapshot), self._nodes
         mix = self._mix
         if mix is None:
             return
+        nodes, before = NodeState.of(session.snapshot), self._nodes
         if before is None or before.shape != nodes.shape:
             self._classes.clear()
             self._stamps = np.zeros(len(nodes), dtype=np.int64)
@@ -143,9 +144,11 @@ class Fragmentation:
 
     def _catch_up(self, session: Session) -> None:
         """Makes the worth of nodes anew that trials of this cycle changed."""
-        if self._nodes is None:
-            self._look(session)
+        if self._stale or self._nodes is None:
+            self._stale = False
+            self._caught |= self._dirty
             self._dirty.clear()
+            self._look(session)
         if not self._dirty or self._nodes is None or self._mix is None:
             return
         self._caught |= self._dirty
@@ -192,9 +195,9 @@ class Fragmentation:
 
     def _devices(self, session: Session, cls: PodClass, column: int, used: Amounts) -> NDArray[np.float64]:
         """The worth of the node with the pod on each of its GPUs, as far as the one matters to the other."""
+        self._catch_up(session)
         if self._nodes is None or self._mix is None or cls.gpu is None:
             return np.zeros(len(used))
-        self._catch_up(session)
         portion = session.snapshot.devices.portion(cls.gpu, column)
         worth = self._mix.worth_by_device(self._nodes.at(np.array([column])), kind_of(cls, session.snapshot), used)
         return np.where(used + portion <= WHOLE, worth / max(float(np.abs(worth).max(initial=1.0)), 1.0) * DENSITY, 0.0)

@@ -14,7 +14,7 @@ MOST = 4096
 
 
 class Answers:
-    """UID → columns of the nodes that passed. Kept until the pod is bound or gone; the caller holds the lock."""
+    """UID → columns of the nodes that passed. Kept until the pod is bound or gone."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most

@@ -1,7 +1,7 @@
 """Compares the state that events keep with the one that the objects alone would give; `extender.selfcheck` runs it.
 
 A state that is kept by differences can go wrong by one difference and stay so. `digest` is what there is to compare and
-`objects_of` what to make another state from, both taken in a moment under the state's lock; `rebuilt` makes that other
+`objects_of` what to make another state from, both taken at one moment; `rebuilt` makes that other
 state; `differences` names what is not alike, in words. Numbers of queries differ from state to state, so marks are
 compared by what their queries ask.
 """
@@ -68,7 +68,7 @@ class Objects:
 
 
 def objects_of(state: State) -> Objects:
-    """What everything else in the state is made from, pods aside; the caller holds the state's lock."""
+    """What everything else in the state is made from, pods aside."""
     return Objects(
         [node for node in state.nodes.nodes if node is not None],
         dict(state.classes.queries.namespaces),
@@ -80,7 +80,7 @@ def objects_of(state: State) -> Objects:
 
 
 def digest(state: State) -> StateDigest:
-    """The state as it is now, every gang refreshed; the caller holds the state's lock."""
+    """The state as it is now, every gang refreshed."""
     state.refresh()
     table = state.nodes
     return StateDigest(

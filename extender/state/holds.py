@@ -4,6 +4,7 @@ Between the moment a placement is written and the moment its pods are bound, no 
 A charge per open seat stands in for it, so that the planner, the filter verb and everybody who counts see one truth.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 from extender.state.gangs import ACTIVE, GangView
@@ -31,6 +32,8 @@ class Holds:
         self._nodes = nodes
         self._queue_use = queue_use
         self._held: dict[str, Placement] = {}
+        self._open: Counter[str] = Counter()
+        """Key of a gang → seats that are charged for it; gangs without any are left out."""
 
     def __contains__(self, key: str) -> bool:
         return key in self._held
@@ -53,7 +56,7 @@ class Holds:
                     self._charge(key, holder, node, cls, devices_of(placement, holder.seat) if cls.gpu else ())
                     before.discard(holder)
         for holder in before:
-            self._discharge(holder)
+            self._discharge(key, holder)
 
     def seat_changed(self, key: str, record: PodRecord) -> None:
         """Follows one pod that changed: its seat is held while it has no node, and free once the pod is charged."""
@@ -63,26 +66,30 @@ class Holds:
         holder = HeldSeat(placement.spec.pod_group_uid, record.seat)
         node = node_of(placement, record.seat.pod_set, record.seat.rank)
         if record.taken or node is None:
-            self._discharge(holder)
+            self._discharge(key, holder)
         else:
             devices = devices_of(placement, record.seat) if record.cls.gpu else ()
             self._charge(key, holder, node, record.cls, devices)
 
     def _charge(self, key: str, holder: HeldSeat, node: str, cls: PodClass, devices: tuple[int, ...]) -> None:
+        self._open[key] += self._nodes.charged(holder) is None
         self._nodes.charge(holder, node, cls, devices=devices)
         self._queue_use.charge(holder, key, DEFAULT_QUEUE, self._nodes.counted(cls, node))
 
-    def _discharge(self, holder: HeldSeat) -> None:
-        self._nodes.discharge(holder)
+    def _discharge(self, key: str, holder: HeldSeat) -> None:
+        if self._nodes.discharge(holder) is not None:
+            self._open[key] -= 1
+            if not self._open[key]:
+                del self._open[key]
         self._queue_use.discharge(holder)
+
+    def of_gang(self, key: str) -> int:
+        """How many seats are held for a gang."""
+        return self._open[key]
 
     def seats(self) -> dict[str, int]:
         """Key of a gang → how many seats are held for it; gangs without any are left out."""
-        counts = {
-            key: sum(self._nodes.charged(holder) is not None for holder, _ in _holders(held))
-            for key, held in self._held.items()
-        }
-        return {key: count for key, count in counts.items() if count}
+        return dict(self._open)
 
 
 def _holders(placement: Placement | None) -> list[tuple[HeldSeat, str]]:

@@ -1,7 +1,7 @@
 """Room that is kept for gangs which wait at the head of their queue: what pods without a gang leave free.
 
 The planner reckons it in every cycle and leaves it here; the verbs ask while kube-scheduler waits for their answer. A
-pod that has ended before the head can start need not mind it. The caller holds the lock.
+pod that has ended before the head can start need not mind it.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """What is just being written, so that it is used in a moment: bindings of pods without a gang, and placements.
 
 Between the question whether there is room in a queue and the API server's answer, several threads may ask; who asks
-later must count what those before it are about to take. The caller holds the lock.
+later must count what those before it are about to take.
 """
 
 from collections.abc import Hashable, Iterator

@@ -169,6 +169,15 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
     )
 
 
+_GOES_ON = frozenset({"", "Pending", "Running"})
+
+
+def goes_on(before: PodRecord, after: PodRecord) -> bool:
+    """Whether a pod is on the node where it was, and no less than it was: its kubelet has said something about it."""
+    same = (before.node, before.gang, before.cls) == (after.node, after.gang, after.cls)
+    return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _GOES_ON
+
+
 def preemptable(meta: ObjectMeta) -> bool:
     """Whether a pod or PodGroup does not forbid that it is evicted to make room for others."""
     return "false" not in {meta.labels.get(PREEMPTABLE), meta.annotations.get(PREEMPTABLE)}

@@ -6,7 +6,7 @@ that arrives later is ignored.
 
 Most of it is kept up to date by each event: nodes, what is charged to them, who matches whose demands. Views of gangs
 are not, since a gang of a thousand pods brings thousands of events and is looked at once: an event only notes which
-gang it concerns, and `refresh` makes their views. The caller holds the lock; nothing here blocks.
+gang it concerns, and `refresh` makes their views. It is used on one loop (`extender.live`); nothing here blocks.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from extender.state.kept import KeptRooms
 from extender.state.nodes import NodeTable
 from extender.state.pledges import Pledges
 from extender.state.podclass import ClassTable
-from extender.state.pods import PodRecord, PodTable, record_of
+from extender.state.pods import PodRecord, PodTable, goes_on, record_of
 from extender.state.queueuse import QueueUse
 from extender.state.templates import Templates
 from extender.state.volumes import Volumes
@@ -33,7 +33,7 @@ from muster.api.batch import Job
 from muster.api.core import Namespace, Node, Pod, PriorityClass
 from muster.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from muster.api.names import DEFAULT_QUEUE
-from muster.api.placement import Placement
+from muster.api.placement import Placement, node_of
 from muster.api.policy import PodDisruptionBudget
 from muster.api.quota import ResourceQuota
 from muster.api.scheduling import PodGroup, Queue
@@ -138,16 +138,19 @@ class State:
             self.nodes.remove(name)
         return True
 
-    def on_pod(self, old: Pod | None, new: Pod | None) -> None:
-        """Takes in a pod, also one that some other scheduler places."""
+    def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
+        """Takes in a pod, also one that some other scheduler places; True if there may be something to decide.
+
+        There is not for a member that is born where its placement says, nor for a pod that goes on where it is bound.
+        """
         if new is None:
             if old is not None:
                 self._forget_pod(old.metadata.uid)
-            return
+            return True
         uid = new.metadata.uid
         known = self.pods.get(uid)
         if known and version(new.metadata.resource_version) < version(known.resource_version):
-            return
+            return False
         self._gang_changed(self.aside.forget_pod(uid))
         try:
             record = record_of(new, self.classes.of_pod(new), self.pod_table.assumed.get(uid, ""))
@@ -155,42 +158,71 @@ class State:
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one pod must not end the others
             self._forget_pod(uid)
             self._gang_changed(self.aside.add_pod(new, sentence(error)))
-            return
+            return True
         self._keep_pod(record)
         self._meet_queries()
+        return not (goes_on(known, record) if known else self._is_expected(record))
+
+    def _is_expected(self, record: PodRecord) -> bool:
+        """Whether a pod that is new is a member that its gang's placement sent to the node that it is pinned to."""
+        placement = self.placement_of(record.gang) if record.gang and record.pin and not record.gated else None
+        if placement is None or record.seat is None or placement.status.phase not in ACTIVE:
+            return False
+        return (record.epoch, record.pin) == (
+            placement.spec.epoch,
+            node_of(placement, record.seat.pod_set, record.seat.rank),
+        )
 
     def on_pod_written(self, new: Pod) -> None:
         """Takes in a pod that we wrote; one that the watch has shown as gone meanwhile stays forgotten."""
         if new.metadata.uid in self.pods:
             self.on_pod(None, new)
 
-    def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> None:
-        """Notes that we have just bound a pod, before the watch tells: nobody may be given its room meanwhile."""
-        record = self.pod_table.bound(uid, node, devices)
-        if record is not None:
-            self._keep_pod(self._claimants.equipped(record))
+    def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> bool:
+        """Notes that we have just bound a pod, before the watch tells: nobody may be given its room meanwhile.
 
-    def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Takes in a PodGroup: a gang is there, has changed, or is gone."""
+        True if there may be something to decide: its gang has its minimum now, or nobody is on the way any more.
+        """
+        record = self.pod_table.bound(uid, node, devices)
+        if record is None:
+            return False
+        self._keep_pod(self._claimants.equipped(record))
+        if not record.gang:
+            return False
+        group = self.groups.get(record.gang)
+        least = group.spec.min_member if group is not None else 0
+        return not self.holds.of_gang(record.gang) or self.pod_table.taken[record.gang] == least
+
+    def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> bool:
+        """Takes in a PodGroup: a gang is there, has changed, or is gone; True if that is news."""
         key = self._gangs.on_group(old, new)
         if key is not None:
             group = self.groups.get(key)
             self.queue_use.moved(key, (group.spec.queue or DEFAULT_QUEUE) if group else None)
         self._gang_changed(key)
+        return key is not None
 
-    def on_pod_group_written(self, new: PodGroup) -> None:
-        """Takes in a PodGroup that we wrote; one that the watch has shown as gone meanwhile stays forgotten."""
+    def on_pod_group_written(self, new: PodGroup) -> bool:
+        """Takes in a PodGroup that we wrote; one that the watch has shown as gone meanwhile stays forgotten.
+
+        True if that is news.
+        """
         known = self.groups.get(new.metadata.key)
-        if known is not None and known.metadata.uid == new.metadata.uid:
-            self.on_pod_group(known, new)
+        if known is None or known.metadata.uid != new.metadata.uid:
+            return False
+        return self.on_pod_group(known, new)
 
-    def on_placement(self, old: Placement | None, new: Placement | None) -> None:
-        """Takes in a placement, ours or one that somebody edited."""
-        self._gang_changed(self._gangs.on_placement(old, new))
+    def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
+        """Takes in a placement, ours or one that somebody edited; True if that is news."""
+        key = self._gangs.on_placement(old, new)
+        self._gang_changed(key)
+        return key is not None
 
-    def on_job(self, old: Job | None, new: Job | None) -> None:
-        """Takes in a Volcano Job: its templates say what its pods will be."""
-        self._gang_changed(self._gangs.on_job(old, new))
+    def on_job(self, old: Job | None, new: Job | None) -> bool:
+        """Takes in a Volcano Job: its templates say what its pods will be; True if that is news."""
+        key = self._gangs.on_job(old, new)
+        self._gang_changed(key)
+        return key is not None
 
     def on_queue(self, old: Queue | None, new: Queue | None) -> None:
         """Takes in a queue; whether it is open is asked when a gang wants to be let in."""
@@ -305,6 +337,11 @@ class State:
         self._meet_queries()
         if other_classes and (key in self.holds or key in self.placements):
             self._hold(key)
+
+    def refreshed(self, key: str) -> GangView | None:
+        """One gang, as it is now."""
+        self.refresh_gang(key)
+        return self.gang(key)
 
     def gangs(self) -> list[GangView]:
         """All gangs as of the last refresh."""

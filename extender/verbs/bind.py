@@ -9,9 +9,9 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from extender.barrier import Barrier, Outcome
-from extender.cluster import Cluster
 from extender.fairshare.plain import queue_full
 from extender.framework.session import Session
+from extender.live import Live
 from extender.scaleup.requests import consumption
 from extender.scaleup.wishes import safe_to_evict
 from extender.state.gangs import ACTIVE
@@ -30,7 +30,7 @@ from muster.api.names import (
     PODS_SAFE_TO_EVICT,
     SAFE_TO_EVICT,
 )
-from muster.api.placement import Placement, devices_of, node_of
+from muster.api.placement import Placement, devices_of, holds_back, node_of
 from muster.kube.errors import APIError, Conflict, Unreachable
 from muster.kube.loopclient import LoopClient
 
@@ -76,7 +76,7 @@ class Bind:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Live,
         barrier: Barrier,
         binder: Binder,
         *,
@@ -106,38 +106,37 @@ class Bind:
         reason = unavailable(self._cluster, self._active)
         if reason:
             return "plain", reason
-        await self._cluster.until(lambda: self._objection(args) in _LASTING, LAG_S)
-        with self._cluster.lock:
+        reason = self._objection(args)
+        if reason not in _LASTING:
+            await self._cluster.until(lambda: self._objection(args) in _LASTING, LAG_S)
             reason = self._objection(args)
-            record = self._cluster.state.pods.get(args.pod_uid)
+        record = self._cluster.state.pods.get(args.pod_uid)
         if record is None:
             return "plain", Reason.NOT_SEEN
         if record.gang:
-            return "gang", await self._bind_member(args, record, record.gang)
+            return "gang", reason or await self._bind_member(args, record, record.gang)
         return "plain", reason or await self._bind_plain(args, record)
 
     async def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> Reason | None:
         """Binds a pod without a gang, unless others have taken its room or filled its queue since filter was asked."""
         queue, requests = record.queue or DEFAULT_QUEUE, record.cls.requests
-        with self._cluster.lock:
-            state = self._cluster.state
-            if not record.node:
-                others = state.pledges.of_others(record.uid)
-                if queue_full(state.queues, state.queue_use.queues, queue, requests, others):
-                    return Reason.QUEUE_FULL_NOW
-                column = np.array([state.nodes.index.get(args.node, -1)])
-                if not nodes_with_room(state, record, record.cls.asked, column, self._wall_s())[0].all():
-                    return Reason.ROOM_TAKEN
-            devices = self._gpus.choose(record, args.node)
-            if devices is None:
+        state = self._cluster.state
+        if not record.node:
+            others = state.pledges.of_others(record.uid)
+            if queue_full(state.queues, state.queue_use.queues, queue, requests, others):
+                return Reason.QUEUE_FULL_NOW
+            column = np.array([state.nodes.index.get(args.node, -1)])
+            if not nodes_with_room(state, record, record.cls.asked, column, self._wall_s())[0].all():
                 return Reason.ROOM_TAKEN
-            state.pledges.put(record.uid, Pledge(queue, requests, args.node))
+        devices = self._gpus.choose(record, args.node)
+        if devices is None:
+            return Reason.ROOM_TAKEN
+        state.pledges.put(record.uid, Pledge(queue, requests, args.node))
         try:
             return await self._post(args, self._gpus.told(record, args.node, devices), devices)
         finally:
-            with self._cluster.lock:
-                state.pledges.drop(record.uid)
-                self._gpus.done(record.uid)
+            state.pledges.drop(record.uid)
+            self._gpus.done(record.uid)
 
     async def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
         """Holds the call until enough members of this epoch have come, looks again, and binds.
@@ -145,16 +144,18 @@ class Bind:
         Everything may have changed during the wait, and a stale answer would bind a pod to room that is somebody
         else's by now: so leadership, the placement and the pod are asked once more before the binding is posted.
         """
-        with self._cluster.lock:
-            reason = self._objection(args)
-            placement, started = self._cluster.state.placement_of(key), self._cluster.state.started(key)
-            record = self._cluster.state.pods.get(args.pod_uid, record)  # it may have been given its seat just now
-        if reason or placement is None or record.seat is None:
-            return reason or Reason.NOT_SEEN
+        placement, started = self._cluster.state.placement_of(key), self._cluster.state.started(key)
+        if placement is None or record.seat is None:
+            return Reason.NOT_SEEN
         epoch, gang_uid = placement.spec.epoch, placement.spec.pod_group_uid
         if not started:
             outcome = await self._barrier.join(
-                gang_uid, epoch, record.seat, lambda held: self._enough(key, epoch, held), pod_uid=args.pod_uid
+                gang_uid,
+                epoch,
+                record.seat,
+                lambda held: self._enough(key, epoch, held),
+                pod_uid=args.pod_uid,
+                on_arrival=self._cluster.changed if holds_back(placement) else _nobody_waits,
             )
             if outcome is not Outcome.RELEASED:
                 return _NOT_RELEASED[outcome]
@@ -172,43 +173,40 @@ class Bind:
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
         """What autoscalers read of a pod on a node: its eviction, as its queue has it, and the request that it uses."""
-        with self._cluster.lock:
-            group = self._cluster.state.groups.get(key)
-            evictable = safe_to_evict(self._cluster.state.queues, group)
+        group = self._cluster.state.groups.get(key)
+        evictable = safe_to_evict(self._cluster.state.queues, group)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
         told = {PODS_SAFE_TO_EVICT: evictable, SAFE_TO_EVICT: evictable} if evictable and not record.evictable else {}
         return told | consumption(request)
 
     def _objection(self, args: ExtenderBindingArgs) -> Reason | None:
         """What speaks against binding this pod to this node now, as far as we know."""
-        with self._cluster.lock:
-            state = self._cluster.state
-            record = state.pods.get(args.pod_uid)
-            if record is None:
-                return Reason.NOT_SEEN
-            if not record.ours:
-                return Reason.NOT_OURS
-            if not record.gang:
-                allowed = record.node == args.node or state.answers.passed(record.uid, state.nodes.index.get(args.node))
-                return None if allowed else Reason.NOT_ASKED
-            if record.seat is None:
-                state.refresh_gang(record.gang)  # gives it a seat
-            seated = state.pods.get(args.pod_uid, record)
-            if not seated.node and state.pod_table.seat_taken(record.gang, seated.seat):
-                return Reason.SEAT_TAKEN
-            return _refusal(state.placement_of(record.gang), seated, args.node)
+        state = self._cluster.state
+        record = state.pods.get(args.pod_uid)
+        if record is None:
+            return Reason.NOT_SEEN
+        if not record.ours:
+            return Reason.NOT_OURS
+        if not record.gang:
+            allowed = record.node == args.node or state.answers.passed(record.uid, state.nodes.index.get(args.node))
+            return None if allowed else Reason.NOT_ASKED
+        if record.seat is None:
+            state.refresh_gang(record.gang)  # gives it a seat
+        seated = state.pods.get(args.pod_uid, record)
+        if not seated.node and state.pod_table.seat_taken(record.gang, seated.seat):
+            return Reason.SEAT_TAKEN
+        return _refusal(state.placement_of(record.gang), seated, args.node)
 
     def _enough(self, key: str, epoch: int, held: Collection[Seat]) -> bool:
         """Whether the members held at the barrier, with those bound already, may start. Tells who writes the story."""
-        with self._cluster.lock:
-            state = self._cluster.state
-            placement = state.placement_of(key)
-            if placement is None or placement.spec.epoch != epoch:
-                return False
-            if len(held) + state.pod_table.taken[key] < state.groups[key].spec.min_member:
-                return False  # the rest is asked only when it matters: it looks at every member of the gang
-            state.refresh_gang(key)
-            gang = state.gang(key)
+        state = self._cluster.state
+        placement = state.placement_of(key)
+        if placement is None or placement.spec.epoch != epoch:
+            return False
+        if len(held) + state.pod_table.taken[key] < state.groups[key].spec.min_member:
+            return False  # the rest is asked only when it matters: it looks at every member of the gang
+        state.refresh_gang(key)
+        gang = state.gang(key)
         if gang is None:
             return False
         counts = {
@@ -223,10 +221,9 @@ class Bind:
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> Reason | None:
         """What speaks against it after the wait; the placement must still be the one that the member waited for."""
-        with self._cluster.lock:
-            placement = self._cluster.state.placement_of(key)
-            over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
-            return Reason.PLACEMENT_OVER if over else self._objection(args)
+        placement = self._cluster.state.placement_of(key)
+        over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
+        return Reason.PLACEMENT_OVER if over else self._objection(args)
 
     async def _post(
         self, args: ExtenderBindingArgs, annotations: dict[str, str], devices: tuple[int, ...]
@@ -239,9 +236,7 @@ class Bind:
                 "binding failed", pod=f"{args.pod_namespace}/{args.pod_name}", uid=args.pod_uid, error=str(error)
             )
             return Reason.BIND_FAILED
-        with self._cluster.lock:
-            self._cluster.state.assume(args.pod_uid, args.node, devices)
-        self._cluster.changed()
+        self._cluster.change(lambda state: state.assume(args.pod_uid, args.node, devices))
         return None
 
 
@@ -256,6 +251,10 @@ def _refusal(placement: Placement | None, record: PodRecord, node: str) -> Reaso
     if placement.status.phase not in ACTIVE or record.epoch not in {None, placement.spec.epoch}:
         return Reason.PLACEMENT_OVER
     return None if node_of(placement, record.seat.pod_set, record.seat.rank) == node else Reason.WRONG_NODE
+
+
+def _nobody_waits() -> None:
+    """The planner does not ask who has arrived where no pod set is held back for others."""
 
 
 def _marks(placement: Placement) -> dict[str, str]:

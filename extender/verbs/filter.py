@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import Counter
 
-from extender.cluster import Cluster
 from extender.fairshare.plain import queue_full
+from extender.live import Live
 from extender.state.gangs import ACTIVE
 from extender.state.nodes import NodeTable
 from extender.state.podclass import asked_of, ours
@@ -39,9 +39,7 @@ class Filter:
     `active` says whether this replica leads; `wall_s` is seconds since the epoch.
     """
 
-    def __init__(
-        self, cluster: Cluster, *, active: Callable[[], bool], wall_s: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, cluster: Live, *, active: Callable[[], bool], wall_s: Callable[[], float] = time.time) -> None:
         self._cluster = cluster
         self._active = active
         self._wall_s = wall_s
@@ -66,10 +64,9 @@ class Filter:
         """
         meta = args.pod.metadata
         key = f"{meta.namespace}/{gang}"
-        with self._cluster.lock:
-            placement = self._cluster.state.placement_of(key)
-            record = self._cluster.state.pods.get(meta.uid)
-            known = key in self._cluster.state.groups
+        placement = self._cluster.state.placement_of(key)
+        record = self._cluster.state.pods.get(meta.uid)
+        known = key in self._cluster.state.groups
         if not known:
             return Reason.NOT_SEEN
         epoch = epoch_of(meta)
@@ -83,20 +80,19 @@ class Filter:
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
         """Leaves out the nodes whose remaining room is held by gangs, or kept for them. Bind may use the others."""
-        with self._cluster.lock:
-            state = self._cluster.state
-            table = state.nodes
-            record, meta = state.pods.get(args.pod.metadata.uid), args.pod.metadata
-            requests, share = asked_of(args.pod.spec, meta.annotations if ours(args.pod.spec) else None)
-            queue = (record.queue if record else "") or DEFAULT_QUEUE
-            if queue_full(state.queues, state.queue_use.queues, queue, requests):
-                return Reason.QUEUE_FULL
-            index = state.nodes.index
-            columns = np.fromiter((index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
-            fits, none = nodes_with_room(state, record, requests, columns, self._wall_s())
-            if share is not None or table.devices.pods.any():
-                fits &= _gpus_fit(table, share, requests, columns)
-            state.answers.keep(args.pod.metadata.uid, columns[fits])
+        state = self._cluster.state
+        table = state.nodes
+        record, meta = state.pods.get(args.pod.metadata.uid), args.pod.metadata
+        requests, share = asked_of(args.pod.spec, meta.annotations if ours(args.pod.spec) else None)
+        queue = (record.queue if record else "") or DEFAULT_QUEUE
+        if queue_full(state.queues, state.queue_use.queues, queue, requests):
+            return Reason.QUEUE_FULL
+        index = state.nodes.index
+        columns = np.fromiter((index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
+        fits, none = nodes_with_room(state, record, requests, columns, self._wall_s())
+        if share is not None or table.devices.pods.any():
+            fits &= _gpus_fit(table, share, requests, columns)
+        state.answers.keep(args.pod.metadata.uid, columns[fits])
         return [name for name, fit in zip(nodes, fits, strict=True) if fit] or none
 
 

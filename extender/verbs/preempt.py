@@ -2,13 +2,13 @@
 
 import msgspec
 
-from extender.cluster import Cluster
+from extender.live import Live
 from muster.api.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult
 
 DECODE_PREEMPTION = msgspec.json.Decoder(ExtenderPreemptionArgs)
 
 
-def preempt(cluster: Cluster, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
+def preempt(cluster: Live, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
     """Leaves out nodes whose victims would break a running gang, while there are nodes where none does.
 
     Off by default (Muster's profiles have no DefaultPreemption); for clusters whose own scheduler asks Muster too.
@@ -22,20 +22,19 @@ def preempt(cluster: Cluster, args: ExtenderPreemptionArgs) -> ExtenderPreemptio
     return ExtenderPreemptionResult(node_name_to_meta_victims=harmless or candidates)
 
 
-def _breaks_a_gang(cluster: Cluster, uids: list[str]) -> bool:
+def _breaks_a_gang(cluster: Live, uids: list[str]) -> bool:
     """Whether some gang would have too few members without these pods."""
-    with cluster.lock:
-        records = [record for uid in uids if (record := cluster.state.pods.get(uid)) is not None]
-        for key in {record.gang for record in records if record.gang}:
-            cluster.state.refresh_gang(key)
-            gang = cluster.state.gang(key)
-            if gang is None or not gang.started:
-                continue
-            lost = {record.uid for record in records if record.gang == key}
-            counts = dict.fromkeys((pod_set.name for pod_set in gang.pod_sets), 0)
-            for pod in gang.pods:
-                if pod.taken and pod.uid not in lost and pod.seat is not None:
-                    counts[pod.seat.pod_set] += 1
-            if not gang.viable(counts):
-                return True
+    records = [record for uid in uids if (record := cluster.state.pods.get(uid)) is not None]
+    for key in {record.gang for record in records if record.gang}:
+        cluster.state.refresh_gang(key)
+        gang = cluster.state.gang(key)
+        if gang is None or not gang.started:
+            continue
+        lost = {record.uid for record in records if record.gang == key}
+        counts = dict.fromkeys((pod_set.name for pod_set in gang.pod_sets), 0)
+        for pod in gang.pods:
+            if pod.taken and pod.uid not in lost and pod.seat is not None:
+                counts[pod.seat.pod_set] += 1
+        if not gang.viable(counts):
+            return True
     return False

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.cluster import Cluster
 from extender.framework.session import Session
+from extender.live import Live
 from extender.state.nodes import NodeTable
 from muster.api.extender import ExtenderArgs, HostPriority
 
@@ -18,7 +18,7 @@ MAX_PRIORITY = 10
 class Prioritize:
     """Ranks nodes. `session` is the last planning cycle, whose plugins score them."""
 
-    def __init__(self, cluster: Cluster, *, session: Callable[[], Session | None] = lambda: None) -> None:
+    def __init__(self, cluster: Live, *, session: Callable[[], Session | None] = lambda: None) -> None:
         self._cluster = cluster
         self._session = session
 
@@ -26,11 +26,10 @@ class Prioritize:
         """Returns the plugins' scores as ranks; without any, fuller nodes first: whole nodes are left to gangs."""
         nodes = args.node_names or []
         session = self._session()
-        with self._cluster.lock:
-            table = self._cluster.state.nodes
-            cls = self._cluster.state.classes.of_pod(args.pod)
-            columns = np.fromiter((table.index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
-            full = fullness(table, columns)
+        table = self._cluster.state.nodes
+        cls = self._cluster.state.classes.of_pod(args.pod)
+        columns = np.fromiter((table.index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
+        full = fullness(table, columns)
         scores = None
         if session is not None:
             known = (columns >= 0) & (columns < len(session.snapshot.nodes))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from enum import StrEnum
 
-from extender.cluster import Cluster
+from extender.live import Live
 
 
 class Verdict(StrEnum):
@@ -68,7 +68,7 @@ def labels(reason: Reason | None) -> tuple[str, str]:
     return (reason.verdict, reason.tag) if reason else (Verdict.PASSED, "")
 
 
-def unavailable(cluster: Cluster, active: Callable[[], bool]) -> Reason | None:
+def unavailable(cluster: Live, active: Callable[[], bool]) -> Reason | None:
     """Why this replica cannot answer at all now: another one leads, or it does not know the cluster yet."""
     if not active():
         return Reason.NOT_LEADING

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from extender.cluster import Cluster
 from extender.framework.session import Session
+from extender.live import Live
 from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
 from muster.api.names import GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX, VOLCANO_PREDICATE_TIME
@@ -16,7 +16,7 @@ from muster.resources.gpus import format_portion
 class SharedGpus:
     """Chooses devices for pods without a gang; those of members stand in their placements."""
 
-    def __init__(self, cluster: Cluster, session: Callable[[], Session | None]) -> None:
+    def __init__(self, cluster: Live, session: Callable[[], Session | None]) -> None:
         self._cluster = cluster
         self._session = session
         """The last planning cycle, whose plugins order devices."""
@@ -24,10 +24,7 @@ class SharedGpus:
         """UID of a pod → its node, and what it shares there, while its binding is posted."""
 
     def choose(self, record: PodRecord, node: str) -> tuple[int, ...] | None:
-        """The GPUs that the pod is to share, kept for it until `done`; None if there is no room.
-
-        The caller holds the cluster's lock.
-        """
+        """The GPUs that the pod is to share, kept for it until `done`; None if there is no room."""
         table, share = self._cluster.state.nodes, record.cls.gpu
         column = table.index.get(node)
         if share is None or column is None or record.node:
@@ -45,7 +42,7 @@ class SharedGpus:
         return chosen
 
     def done(self, uid: str) -> None:
-        """The pod's binding is through, or has failed; the caller holds the cluster's lock."""
+        """The pod's binding is through, or has failed."""
         self._on_their_way.pop(uid, None)
 
     def told(self, record: PodRecord, node: str, devices: tuple[int, ...]) -> dict[str, str]:
@@ -53,10 +50,9 @@ class SharedGpus:
         share = record.cls.gpu
         if share is None or not devices:
             return {}
-        with self._cluster.lock:
-            table = self._cluster.state.nodes
-            column = table.index.get(node)
-            portion = table.devices.portion(share, column) if column is not None else share.portion
+        table = self._cluster.state.nodes
+        column = table.index.get(node)
+        portion = table.devices.portion(share, column) if column is not None else share.portion
         told = {GPU_DEVICES_CHOSEN: text_of_devices(devices), GPU_PORTION: format_portion(portion)}
         if share.by_resource:
             told |= {VOLCANO_GPU_INDEX: text_of_devices(devices), VOLCANO_PREDICATE_TIME: str(time.time_ns())}

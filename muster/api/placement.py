@@ -131,6 +131,11 @@ class Placement(Object):
     """How far it is carried out; the planner writes it."""
 
 
+def holds_back(placement: Placement) -> bool:
+    """Whether some members wait until the others have a node or stand at the barrier."""
+    return any(pod_set.held for pod_set in placement.spec.pod_sets)
+
+
 def node_of(placement: Placement, pod_set: str, rank: int) -> str | None:
     """The node of the member with this rank in `pod_set`; None if it has no place (yet)."""
     for candidate in placement.spec.pod_sets:

@@ -92,8 +92,9 @@ def run(
     on_start: Callable[[], None],
     on_stopping: Callable[[], None] = lambda: None,
     on_stop: Callable[[], None] = lambda: None,
+    loop: asyncio.AbstractEventLoop | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT; then the process may end.
+    """Serves until SIGTERM or SIGINT; then the process may end. It runs `loop`, if given one, and closes it.
 
     `on_start` runs before the first request; if it raises, so does this. After the signal `on_stopping` runs on the
     loop, requests under way are answered for up to five seconds, and `on_stop` runs in a thread.
@@ -101,7 +102,13 @@ def run(
     _allow_descriptors()
     prepare()
     sys.setswitchinterval(_SWITCH_S)
-    uvloop.run(_run(app, host, port, (on_start, on_stopping, on_stop)))
+    with asyncio.Runner(loop_factory=lambda: loop or new_loop()) as runner:
+        runner.run(_run(app, host, port, (on_start, on_stopping, on_stop)))
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """A loop for `run`: whoever shares it with the server makes it first."""
+    return uvloop.new_event_loop()
 
 
 class Listener:

@@ -4,10 +4,12 @@ A process of the same machine can call; a web page that is open there must not. 
 its own (DNS rebinding), but it cannot choose the headers `Host` and `Origin`.
 """
 
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 
+@lru_cache(256)
 def is_loopback(host: str) -> bool:
     """Whether this name or address can only mean the machine itself."""
     if host == "localhost":
@@ -18,6 +20,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@lru_cache(256)
 def host_of(header: str) -> str:
     """The header `Host` without its port; empty if it is none."""
     try:

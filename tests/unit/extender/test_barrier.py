@@ -6,6 +6,8 @@ import time
 from collections.abc import Collection
 
 from extender.barrier import MEMBER_S, Barrier, Outcome
+from extender.live import Live
+from extender.state.state import State
 from muster.api.gang import Seat
 
 
@@ -121,16 +123,18 @@ def test_epochs_do_not_meet() -> None:
 
 
 def test_others_may_ask_who_is_there_while_members_come() -> None:
-    """The planner's thread does, all the time."""
+    """The planner's thread does, all the time; it asks the loop."""
     stopped = threading.Event()
     seen: list[int] = []
 
     async def story() -> None:
         barrier = Barrier(timeout_s=60, monotonic_s=Clock())
+        live = Live(State(), wake=lambda: None)
+        live.run_here()
 
         def look() -> None:
             while not stopped.is_set():
-                seen.append(sum(map(len, barrier.arrived().values())))
+                seen.append(live.ask(lambda _: sum(map(len, barrier.arrived().values()))))
 
         looking = asyncio.create_task(asyncio.to_thread(look))
         try:

@@ -1,13 +1,12 @@
 """The placement of a gang of one is noted in its PodGroup, as long as there is nothing to tell."""
 
 import random
-import threading
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from extender_world import NOW, World, of
+from extender_world import NOW, World, cluster_of, of
 from msgspec import structs
 from simulated_api import Api
 from simulated_faults import Faults
@@ -40,7 +39,7 @@ class Written:
         self.api = Api(faults, lambda: NOW, lambda *_: None)
         self.api._version = 1000
         self.api.kind(POD_GROUPS)[self.key] = self.world.state.groups[self.key]
-        cluster: Any = SimpleNamespace(state=self.world.state, lock=threading.RLock(), changed=lambda: None)
+        cluster = cluster_of(self.world)
         silent: Any = SimpleNamespace(event=lambda *_: None)
         api = cast("Any", self.api)
         self.statuses = StatusWriter(api, cluster, silent, cast("Any", self), wall_s=lambda: NOW)

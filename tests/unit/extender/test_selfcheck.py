@@ -1,13 +1,11 @@
 """The state that events keep is the one that the objects alone would give, and a rollback leaves no trace."""
 
-import threading
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from extender_world import World
+from extender_world import World, cluster_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -149,10 +147,9 @@ def watched() -> World:
 
 def selfcheck(world: World) -> SelfCheck:
     """The self-check of a process that watches this world."""
-    cluster = SimpleNamespace(
-        state=world.state, lock=threading.RLock(), pods=lambda: list(world.state.pod_objects.values()), synced=True
-    )
-    return SelfCheck(cast("Any", cluster))
+    cluster: Any = cluster_of(world)
+    cluster.pods = world.state.pod_objects.values
+    return SelfCheck(cluster)
 
 
 def test_a_difference_that_lasts_is_told(watched: World) -> None:

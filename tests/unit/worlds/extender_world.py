@@ -1,9 +1,7 @@
 """Builders: a small cluster in memory, for tests of the planner that read as scenarios."""
 
-import threading
 from collections.abc import Mapping
 from itertools import count
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -19,6 +17,7 @@ from extender.framework.placementstatus import closed, opened, reserved, unreser
 from extender.framework.registry import Action, Plugin
 from extender.framework.session import CycleInputs, Session
 from extender.framework.snapshot import take
+from extender.live import Live
 from extender.placements import victims_of
 from extender.plugins.order import Gang, Priority
 from extender.plugins.predicates import Predicates
@@ -295,9 +294,22 @@ class World:
             self.state.on_placement(known, Placement(metadata=meta, spec=spec, status=known.status))
 
 
-def cluster_of(world: World, *, synced: bool = True) -> Any:
+class StillCluster(Live):
+    """A cluster without watches, as the verbs see it."""
+
+    def __init__(self, world: World, *, synced: bool) -> None:
+        super().__init__(world.state, wake=lambda: None)
+        self._synced = synced
+
+    @property
+    def synced(self) -> bool:
+        """As the test has it."""
+        return self._synced
+
+
+def cluster_of(world: World, *, synced: bool = True) -> Live:
     """The cluster as the verbs see it."""
-    return SimpleNamespace(state=world.state, lock=threading.RLock(), synced=synced, changed=lambda: None)
+    return StillCluster(world, synced=synced)
 
 
 def of(session: Session, kind: type[Any]) -> list[Any]:

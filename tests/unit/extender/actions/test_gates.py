@@ -1,11 +1,10 @@
 """Pods that wait for somebody else's scheduling gate hold nothing; pods that lost ours find their node all the same."""
 
 import asyncio
-import threading
 from types import SimpleNamespace
 from typing import Any, cast
 
-from extender_world import World, of
+from extender_world import World, cluster_of, of
 
 from extender.barrier import Barrier
 from extender.framework import decisions
@@ -85,9 +84,7 @@ def test_a_member_whose_gate_was_taken_away_is_told_its_node_and_goes_there() ->
     world.plan()
     [release] = of(world.plan(), decisions.Release)
     assert (release.pod.gated, release.node) == (False, "node-1")
-    cluster: Any = SimpleNamespace(
-        state=world.state, lock=threading.RLock(), synced=True, changed=lambda: None, until=_at_once
-    )
+    cluster = cluster_of(world)
     answer = Filter(cluster, active=lambda: True)(ExtenderArgs(pod=pod, node_names=["node-0", "node-1", "node-2"]))
     assert answer.node_names == ["node-1"]
     bound: list[str] = []
@@ -105,7 +102,3 @@ def test_a_member_whose_gate_was_taken_away_is_told_its_node_and_goes_there() ->
 
 async def _error(bind: Bind, call: ExtenderBindingArgs) -> str:
     return (await bind(call)).error
-
-
-async def _at_once(*_: object) -> None:
-    """Nothing to wait for."""

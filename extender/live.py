@@ -1,0 +1,100 @@
+"""The state as it is now, on one event loop: changed and read there only, so that it needs no locks.
+
+Whatever waits runs on the loop: the verbs, the watches, the timers. What thinks or blocks has a thread (the planner,
+its writers), and asks the loop: `ask` runs a question there, between two other callbacks, and brings the answer.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from extender.state.state import State
+
+T = TypeVar("T")
+ANSWER_S = 30.0
+"""No loop that still runs takes so long to answer a thread; one that has ended never does."""
+
+
+class Live:
+    """The state, and who is told of its changes. `wake` asks the planner for a cycle, and may be called anywhere.
+
+    Until `run_here` there is no loop, and everybody asks in his own thread.
+    """
+
+    def __init__(self, state: State, *, wake: Callable[[], None]) -> None:
+        self.state = state
+        """For callbacks of the loop; other threads `ask`."""
+        self._wake = wake
+        self._waiting: set[asyncio.Event] = set()
+        """Who waits for a change; told of the first one."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._home = 0
+
+    @property
+    def synced(self) -> bool:
+        """Whether the state shows the whole cluster."""
+        return True
+
+    def run_here(self) -> None:
+        """From now on the state belongs to the loop that is running."""
+        self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
+
+    def ask(self, question: Callable[[State], T]) -> T:
+        """What `question` says of the state, or what it raises; it may change the state, and must not block.
+
+        From the loop itself it is a plain call. Raises RuntimeError if the loop has ended, TimeoutError if it is stuck.
+        """
+        if self._loop is None or threading.get_ident() == self._home:
+            return question(self.state)
+        answer: Future[T] = Future()
+        self._loop.call_soon_threadsafe(self._answer, question, answer)
+        return answer.result(ANSWER_S)
+
+    def change(self, change: Callable[[State], bool | None]) -> None:
+        """Has the state changed, and tells of it: the planner too, unless the answer is False, nothing follows."""
+
+        def changed(state: State) -> bool:
+            matters = change(state)
+            self._tell_waiting()
+            return matters is not False
+
+        if self.ask(changed):
+            self._wake()
+
+    def changed(self) -> None:
+        """Tells those who wait, and the planner, of a change that was made by `ask`."""
+        self.change(lambda _: True)
+
+    async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Waits until the state fulfils a condition; False if it did not in time."""
+        if condition():
+            return True
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while loop.time() < deadline:
+            changed = asyncio.Event()
+            self._waiting.add(changed)
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await changed.wait()
+            except TimeoutError:
+                break
+            finally:
+                self._waiting.discard(changed)
+            if condition():
+                return True
+        return condition()
+
+    def _answer(self, question: Callable[[State], T], answer: "Future[T]") -> None:
+        try:
+            answer.set_result(question(self.state))
+        except BaseException as error:  # noqa: BLE001 - it belongs to the thread that has asked
+            answer.set_exception(error)
+
+    def _tell_waiting(self) -> None:
+        """Has those who wait look again. Mostly nobody does, and a change costs nothing."""
+        for changed in self._waiting:
+            changed.set()
+        self._waiting.clear()
