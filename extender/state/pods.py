@@ -174,6 +174,16 @@ def goes_on(before: PodRecord, after: PodRecord) -> bool:
     return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _GOES_ON
 
 
+def uses_the_same(before: PodRecord, after: PodRecord) -> bool:
+    """Whether a pod that goes on uses what it used, so that nothing has to be counted anew."""
+    return goes_on(before, after) and (before.queue, before.devices, before.seat, before.ours) == (
+        after.queue,
+        after.devices,
+        after.seat,
+        after.ours,
+    )
+
+
 def preemptable(meta: ObjectMeta) -> bool:
     """Whether a pod or PodGroup does not forbid that it is evicted to make room for others."""
     return "false" not in {meta.labels.get(PREEMPTABLE), meta.annotations.get(PREEMPTABLE)}
