@@ -36,7 +36,7 @@ def problems(
 def _foreign(content: Content, *, managed: bool) -> Iterator[str]:
     if managed and not content.ours:
         yield (
-            "somebody else keeps the Secret, so it is not written: say so (--cert-issuer=external), "
+            "somebody else keeps the Secret, so it is not written: say so (certIssuer: external), "
             "or delete it, or name another one"
         )
 

@@ -18,7 +18,9 @@ import structlog
 
 from controller.app import Controller
 from controller.certificates.keeper import Keeper
+from controller.certificates.options import certificates_of
 from controller.options import Options, parse
+from controller.settings import ControllerSettings
 from controller.shipped import Manifest, read
 from controller.trainjob.authority import Authorities
 from controller.trainjob.report import Reports, ReportServer
@@ -52,11 +54,12 @@ class News(Enum):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM or until the lease is lost; gives the exit code."""
     options = parse(argv)
-    configure("controller", options.log_level)
+    settings = options.settings
+    configure("controller", settings.log_level)
     try:
-        tracing.configure("controller", options.traces_endpoint)
+        tracing.configure("controller", settings.traces_endpoint)
         client = Client.load(options.kubeconfig, user_agent="muster-controller", connections=_CONNECTIONS)
-        shipped = read(options.shipped) if options.shipped else []
+        shipped = read(Path(settings.shipped)) if settings.shipped else []
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
@@ -67,28 +70,29 @@ class Process:
     """The controller with its lease and its status port."""
 
     def __init__(self, client: Client, options: Options, shipped: list[Manifest]) -> None:
+        settings = options.settings
         # A SimpleQueue, as only its put may interrupt its own get: the signal handler runs in the thread that waits.
         self._news: SimpleQueue[News] = SimpleQueue()
         self._reports = _report_server(client, options)
-        authorities = Authorities(Path(options.report_ca_file)) if options.report_port else None
+        authorities = Authorities(Path(settings.report_ca_file)) if settings.report_port else None
         self._controller = Controller(
             client,
-            options.workers,
+            settings.workers,
             shipped=shipped,
-            framework=_framework(options, authorities),
+            framework=_framework(settings, authorities),
             authorities=authorities,
-            target=options.train_jobs_as,
+            target=settings.train_jobs_as,
         )
-        certificates = options.certificates
-        self._keeper = Keeper(client, certificates, options.lease_namespace) if certificates else None
+        certificates = certificates_of(settings)
+        self._keeper = Keeper(client, certificates, settings.lease_namespace) if certificates else None
         self._elector = Elector(
             client,
-            options.lease_namespace,
-            options.lease_name,
+            settings.lease_namespace,
+            settings.lease_name,
             f"{socket.gethostname()}_{uuid4()}",
-            lease_duration_s=options.lease_duration_s,
-            renew_deadline_s=options.lease_duration_s * 2 / 3,
-            retry_period_s=options.lease_duration_s / 7.5,
+            lease_duration_s=settings.lease_duration_s,
+            renew_deadline_s=settings.lease_duration_s * 2 / 3,
+            retry_period_s=settings.lease_duration_s / 7.5,
             on_started=lambda: self._news.put(News.LEADING),
             on_stopped=lambda: self._news.put(News.LOST),
         )
@@ -96,7 +100,7 @@ class Process:
         health.add_check("caches", self._controller.not_ready)
         health.add_check("queues", self._controller.queue_controller.not_ready)
         debug = Debug("controller", options, self._controller.sizes)
-        self._status = StatusServer(options.status_port, health, host=options.status_host, debug=debug)
+        self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
     def run(self) -> int:
         """Until told to end, or the lease is lost."""
@@ -146,12 +150,13 @@ class Process:
 
 def _report_server(client: Client, options: Options) -> ReportServer | None:
     """Where trainers report their progress, if they may."""
-    if not options.report_port:
+    settings = options.settings
+    if not settings.report_port:
         return None
-    tls = TLSContext(Path(options.report_cert_file), Path(options.report_key_file))
-    return ReportServer(Reports(client), options.report_host, options.report_port, tls.get)
+    tls = TLSContext(Path(settings.report_cert_file), Path(settings.report_key_file))
+    return ReportServer(Reports(client), options.report_host, settings.report_port, tls.get)
 
 
-def _framework(options: Options, authorities: Authorities | None) -> Framework:
+def _framework(settings: ControllerSettings, authorities: Authorities | None) -> Framework:
     """The plugins."""
-    return registry.framework(*([TrainerReports(options.report_url, authorities.pem)] if authorities else []))
+    return registry.framework(*([TrainerReports(settings.report_url, authorities.pem)] if authorities else []))

@@ -1,13 +1,17 @@
 """What the controller can be told in a file."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, field
 
 from muster.api import names
 from muster.process.settings import Settings
+from muster.resources.duration import parse_duration_s
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
+_LIVES: Final = ("certLifetime", "certAuthorityLifetime")
+_LONGEST_S: Final = 100 * 365 * 86400.0
 
 
 class ControllerSettings(Settings, frozen=True, kw_only=True):
@@ -69,3 +73,41 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     OTEL_EXPORTER_OTLP_ENDPOINT says, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """What is logged, as JSON on standard error."""
+
+    def problems(self) -> Iterator[str]:
+        """The report port without what it needs, and lives of certificates that leave no time to renew them."""
+        reports = {
+            "reportUrl": self.report_url,
+            "reportCertFile": self.report_cert_file,
+            "reportKeyFile": self.report_key_file,
+            "reportCaFile": self.report_ca_file,
+        }
+        if self.report_port and (missing := [name for name, value in reports.items() if not value]):
+            yield f"reportPort: it needs {', '.join(missing)}"
+        durations = {
+            "certLifetime": self.cert_lifetime,
+            "certAuthorityLifetime": self.cert_authority_lifetime,
+            "certTrustWait": self.cert_trust_wait,
+            "certLoadWait": self.cert_load_wait,
+        }
+        seconds = dict[str, float]()
+        for name, text in durations.items():
+            try:
+                seconds[name] = parse_duration_s(text)
+            except ValueError as error:
+                yield f"{name}: {error}"
+        if not self.cert_secret:
+            return
+        if self.cert_issuer == "own" and not self.cert_dns_name:
+            yield "certDnsName: name the webhook, e.g. muster-webhook.muster-system.svc"
+        if len(seconds) == len(durations):
+            yield from _lives(seconds)
+
+
+def _lives(seconds: dict[str, float]) -> Iterator[str]:
+    waits_s = seconds["certTrustWait"] + seconds["certLoadWait"]
+    for name in _LIVES:
+        if seconds[name] / 3 <= waits_s:
+            yield f"{name}: the last third of it must be longer than certTrustWait and certLoadWait together"
+        if seconds[name] > _LONGEST_S:
+            yield f"{name}: at most a hundred years (876000h)"

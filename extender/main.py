@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import structlog
 from prometheus_client import Gauge
@@ -51,13 +52,14 @@ class Extender:
     """
 
     def __init__(self, options: Options, config_file: ConfigFile, loop: asyncio.AbstractEventLoop) -> None:
+        settings = options.settings
         config = load_config(options.kubeconfig or None)
         client = Client(config, user_agent=USER_AGENT, loop=loop)
         self._follower = LeaseFollower(
-            client, options.lease_namespace, options.lease_name, options.identity_prefix, monotonic_s=time.monotonic
+            client, settings.lease_namespace, settings.lease_name, options.identity_prefix, monotonic_s=time.monotonic
         )
         self._recorder = Recorder(client, "muster-extender", wall_s=time.time)
-        self._barrier = Barrier(timeout_s=options.barrier_timeout_s, monotonic_s=time.monotonic)
+        self._barrier = Barrier(timeout_s=settings.barrier_timeout_s, monotonic_s=time.monotonic)
         self._cluster = Cluster(client, wake=self._wake)
         self._committer = Committer(
             client, self._cluster, self._barrier, self._recorder, active=self._active, wall_s=time.time
@@ -70,9 +72,9 @@ class Extender:
             arrived=self._barrier.arrived,
             wall_s=time.time,
             monotonic_s=time.monotonic,
-            recovery_s=options.recovery_timeout_s,
-            staleness_grace_s=options.staleness_grace_s,
-            growth_delay_s=options.growth_delay_s,
+            recovery_s=settings.recovery_timeout_s,
+            staleness_grace_s=settings.staleness_grace_s,
+            growth_delay_s=settings.growth_delay_s,
         )
         self._bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)
         self.verbs = Verbs(
@@ -93,7 +95,7 @@ class Extender:
         self._lease = Lease(
             api_version=LEASES.api_version,
             kind=LEASES.kind,
-            metadata=ObjectMeta(name=options.lease_name, namespace=options.lease_namespace),
+            metadata=ObjectMeta(name=settings.lease_name, namespace=settings.lease_namespace),
         )
         self._selfcheck = SelfCheck(self._cluster)
         milestones = Milestones(active=self._active, wall_s=time.time)
@@ -105,7 +107,7 @@ class Extender:
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
         debug = Debug("extender", options, self._sizes)
-        self._status = StatusServer(options.status_port, health, host=options.status_host, debug=debug)
+        self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
     def start(self) -> None:
         """Starts all threads and watches. Runs on the loop."""
@@ -160,11 +162,12 @@ class Extender:
 def main(argv: Sequence[str] | None = None) -> int:
     """Serves until SIGTERM; gives the exit code."""
     options = parse(argv)
-    logs.configure("extender", options.log_level)
+    settings = options.settings
+    logs.configure("extender", settings.log_level)
     try:
-        tracing.configure("extender", options.traces_endpoint)
+        tracing.configure("extender", settings.traces_endpoint)
         loop = embedded.new_loop()
-        extender = Extender(options, ConfigFile(options.config), loop)
+        extender = Extender(options, ConfigFile(Path(settings.config) if settings.config else None), loop)
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
@@ -172,7 +175,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         embedded.run(
             App(extender.verbs, extender.pages),
             host=options.host,
-            port=options.port,
+            port=settings.port,
             on_start=extender.start,
             on_stopping=extender.let_go,
             on_stop=extender.stop,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -26,10 +27,11 @@ THREADS = 4
 def main(argv: Sequence[str] | None = None) -> int:
     """Serves until SIGTERM; gives the exit code."""
     options = parse(argv)
-    logs.configure("webhook", options.log_level)
+    settings = options.settings
+    logs.configure("webhook", settings.log_level)
     try:
-        tracing.check(options.traces_endpoint)
-        config = load(options.config) if options.config else AdmissionConfig()
+        tracing.check(settings.traces_endpoint)
+        config = load(Path(settings.config)) if settings.config else AdmissionConfig()
         client = Client.load(options.kubeconfig, user_agent="muster-webhook")
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
@@ -39,17 +41,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _serve(options: Options, config: AdmissionConfig, cluster: ClusterLookups) -> None:
+    settings = options.settings
     health = Health()
     for cached in cluster.caches:
         health.add_check(cached.kind, _synced(cached))
     debug = Debug("webhook", options, lambda: {cached.kind: cached.reflector.size for cached in cluster.caches})
-    status = StatusServer(options.status_port, health, host=options.host, debug=debug)
+    status = StatusServer(settings.status_port, health, host=options.host, debug=debug)
 
     def start() -> None:
         for cached in cluster.caches:
             cached.reflector.start()
         status.start()
-        tracing.configure("webhook", options.traces_endpoint)
+        tracing.configure("webhook", settings.traces_endpoint)
 
     def stop() -> None:
         status.stop()
@@ -59,19 +62,19 @@ def _serve(options: Options, config: AdmissionConfig, cluster: ClusterLookups) -
     handlers = routes(
         cluster.lookups,
         registry.framework(),
-        marks=options.mark_pods,
+        marks=settings.mark_pods,
         groups=config.resource_groups,
-        target=options.train_jobs_as,
+        target=settings.train_jobs_as,
     )
     serve(
         create_app(handlers),
         host=options.host,
-        port=options.port,
+        port=settings.port,
         threads=THREADS,
         name="muster-webhook",
-        cert_file=options.cert_file,
-        key_file=options.key_file,
-        client_ca_file=options.client_ca_file or None,
+        cert_file=settings.cert_file,
+        key_file=settings.key_file,
+        client_ca_file=settings.client_ca_file or None,
         on_worker_start=start,
         on_worker_stop=stop,
         direct=Reviews(handlers),

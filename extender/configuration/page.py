@@ -14,9 +14,10 @@ from extender.framework.registry import Registry
 _HEAD = """\
 # The scheduler configuration
 
-The extender's `--config` takes a YAML file in the shape that KAI-Scheduler and Volcano share. Files of both load as
-they are: `volcano-scheduler.conf` (the ConfigMap `<release>-scheduler-configmap` of Volcano's chart) and
-KAI-Scheduler's SchedulerConfiguration. This page is generated from the table that the extender goes by.
+`config` in the [settings](configuration.md) of the extender names a YAML file in the shape that KAI-Scheduler and
+Volcano share. Files of both load as they are: `volcano-scheduler.conf` (the ConfigMap
+`<release>-scheduler-configmap` of Volcano's chart) and KAI-Scheduler's SchedulerConfiguration. This page is generated
+from the table that the extender goes by.
 
 ```yaml
 {defaults}```

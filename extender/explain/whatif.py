@@ -24,7 +24,7 @@ from muster.api.gang import gang_of
 class WhatIf:
     """The cluster of a picture. Every cycle is new; what `tried_*` changes is undone when it ends.
 
-    `recovery_s` is what the extender of that cluster has as its --recovery-timeout.
+    `recovery_s` is what the extender of that cluster has as its recoveryTimeout.
     """
 
     def __init__(self, dump: ClusterDump, *, recovery_s: float = RECOVERY_S) -> None:

@@ -1,7 +1,7 @@
 """What a process tells about itself to who looks for a fault: /debug of its status port, on loopback only.
 
-Stacks name files, lines and functions, never values; settings are those of the command line and the settings file,
-which name files with keys and have none in them.
+Stacks name files, lines and functions, never values; options are those of the command line and of the settings
+file, which name files with keys and have none in them.
 """
 
 import platform
@@ -20,11 +20,11 @@ PAGES: Final = ("/debug", THREADS)
 
 
 class Debug:
-    """The pages of one process. `settings` is what it runs with; `sizes` counts what it holds, by name."""
+    """The pages of one process. `options` is what it runs with; `sizes` counts what it holds, by name."""
 
-    def __init__(self, process: str, settings: object, sizes: Callable[[], Mapping[str, int]]) -> None:
+    def __init__(self, process: str, options: object, sizes: Callable[[], Mapping[str, int]]) -> None:
         self._process = process
-        self._settings = settings
+        self._options = options
         self._sizes = sizes
         self._began_s = time.monotonic()
 
@@ -35,14 +35,14 @@ class Debug:
         return ("text/plain; charset=utf-8", stacks().encode()) if path == THREADS else None
 
     def summary(self) -> dict[str, Any]:
-        """Version, settings and sizes; times are in seconds."""
+        """Version, options with the settings, and sizes; times are in seconds."""
         return {
             "process": self._process,
             "version": version("muster"),
             "python": platform.python_version(),
             "upSeconds": round(time.monotonic() - self._began_s),
             "threads": threading.active_count(),
-            "settings": self._settings,
+            "options": self._options,
             "sizes": dict(self._sizes()),
             "more": [THREADS],
         }

@@ -1,14 +1,13 @@
-"""The settings of a process: what its flags say for all its pods at once, as a YAML file.
+"""The settings of a process: what is the same for all its pods, as a YAML file; a Struct says what there is.
 
-A Struct per process says what there is: a field for each flag, of the same name, with its default and the reason.
-Flags are left for what differs from pod to pod; one that is given wins over the file.
+A field has its type, its limits, its default and the reason for it, and that is the only place where it has them.
+Flags are left for what differs from pod to pod.
 """
 
 import argparse
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 import yaml
@@ -17,13 +16,19 @@ from muster.process.mistakes import mistakes
 
 API_VERSION: Final = "config.muster.dev/v1alpha1"
 _WIDTH: Final = 116
-_FLAG: Final = re.compile(r"--([a-z][a-z-]*[a-z])")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """What each process's settings are made of."""
 
     KIND: ClassVar[str] = ""
+
+    def problems(self) -> Iterator[str]:
+        """What does not fit together, though each field is right: sentences that begin with the name of a field."""
+        yield from ()
+
+
+S = TypeVar("S", bound=Settings)
 
 
 class SettingsError(ValueError):
@@ -34,8 +39,8 @@ class SettingsError(ValueError):
         self.errors = tuple(errors)
 
 
-def read(text: str, wanted: type[Settings]) -> dict[str, Any]:
-    """What a file sets: the names of fields and their values. SettingsError with all that is wrong, and where."""
+def read(text: str, wanted: type[S]) -> S:
+    """What a file says. SettingsError with all that is wrong, and where: first each field, then what does not fit."""
     try:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -52,40 +57,59 @@ def read(text: str, wanted: type[Settings]) -> dict[str, Any]:
     errors += map(str, mistakes(content, wanted, ""))
     if errors:
         raise SettingsError(errors)
-    fields = {field.encode_name: field.name for field in msgspec.structs.fields(wanted)}
-    return {fields[name]: value for name, value in content.items()}
+    settings = msgspec.convert(content, wanted)
+    if errors := [*settings.problems()]:
+        raise SettingsError(errors)
+    return settings
 
 
-def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: type[Settings]) -> dict[str, Any]:
-    """The arguments by their names, the file of `--settings` being what is so without a flag.
+def parser_of(process: str, description: str) -> argparse.ArgumentParser:
+    """The parser of a process's command line, to which it adds its flags."""
+    return argparse.ArgumentParser(
+        prog=process,
+        description=description,
+        epilog=f"All else stands in the file of --settings: `muster config print-defaults {process}` prints one.",
+        allow_abbrev=False,
+    )
 
-    What is wrong ends the process with code 2, as a wrong flag does.
+
+def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: type[S]) -> dict[str, Any]:
+    """The arguments by their names; `settings` is what the file of `--settings` says, or the defaults without one.
+
+    What is wrong ends the process with code 2.
     """
     parser.add_argument(
         "--settings",
         type=Path,
         metavar="FILE",
-        help=f"YAML of kind {wanted.KIND}: what these flags say for all pods; a flag wins (docs/configuration.md)",
+        help=f"YAML of kind {wanted.KIND}: what is the same for all pods (docs/configuration.md)",
     )
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    early.add_argument("--settings", type=Path)
-    file: Path | None = early.parse_known_args(argv)[0].settings
-    if file:
-        try:
-            values = read(file.read_text(encoding="utf-8"), wanted)
-        except (OSError, ValueError) as error:
-            parser.error(f"{file}: {error}")
-        for action in parser._actions:  # noqa: SLF001 - argparse has no other way to say that it has been given
-            action.required = action.required and action.dest not in values
-        parser.set_defaults(**values)
-    given = vars(parser.parse_args(argv))
-    del given["settings"]
+    namespace, unknown = parser.parse_known_args(argv)
+    if unknown:
+        parser.error("; ".join(_refused(unknown, wanted)))
+    given = vars(namespace)
+    file: Path | None = given["settings"]
+    try:
+        given["settings"] = read(file.read_text(encoding="utf-8"), wanted) if file else wanted()
+    except (OSError, ValueError) as error:
+        parser.error(f"{file}: {error}")
     return given
 
 
-def told(message: str) -> str:
-    """What a process says of its flags, with the names that they have in a file."""
-    return _FLAG.sub(lambda match: _camel(match[1]), message.removeprefix("argument "))
+def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
+    """Why each word on a command line is not taken; a flag that is a field of the file is told where it belongs."""
+    flags = [word.partition("=")[0] for word in words if word.startswith("--")]
+    moved = {flag: name for flag in flags if (name := _camel(flag)) in wanted.__struct_encode_fields__}
+    for flag, name in moved.items():
+        yield f"{flag}: it is {name} in the file of --settings (docs/configuration.md)"
+    if not moved:
+        yield f"unrecognized arguments: {' '.join(words)}"
+
+
+def text_of(settings: Settings, more: Mapping[str, object]) -> str:
+    """A file that says this; `more` are fields as files name them, which win."""
+    content = {"apiVersion": API_VERSION, "kind": settings.KIND, **msgspec.to_builtins(settings), **more}
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
 def file_of(settings: Settings, descriptions: dict[str, str]) -> str:
@@ -108,5 +132,5 @@ def _comment(text: str) -> Iterator[str]:
 
 
 def _camel(flag: str) -> str:
-    first, *others = flag.split("-")
+    first, *others = flag.removeprefix("--").split("-")
     return first + "".join(each.capitalize() for each in others)

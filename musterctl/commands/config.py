@@ -41,7 +41,7 @@ def scheduler(extender_url: str | None, kubeconfig: str, name: str, *, shared: b
 def check(file: Path) -> None:
     """Says what a process makes of FILE; - reads standard input.
 
-    FILE is what `print-defaults PROCESS` prints, or what the extender's --config takes, e.g. Volcano's
+    FILE is what `print-defaults PROCESS` prints, or what `config` of the extender's names, e.g. Volcano's
     volcano-scheduler.conf. What is wrong comes first, with exit code 1; then what is meant differently here and what
     has no effect.
     """
@@ -77,6 +77,6 @@ def _check_planning(text: str) -> None:
 def print_defaults(process: str) -> None:
     """Prints the settings of PROCESS, each with its default and its reason, as a file for its --settings.
 
-    By default that of the scheduler: the actions and plugins that the extender has without --config.
+    By default that of the scheduler: the actions and plugins that the extender has by itself.
     """
     click.echo(defaults() if process == "scheduler" else settings.defaults(process), nl=False)

@@ -1,15 +1,18 @@
 """The command line of every part of a plane, and how to see that the part is ready."""
 
-import platform
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import yaml
 
-from muster.api.names import CONTROLLER_LEASE, SCHEDULER_LEASE, SYSTEM_NAMESPACE
+from controller.settings import ControllerSettings
+from extender.settings import ExtenderSettings
+from muster.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
+from muster.process.settings import Settings, text_of
 from musterctl.plane import scheduler_config
 from musterctl.plane.accounts import CLUSTER_LEASE
 from musterctl.plane.components import (
@@ -28,8 +31,8 @@ from musterctl.plane.components import (
 )
 from musterctl.plane.machine import LOOPBACK
 from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
+from webhook.settings import WebhookSettings
 
-_BARRIER_S: Final = "10"
 _PLAYED_NODES_LAST: Final = "8760h"
 """How long nodes without Leases stay Ready, which kwok changes once and never again."""
 
@@ -50,6 +53,8 @@ class CommandLines:
     """The webhook's configuration (YAML)."""
     planning_config: str = ""
     """The extender's configuration (YAML)."""
+    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """More fields for the settings of Muster's processes, as their files name them; they win."""
     played: bool = True
     """Whether kwok plays the nodes; otherwise real kubelets renew their Leases."""
 
@@ -196,61 +201,50 @@ def _kwok(commandlines: CommandLines) -> list[str]:
 
 
 def _webhook(commandlines: CommandLines) -> list[str]:
-    return [
-        f"--kubeconfig={commandlines.kubeconfig(WEBHOOK)}",
-        f"--host={LOOPBACK}",
-        f"--port={commandlines.ports['webhook']}",
-        f"--cert-file={commandlines.pki.cert_file('webhook')}",
-        f"--key-file={commandlines.pki.key_file('webhook')}",
-        f"--status-port={commandlines.ports['webhook-status']}",
-        *(["--mark-pods"] if commandlines.shared else []),
-        *(
-            [f"--config={commandlines.write('admission.yaml', commandlines.admission_config)}"]
-            if commandlines.admission_config
-            else []
-        ),
-    ]
+    groups = commandlines.admission_config
+    settings = WebhookSettings(
+        port=commandlines.ports["webhook"],
+        status_port=commandlines.ports["webhook-status"],
+        cert_file=str(commandlines.pki.cert_file("webhook")),
+        key_file=str(commandlines.pki.key_file("webhook")),
+        mark_pods=commandlines.shared,
+        config=str(commandlines.write("admission.yaml", groups)) if groups else None,
+    )
+    return [*_own(commandlines, WEBHOOK, settings), f"--host={LOOPBACK}"]
 
 
 def _extender(commandlines: CommandLines) -> list[str]:
-    return [
-        f"--kubeconfig={commandlines.kubeconfig(EXTENDER)}",
-        f"--host={LOOPBACK}",
-        f"--port={commandlines.ports['extender']}",
-        f"--status-port={commandlines.ports['extender-status']}",
-        f"--lease-name={CLUSTER_LEASE[1] if commandlines.shared else SCHEDULER_LEASE}",
-        f"--lease-namespace={CLUSTER_LEASE[0] if commandlines.shared else SYSTEM_NAMESPACE}",
-        # kube-scheduler's identity in its Lease is "<host name>_<uuid>".
-        f"--identity-prefix={platform.node()}_",
-        f"--barrier-timeout={_BARRIER_S}",
-        *(
-            [f"--config={commandlines.write('planning.yaml', commandlines.planning_config)}"]
-            if commandlines.planning_config
-            else []
-        ),
-    ]
+    planning = commandlines.planning_config
+    settings = ExtenderSettings(
+        port=commandlines.ports["extender"],
+        status_port=commandlines.ports["extender-status"],
+        lease_name=CLUSTER_LEASE[1] if commandlines.shared else SCHEDULER_LEASE,
+        lease_namespace=CLUSTER_LEASE[0] if commandlines.shared else SYSTEM_NAMESPACE,
+        config=str(commandlines.write("planning.yaml", planning)) if planning else None,
+    )
+    return _own(commandlines, EXTENDER, settings)
 
 
 def _controller(commandlines: CommandLines) -> list[str]:
-    return [
-        f"--kubeconfig={commandlines.kubeconfig(CONTROLLER)}",
-        f"--status-port={commandlines.ports['controller-status']}",
-        "--workers=3",
-        f"--lease-name={CONTROLLER_LEASE}",
-        f"--lease-namespace={SYSTEM_NAMESPACE}",
-        *(_reports(commandlines) if commandlines.ports.get("controller-reports") else ()),
-    ]
+    settings = ControllerSettings(status_port=commandlines.ports["controller-status"])
+    if commandlines.ports.get("controller-reports"):  # a plane that was made before there was such a port has none
+        settings = msgspec.structs.replace(
+            settings,
+            report_port=commandlines.ports["controller-reports"],
+            report_url=commandlines.url("controller-reports", scheme="https"),
+            report_cert_file=str(commandlines.pki.cert_file("controller")),
+            report_key_file=str(commandlines.pki.key_file("controller")),
+            report_ca_file=str(commandlines.pki.ca_file),
+        )
+    return [*_own(commandlines, CONTROLLER, settings), f"--report-host={LOOPBACK}"]
 
 
-def _reports(commandlines: CommandLines) -> list[str]:
-    """Where trainers report their progress; a plane that was made before there was such a port has none."""
+def _own(commandlines: CommandLines, part: str, settings: Settings) -> list[str]:
+    """What every process of Muster's is told: its kubeconfig, and its settings, which are written down."""
+    told = text_of(settings, commandlines.settings.get(part, {}))
     return [
-        f"--report-host={LOOPBACK}",
-        f"--report-port={commandlines.ports['controller-reports']}",
-        f"--report-url={commandlines.url('controller-reports', scheme='https')}",
-        f"--report-cert-file={commandlines.pki.cert_file('controller')}",
-        f"--report-key-file={commandlines.pki.key_file('controller')}",
-        f"--report-ca-file={commandlines.pki.ca_file}",
+        f"--kubeconfig={commandlines.kubeconfig(part)}",
+        f"--settings={commandlines.write(f'{part}-settings.yaml', told)}",
     ]
 
 

@@ -36,7 +36,8 @@ class Plane:
     `wanted` names the parts; a process of Muster's that cannot be run is left out. Options and parts count when the
     plane is made: a plane that exists keeps its own. A `bound` plane ends with this process, however that ends; one
     that is used in a `with` statement is bound. `is_new` says that the folder held none before. `arguments` are more of
-    them for the command lines of parts.
+    them for the command lines of parts, `settings` more fields for the files of Muster's processes, which
+    are written when those are started.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Plane:
         *,
         bound: bool = False,
         arguments: Mapping[str, Sequence[str]] | None = None,
+        settings: Mapping[str, Mapping[str, object]] | None = None,
     ) -> None:
         self.root = root.absolute()
         self._arguments = arguments or {}
@@ -64,6 +66,7 @@ class Plane:
             shared=self.state.options.shared,
             admission_config=self.state.options.admission_config,
             planning_config=self.state.options.planning_config,
+            settings={} if settings is None else settings,
             played=components.KWOK in self.state.parts,
         )
         self.parts = {name: Part(name, self.root, self._command_of(name)) for name in self.state.parts}

@@ -30,7 +30,6 @@ _POD: Final[JSON] = {
     "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]}}},
     "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}],
-    "extraArgs": ["--log-level=debug"],
     "extraEnv": [{"name": "MUSTER_LOG", "value": "console"}],
 }  # fmt: skip
 
@@ -65,10 +64,20 @@ MATRIX: Final[dict[str, JSON]] = {
         "image": {"registry": "registry.example.com:5000/", "digest": "sha256:" + "0" * 64},
         "imagePullSecrets": [{"name": "pull"}],
         "commonLabels": {"owner": "platform"},
-        "webhook": {**_POD, "excludedNamespaces": ["gatekeeper"], "timeoutSeconds": 5},
-        "scheduler": {**_POD, "image": {"tag": "v1.33.1"}, "podDisruptionBudget": {"maxUnavailable": "50%"}},
-        "controller": {**_POD, "podDisruptionBudget": {"enabled": False}},
-        "extender": {"extraArgs": ["--growth-delay=2"], "config": {"actions": "enqueue, allocate"}, "port": 8090},
+        "webhook": {
+            **_POD,
+            "extraSettings": {"clientCaFile": "/etc/ca.crt"},
+            "excludedNamespaces": ["gatekeeper"],
+            "timeoutSeconds": 5,
+        },
+        "scheduler": {
+            **_POD,
+            "extraArgs": ["--profiling=false"],
+            "image": {"tag": "v1.33.1"},
+            "podDisruptionBudget": {"maxUnavailable": "50%"},
+        },
+        "controller": {**_POD, "extraSettings": {"certLifetime": "1000h"}, "podDisruptionBudget": {"enabled": False}},
+        "extender": {"extraSettings": {"growthDelay": 2}, "config": {"actions": "enqueue, allocate"}, "port": 8090},
     },
     "resource groups, peers and traces": {
         "traces": {"endpoint": "http://collector.observability.svc:4318"},

@@ -78,7 +78,7 @@ def module_plane(
 
 @contextlib.contextmanager
 def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]]:
-    """`make(parts, start=True, arguments=None, **options)`; every plane that it made is stopped in the end.
+    """`make(parts, start=True, arguments=None, settings=None, **options)`; each plane is stopped in the end.
 
     Its processes must not have asked for anything that the chart's roles do not grant.
     """
@@ -89,13 +89,15 @@ def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]
         *,
         start: bool = True,
         arguments: Mapping[str, Sequence[str]] | None = None,
+        settings: Mapping[str, Mapping[str, object]] | None = None,
         **options: Any,
     ) -> Plane:
         root = folder / f"plane-{len(made)}"
         more = audits.arguments(root)
         for part, each in (arguments or {}).items():
             more[part] = [*more.get(part, ()), *each]
-        one = Plane(root, wanted, Options(**{"kubernetes": KUBERNETES, **options}), bound=True, arguments=more)
+        asked = Options(**{"kubernetes": KUBERNETES, **options})
+        one = Plane(root, wanted, asked, bound=True, arguments=more, settings=settings)
         made.append(one)
         config.stash[PLANES].append(one)
         if start:

@@ -6,6 +6,8 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+import yaml
+
 
 def option(command: list[str], name: str) -> str:
     """The value of an option of a command line."""
@@ -17,6 +19,13 @@ def replaced(command: list[str], values: dict[str, object]) -> list[str]:
     return [
         f"{name}={values[name]}" if (name := argument.partition("=")[0]) in values else argument for argument in command
     ]
+
+
+def resettled(command: list[str], file: Path, fields: dict[str, object]) -> list[str]:
+    """The command of a process of Muster's with these fields changed in its settings, which are written to `file`."""
+    settings = yaml.safe_load(Path(option(command, "--settings")).read_text())
+    file.write_text(yaml.safe_dump(settings | fields))
+    return replaced(command, {"--settings": file})
 
 
 def started(command: list[str], log: Path, *, host: str = "") -> subprocess.Popen[bytes]:

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import yaml
 from gangs import attempt, job
-from pairs import ended, option, replaced, started
+from pairs import ended, option, replaced, resettled, started
 
 from muster.api import names
 from muster.api.batch import JOBS
@@ -86,18 +86,22 @@ class Second:
         scheduler["clientConnection"]["kubeconfig"] = str(with_token)
         config = self._folder / "scheduler.yaml"
         config.write_text(yaml.safe_dump(scheduler))
-        values: dict[str, dict[str, object]] = {
-            WEBHOOK: {"--port": ports["webhook"], "--status-port": ports["webhook-status"]},
-            CONTROLLER: {"--status-port": ports["controller"], "--report-port": ports["reports"]},
-            EXTENDER: {
-                "--port": ports["extender"],
-                "--status-port": ports["extender-status"],
-                "--identity-prefix": f"{OTHER_HOST}_",
-                "--kubeconfig": with_token,
-            },
-            MUSTER_SCHEDULER: {"--config": config, "--secure-port": ports["scheduler"]},
+        settings: dict[str, dict[str, object]] = {
+            WEBHOOK: {"port": ports["webhook"], "statusPort": ports["webhook-status"]},
+            CONTROLLER: {"statusPort": ports["controller"], "reportPort": ports["reports"]},
+            EXTENDER: {"port": ports["extender"], "statusPort": ports["extender-status"]},
         }
-        return {part: replaced(command, values[part]) for part, command in made.items()}
+        own = {
+            part: resettled(made[part], self._folder / f"{part}-settings.yaml", fields)
+            for part, fields in settings.items()
+        }
+        return {
+            **own,
+            EXTENDER: replaced(own[EXTENDER], {"--kubeconfig": with_token}),
+            MUSTER_SCHEDULER: replaced(
+                made[MUSTER_SCHEDULER], {"--config": config, "--secure-port": ports["scheduler"]}
+            ),
+        }
 
     def _kubeconfig(self) -> Path:
         account = accounts.accounts(shared=False)[EXTENDER].name

@@ -21,11 +21,13 @@ from certs.authority import Authority
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.rotation import MAX_TRUSTED
 from controller.certificates.keeper import Keeper
-from controller.options import parse
+from controller.certificates.options import certificates_of
+from controller.settings import ControllerSettings
 from muster.api import names
 from muster.api.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
 from muster.api.core import EVENTS, NAMESPACES, PODS
 from muster.kube.client import Client
+from muster.process.settings import read, text_of
 from musterctl.plane.components import API_SERVER, COMPONENTS, CONTROLLER, ETCD, WEBHOOK
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
@@ -35,22 +37,24 @@ from webhook import registration
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 
-MINE = f"--cert-secret={names.CERTIFICATES}", "--cert-dns-name=127.0.0.1"
-QUICK = "--cert-trust-wait=2s", "--cert-load-wait=3s"
+MINE: dict[str, Any] = {"certSecret": names.CERTIFICATES, "certDnsName": ["127.0.0.1"]}
+QUICK = {"certTrustWait": "2s", "certLoadWait": "3s"}
 DELAY_S = 1.5
-"""How long a certificate takes from the Secret to the webhook: less than --cert-load-wait."""
-FAST = "--cert-lifetime=18s", "--cert-authority-lifetime=30s", *QUICK
+"""How long a certificate takes from the Secret to the webhook: less than certLoadWait."""
+FAST = {"certLifetime": "18s", "certAuthorityLifetime": "30s", **QUICK}
 
 
 @pytest.fixture
 def plane_with(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[Callable[..., Plane]]:
-    """Starts a plane of an API server, webhook and controller, or more; gives the controller more arguments."""
+    """Starts a plane of an API server, webhook and controller, or more; gives the controller these settings."""
     with ExitStack() as stack:
 
-        def start(*arguments: str, parts: Collection[str] = (ETCD, API_SERVER, WEBHOOK, CONTROLLER)) -> Plane:
+        def start(settings: dict[str, Any], parts: Collection[str] = (ETCD, API_SERVER, WEBHOOK, CONTROLLER)) -> Plane:
             root = tmp_path / "plane"
             admin = f"--kubeconfig={root / 'admin.kubeconfig'}"  # what rights it needs is a test of its own
-            plane = Plane(root, parts, Options(nodes=32), arguments={CONTROLLER: (*arguments, admin)})
+            plane = Plane(
+                root, parts, Options(nodes=32), arguments={CONTROLLER: (admin,)}, settings={CONTROLLER: settings}
+            )
             pytestconfig.stash[PLANES].append(plane)
             stack.callback(pytestconfig.stash[PLANES].remove, plane)
             stack.enter_context(plane)
@@ -64,8 +68,8 @@ def watched(plane_with: Callable[..., Plane]) -> Iterator[Callable[..., tuple[Pl
     """The plane with a kubelet, 500 pods a minute, and somebody who looks at every moment."""
     with ExitStack() as stack:
 
-        def start(*arguments: str, **more: Any) -> tuple[Plane, Client, Load, Looker]:
-            plane = plane_with(*MINE, *arguments, **more)
+        def start(settings: dict[str, Any], **more: Any) -> tuple[Plane, Client, Load, Looker]:
+            plane = plane_with({**MINE, **settings}, **more)
             client = plane.client()
             client.create(NAMESPACES, {"metadata": {"name": "load"}})
             stack.enter_context(kubelet(plane.client(), plane.root / "pki", "webhook", DELAY_S))
@@ -84,7 +88,7 @@ def reasons(client: Client) -> list[str]:
 
 def test_rotation_under_load_fails_no_admission_and_no_bind(watched: Callable[..., Any], wait_for: WaitFor) -> None:
     """From a certificate made by hand to our own, and then three authorities one after the other."""
-    plane, client, load, looker = watched(*FAST, parts=COMPONENTS)
+    plane, client, load, looker = watched(FAST, parts=COMPONENTS)
     wait_for(lambda: reasons(client).count("AuthorityMade") >= 4, 150, "the first authority and three others")
     wait_for(lambda: content_of(client).coming is None, 30, "the last of them to sign")
     wait_for(lambda: reasons(client).count("AuthorityDropped") >= 3, 60, "the end of old authorities")
@@ -116,7 +120,7 @@ def failed_binds(plane: Plane) -> list[str]:
 
 def test_a_deleted_secret_fails_no_admission(watched: Callable[..., Any], wait_for: WaitFor) -> None:
     """Another authority is made, which the caBundles get beside the one whose key is lost, until nobody needs that."""
-    _, client, load, looker = watched(*QUICK)
+    _, client, load, looker = watched(QUICK)
     wait_for(lambda: len(content_of(client).trusted) == 1 and content_of(client).leaves, 60, "our own certificate")
     wait_for(lambda: set(bundles_of(client)) == {write_bundle(content_of(client).trusted)}, 30, "only ours is trusted")
     before = content_of(client)
@@ -151,8 +155,10 @@ def controllers(
         ):
             client.create(kind, content)
         for lease, port in zip(leases, free_ports(len(leases), ()), strict=True):
-            command = [sys.executable, "-m", "controller", f"--kubeconfig={plane.kubeconfig}", f"--status-port={port}"]
-            command += [*MINE, *QUICK, f"--lease-name={lease}", "--lease-duration=3"]
+            more = {**MINE, **QUICK, "statusPort": port, "leaseName": lease, "leaseDuration": 3}
+            file = plane.root / f"settings-{len(started)}.yaml"
+            file.write_text(text_of(ControllerSettings(), more))
+            command = [sys.executable, "-m", "controller", f"--kubeconfig={plane.kubeconfig}", f"--settings={file}"]
             log = (plane.root / f"{len(started)}.log").open("wb")
             started.append(subprocess.Popen(command, stdout=log, stderr=log))
         return plane, started
@@ -230,14 +236,15 @@ def keeper(fresh_plane: Callable[..., Plane], tmp_path: Path) -> Iterator[Callab
     """Starts what looks after certificates, as a user who may do no more than the rules say, on an empty cluster."""
     with ExitStack() as stack:
 
-        def start(*arguments: str, prepare: Callable[[Client], object] = lambda _: None) -> tuple[Plane, Keeper]:
+        def start(issuer: str = "own", prepare: Callable[[Client], object] = lambda _: None) -> tuple[Plane, Keeper]:
             plane = fresh_plane({ETCD, API_SERVER})
             admin = plane.client()
             configurations = registration.configurations(url="https://127.0.0.1:1", ca_bundle=b"")
             for kind, content in zip(WEBHOOK_CONFIGURATIONS, configurations, strict=True):
                 admin.create(kind, content)
             prepare(admin)
-            options = parse([*MINE, *QUICK, *arguments]).certificates
+            settings = read(text_of(ControllerSettings(), {**MINE, **QUICK, "certIssuer": issuer}), ControllerSettings)
+            options = certificates_of(settings)
             assert options
             one = Keeper(Client.load(limited(plane, admin, tmp_path)), options, SECRET[1])
             stack.callback(one.stop)
@@ -297,7 +304,7 @@ def test_a_secret_of_another_issuer_is_only_watched(keeper: Callable[..., Any], 
         body = {"metadata": {"name": SECRET[0]}, "type": "kubernetes.io/tls", "data": encoded}
         admin.create(CERTIFICATE_SECRETS, body, SECRET[1])
 
-    plane, _ = keeper("--cert-issuer=external", prepare=prepare)
+    plane, _ = keeper("external", prepare=prepare)
     client = plane.client()
     wait_for(lambda: "CertificateProblem" in reasons(client), 30, "that no webhook trusts it")
     secret = secret_of(client)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from charts import _POD, GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
+from charts import GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
 from muster.api.base import Resource
 from muster.api.core import NAMESPACES
 from musterctl import main, settings
@@ -162,8 +162,7 @@ def test_processes_understand_their_settings(name: str) -> None:
     ]
     assert len(files) == len(commands)
     for container in commands:
-        arguments = [each for each in container["args"] if each not in _POD["extraArgs"] and "growth" not in each]
-        assert {each for each in arguments if "$(POD_IP)" not in each} <= {
+        assert {each for each in container["args"] if "$(POD_IP)" not in each} <= {
             "--settings=/etc/muster/settings/settings.yaml",
             "--host=127.0.0.1",
         }
@@ -196,6 +195,11 @@ def test_another_namespace_is_left_alone_by_the_webhook() -> None:
 
 WRONG: dict[str, tuple[JSON, str]] = {
     "a name that does not exist": ({"webhok": {}}, "webhok"),
+    "arguments of a process of ours": ({"webhook": {"extraArgs": ["--log-level=debug"]}}, "'extraArgs'"),
+    "a setting in two places": (
+        {"extender": {"extraSettings": {"port": 1}}},
+        "extender.extraSettings.port: this field follows from another value of the chart",
+    ),
     "one inside": ({"webhook": {"replica": 2}}, "'replica'"),
     "another type": ({"webhook": {"replicas": "two"}}, "at '/webhook/replicas': got string, want integer"),
     "too few": ({"controller": {"replicas": 0}}, "at '/controller/replicas': minimum: got 0, want 1"),

@@ -9,12 +9,15 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from controller.settings import ControllerSettings
 from muster.api import names
 from muster.api.core import LEASES
+from muster.process.settings import text_of
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -24,16 +27,18 @@ LEASE = "test-controller"
 
 
 @pytest.fixture
-def start(plane: Plane) -> Iterator[Start]:
+def start(plane: Plane, tmp_path: Path) -> Iterator[Start]:
     """Starts controllers with a lease of their own; gives the process and the URL of its status port."""
     running = []
 
     def one(lease_s: float = 15) -> tuple[subprocess.Popen[bytes], str]:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
+        settings = ControllerSettings(status_port=port, lease_name=LEASE, lease_duration_s=lease_s)
+        file = tmp_path / f"{len(running)}.yaml"
+        file.write_text(text_of(settings, {}))
         command = [
-            sys.executable, "-m", "controller", f"--kubeconfig={plane.kubeconfig}", f"--status-port={port}",
-            f"--lease-name={LEASE}", f"--lease-duration={lease_s}",
+            sys.executable, "-m", "controller", f"--kubeconfig={plane.kubeconfig}", f"--settings={file}"
         ]  # fmt: skip
         running.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
         return running[-1], f"http://127.0.0.1:{port}"
@@ -91,7 +96,7 @@ def test_a_standby_takes_over_and_the_frozen_one_ends(plane: Plane, start: Start
 def test_what_is_wrong_with_the_start_is_said(tmp_path: Any) -> None:
     """A kubeconfig that is not there ends it with code 2 and a sentence that names the file."""
     missing = tmp_path / "nowhere"
-    command = [sys.executable, "-m", "controller", f"--kubeconfig={missing}", "--status-port=0"]
+    command = [sys.executable, "-m", "controller", f"--kubeconfig={missing}"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert result.returncode == 2
     assert str(missing) in result.stderr

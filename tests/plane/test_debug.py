@@ -16,7 +16,7 @@ THREAD = {"webhook": "reflector-queues", "extender": "planner", "controller": "j
 
 @pytest.mark.parametrize("process", HOLDS)
 def test_it_tells_what_the_process_holds(plane: Plane, process: str) -> None:
-    """Counts of what is cached, the settings that the command line gave, every thread; and no token or key."""
+    """Counts of what is cached, flags and settings, every thread; and no token or key."""
     address = plane.commandlines.url(f"{process}-status")
     pages = {}
     for page in PAGES:
@@ -25,7 +25,7 @@ def test_it_tells_what_the_process_holds(plane: Plane, process: str) -> None:
     told = json.loads(pages["/debug"])
     assert told["process"] == process
     assert told["sizes"][HOLDS[process]] >= 1
-    assert told["settings"]["status_port"] == plane.state.ports[f"{process}-status"]
+    assert told["options"]["settings"]["statusPort"] == plane.state.ports[f"{process}-status"]
     assert f"{THREAD[process]}\n" in pages["/debug/threads"]
     secrets = _secrets(plane.root)
     assert len(secrets) > 20

@@ -42,9 +42,11 @@ def scenario(
         gpus=GPUS,
         arguments={
             API_SERVER: ["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"],
-            WEBHOOK: ["--log-level=debug"],
-            EXTENDER: ["--staleness-grace=1", "--log-level=debug"],
-            CONTROLLER: [f"--shipped={shipped}", "--log-level=debug"],
+        },
+        settings={
+            WEBHOOK: {"logLevel": "debug"},
+            EXTENDER: {"stalenessGrace": 1, "logLevel": "debug"},
+            CONTROLLER: {"shipped": str(shipped), "logLevel": "debug"},
         },
     )
     with closing(plane.client()) as client:

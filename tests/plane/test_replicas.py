@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from gangs import History, job
-from pairs import ended, option, replaced, started
+from pairs import ended, option, replaced, resettled, started
 
 from muster.api.batch import JOBS
 from muster.api.core import LEASES, PODS
@@ -39,9 +39,10 @@ def second_pair(plane: Plane, tmp_path: Path) -> Iterator[list[subprocess.Popen[
     file = tmp_path / "scheduler.yaml"
     file.write_text(yaml.safe_dump(config))
     commands = [
-        replaced(
+        resettled(
             plane.commandlines.command("extender"),
-            {"--port": extender, "--status-port": status, "--identity-prefix": f"{OTHER_HOST}_"},
+            tmp_path / "extender.yaml",
+            {"port": extender, "statusPort": status},
         ),
         replaced(scheduler, {"--config": file, "--secure-port": secure}),
     ]

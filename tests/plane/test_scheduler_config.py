@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from gangs import job
-from pairs import ended, option, started
+from pairs import ended, resettled, started
 from their_files import VOLCANO_CHART
 
 from muster.api.batch import JOBS
@@ -52,7 +52,7 @@ def mount(plane: Plane, tmp_path: Path) -> Iterator[Mount]:
     one = Mount(folder)
     one.show(NOBODY_IS_PLACED)
     plane.part("extender").kill()
-    command = [*plane.commandlines.command("extender"), f"--config={one.file}"]
+    command = resettled(plane.commandlines.command("extender"), tmp_path / "settings.yaml", {"config": str(one.file)})
     process: subprocess.Popen[bytes] = started(command, tmp_path / "extender.log")
     try:
         yield one
@@ -66,10 +66,10 @@ def test_a_change_takes_effect_and_a_bad_one_changes_nothing(
 ) -> None:
     """A gang waits as nothing allocates; Volcano's own file lets it run; with a bad file the next one runs too."""
     client = plane.client()
-    status = f"http://127.0.0.1:{option(plane.commandlines.command('extender'), '--status-port')}/metrics"
+    status = f"{plane.commandlines.url('extender-status')}/metrics"
 
     def current() -> bool:
-        with urllib.request.urlopen(status, timeout=5) as answer:
+        with urllib.request.urlopen(status, timeout=5) as answer:  # noqa: S310 - http, on loopback
             return "muster_config_current 1.0" in answer.read().decode()
 
     def running(name: str) -> bool:

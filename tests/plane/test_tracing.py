@@ -84,8 +84,8 @@ def test_a_gang_is_one_trace(
     fresh_plane: Callable[..., Plane], collector: Collector, wait_for: Callable[..., Any]
 ) -> None:
     """Review, PodGroup, pods, planned, bound, running: all under the first span, whoever recorded them."""
-    argument = [f"--traces-endpoint={collector.url}"]
-    plane = fresh_plane(arguments=dict.fromkeys((WEBHOOK, EXTENDER, CONTROLLER), argument), nodes=2)
+    settings = {"tracesEndpoint": collector.url}
+    plane = fresh_plane(settings=dict.fromkeys((WEBHOOK, EXTENDER, CONTROLLER), settings), nodes=2)
     client = plane.client()
     made = client.create(JOBS, job("gang", "default", replicas=2))
     uid = made.metadata.uid

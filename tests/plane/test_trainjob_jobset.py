@@ -23,20 +23,18 @@ WaitFor = Callable[..., Any]
 JSON = dict[str, Any]
 RIGHTS = Path(__file__).resolve().parents[2] / "examples" / "trainjobs-as-jobsets.yaml"
 SPACE = "default"
-FLAG = "--train-jobs-as=JobSet"
 
 
 @pytest.fixture(scope="module")
 def as_job_sets(module_plane: Callable[..., Plane]) -> Plane:
-    """A plane with the kind, the rights to it, and the flag at both processes."""
-    plane = module_plane()
+    """A plane with the kind, the rights to it, and both processes told to use it."""
+    settings = dict[str, dict[str, str]]()
+    plane = module_plane(settings=settings)
     assert plane.kubectl("apply", f"--filename={RIGHTS}").returncode == 0
     with contextlib.closing(plane.client()) as client:
         install(client, lambda _: plane.kubectl("wait", "--for=condition=Established", f"crd/{NAME}"))
-    plane._arguments = {part: [*plane._arguments.get(part, ()), FLAG] for part in ("webhook", "controller")} | {
-        part: each for part, each in plane._arguments.items() if part not in {"webhook", "controller"}
-    }
     for part in ("webhook", "controller"):
+        settings[part] = {"trainJobsAs": "JobSet"}
         plane.part(part).kill()
         plane.part(part).start()
     plane.start()

@@ -114,4 +114,4 @@ def test_some_train_jobs(plane: Plane, namespace: str, wait_for: WaitFor) -> Non
 @pytest.mark.timeout(1800)
 def test_a_thousand_train_jobs(fresh_plane: Callable[..., Plane], wait_for: WaitFor) -> None:
     """A thousand, on a plane of their own; most passes wait for the API server, so there are more of them at once."""
-    run(fresh_plane(nodes=32, arguments={"controller": ["--workers=12"]}), "default", wait_for, 1000, 1200)
+    run(fresh_plane(nodes=32, settings={"controller": {"workers": 12}}), "default", wait_for, 1000, 1200)

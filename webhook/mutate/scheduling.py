@@ -19,7 +19,7 @@ from webhook.mutate.podreview import PodReview
 from webhook.patch import Part, Patch, Why
 
 _MAX_LABEL = 63
-_MARKED = Why("the cluster's own scheduler asks Muster about it", "--mark-pods")
+_MARKED = Why("the cluster's own scheduler asks Muster about it", "markPods")
 
 
 def set_scheduler(review: PodReview, opt_in: OptIn) -> None:

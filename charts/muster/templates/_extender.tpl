@@ -29,9 +29,6 @@
   - --host=127.0.0.1
   - --status-host=$(POD_IP)
   - --settings=/etc/muster/settings/settings.yaml
-  {{- range $values.extraArgs }}
-  - {{ . | quote }}
-  {{- end }}
   {{- include "muster.env" (list . $values) | nindent 2 }}
   ports:
   - name: status

@@ -76,14 +76,30 @@ tracesEndpoint: {{ . | quote }}
 logLevel: {{ $values.logLevel }}
 {{- end }}
 
-{{/* The ConfigMap of that: (list $ "controller" "muster-controller") */}}
+{{/* All that a process is told: what follows from the values, and the fields that have none: (list $ "webhook") */}}
+{{- define "muster.settingsOf" -}}
+{{- $process := index . 1 -}}
+{{- $own := include (printf "muster.%sSettings" $process) (index . 0) -}}
+{{- $extra := (index (index . 0).Values $process).extraSettings -}}
+{{- range $name, $_ := $extra -}}
+{{- if hasKey (fromYaml $own) $name }}
+{{- fail (printf "%s.extraSettings.%s: this field follows from another value of the chart (docs/chart-values.md); set that" $process $name) }}
+{{- end }}
+{{- end -}}
+{{ $own }}
+{{- with $extra }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The ConfigMap with that: (list $ component process), as in (list $ "scheduler" "extender") */}}
 {{- define "muster.settings" -}}
 ---
 apiVersion: v1
 kind: ConfigMap
 metadata:
-  {{- include "muster.metadata" (list (index . 0) (index . 1) (printf "%s-settings" (index . 2))) | nindent 2 }}
+  {{- include "muster.metadata" (list (index . 0) (index . 1) (printf "muster-%s-settings" (index . 2))) | nindent 2 }}
 data:
   settings.yaml: |
-    {{- include (printf "%sSettings" (replace "-" "." (index . 2))) (index . 0) | nindent 4 }}
+    {{- include "muster.settingsOf" (list (index . 0) (index . 2)) | nindent 4 }}
 {{- end }}

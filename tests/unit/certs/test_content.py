@@ -113,7 +113,7 @@ def test_problems(content: Content) -> None:
     assert "tls.crt has expired on 2027-" in said(content, leaf.ends_s + 1)
     assert "tls.crt is not valid before 2027-" in said(content, leaf.begins_s - 1)
     assert said(replace(content, leaves={}), leaf.due_s) == "there is no certificate tls.crt with its key"
-    assert "--cert-issuer=external" in said(replace(content, ours=False), leaf.due_s)
+    assert "certIssuer: external" in said(replace(content, ours=False), leaf.due_s)
     assert said(replace(content, ours=False), leaf.due_s, managed=False) == distrust
 
 

@@ -1,42 +1,68 @@
-"""The settings of the processes: a field for each flag with the same default, and every mistake named with its path."""
+"""The settings of the processes: one place for each, and every mistake named with its path."""
 
+import re
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
+import yaml
 from click.testing import CliRunner
 
+import controller.options
+import extender.options
+import webhook.options
 from muster.crds.schema import field_descriptions
 from musterctl.app import main
-from musterctl.settings import PROCESSES, defaults
+from musterctl.settings import PROCESSES, defaults, page
 
-PER_POD = {"kubeconfig", "host", "status_host", "report_host", "identity_prefix"}
-NEEDED = {"webhook": ["--port=9443", "--status-port=8080", "--cert-file=c", "--key-file=k"]}
-
-
-def flags(process: str, *arguments: str) -> dict[str, Any]:
-    """What the process makes of arguments, as built-in types."""
-    options = PROCESSES[process].parse([*arguments])
-    return {name: getattr(options, name) for name in options.__slots__}
+PARSERS = {"webhook": webhook.options.parse, "extender": extender.options.parse, "controller": controller.options.parse}
 
 
 @pytest.mark.parametrize("process", PROCESSES)
 def test_the_defaults_change_nothing(process: str, tmp_path: Path) -> None:
-    """The printed file is whole, and says what flags say by default."""
+    """The printed file is whole, and says what is so without a file."""
     file = tmp_path / "settings.yaml"
     file.write_text(CliRunner().invoke(main, ["config", "print-defaults", process]).output)
-    by_flags, by_file = flags(process, *NEEDED.get(process, ())), flags(process, f"--settings={file}")
-    assert {name for name in by_flags if by_flags[name] != by_file[name]} <= {"cert_file", "key_file"}
-    fields = {field.name for field in msgspec.structs.fields(PROCESSES[process].settings)}
-    known = {name for name in by_flags if name != "certificates"} - PER_POD
-    assert {name for name in fields if not (process == "controller" and name.startswith("cert_"))} == known
+    assert PARSERS[process]([f"--settings={file}"]) == PARSERS[process]([])
+    assert set(yaml.safe_load(file.read_text())) == {"apiVersion", "kind", *PROCESSES[process].__struct_encode_fields__}
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_each_thing_is_said_in_one_place(process: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """No field of the file is a flag, and who gives it as a flag is told where it belongs."""
+    for field in PROCESSES[process].__struct_encode_fields__:
+        flag = "--" + re.sub("[A-Z]", lambda match: f"-{match[0].lower()}", field)
+        for given in ([f"{flag}=1"], [flag, "1"]):
+            with pytest.raises(SystemExit) as ended:
+                PARSERS[process](given)
+            assert ended.value.code == 2
+            said = capsys.readouterr().err
+            assert f"error: {flag}: it is {field} in the file of --settings (docs/configuration.md)\n" in said
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_a_flag_that_does_not_exist(process: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named, and neither is one half of another."""
+    for given in ("--nonsense", "--kube=k", "word"):
+        with pytest.raises(SystemExit) as ended:
+            PARSERS[process]([given])
+        assert ended.value.code == 2
+        assert f"error: unrecognized arguments: {given}\n" in capsys.readouterr().err
+
+
+def test_the_page_has_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/configuration.md lists what the processes' --help says."""
+    said = set()
+    for parse in PARSERS.values():
+        with pytest.raises(SystemExit):
+            parse(["--help"])
+        said |= set(re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
+    assert said == set(re.findall(r"^\| `(--[a-z-]+) ", page(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("process", PROCESSES)
 def test_each_field_says_what_it_is(process: str) -> None:
     """In whole sentences, and the file has them all."""
-    settings = PROCESSES[process].settings
+    settings = PROCESSES[process]
     descriptions = field_descriptions(settings)
     assert set(descriptions) == set(settings.__struct_encode_fields__)
     for text in descriptions.values():
@@ -44,15 +70,7 @@ def test_each_field_says_what_it_is(process: str) -> None:
     assert defaults(process).count("\n\n#") == len(descriptions)
 
 
-def test_a_flag_wins_over_the_file(tmp_path: Path) -> None:
-    """As it is what differs in this pod."""
-    file = tmp_path / "settings.yaml"
-    file.write_text("apiVersion: config.muster.dev/v1alpha1\nkind: ControllerConfiguration\nworkers: 7\nshipped: a\n")
-    assert flags("controller", f"--settings={file}", "--workers=9")["workers"] == 9
-    given = flags("controller", f"--settings={file}")
-    assert (given["workers"], given["shipped"], given["lease_duration_s"]) == (7, Path("a"), 15.0)
-
-
+CERTIFICATES = "kind: ControllerConfiguration\ncertSecret: s\ncertDnsName: [a]\n"
 WRONG = {
     "several at once": (
         "kind: ControllerConfiguration\nworkers: 0\nlogLevel: loud\nleaseDuration: soon\nworkrs: 3\n",
@@ -66,6 +84,25 @@ WRONG = {
     "what does not fit together": (
         "kind: ControllerConfiguration\ncertSecret: s\n",
         ("certDnsName: name the webhook, e.g. muster-webhook.muster-system.svc",),
+    ),
+    "a port without what it needs": (
+        "kind: ControllerConfiguration\nreportPort: 1\nreportUrl: https://a.svc\n",
+        ("reportPort: it needs reportCertFile, reportKeyFile, reportCaFile",),
+    ),
+    "lives that leave no time": (
+        f"{CERTIFICATES}certLifetime: 30m\ncertAuthorityLifetime: 20m\n",
+        (
+            "certLifetime: the last third of it must be longer than certTrustWait and certLoadWait together",
+            "certAuthorityLifetime: the last third of it must be longer than certTrustWait and certLoadWait together",
+        ),
+    ),
+    "a life that is too long": (
+        f"{CERTIFICATES}certLifetime: 1000000h\n",
+        ("certLifetime: at most a hundred years (876000h)",),
+    ),
+    "an issuer": (
+        f"{CERTIFICATES}certIssuer: me\n",
+        ('certIssuer: Unsupported value: "me": should be one of',),
     ),
     "a duration": (
         "kind: ControllerConfiguration\ncertSecret: s\ncertDnsName: [a]\ncertLifetime: 90d\n",
@@ -102,7 +139,7 @@ def test_a_process_does_not_start_with_mistakes(tmp_path: Path, capsys: pytest.C
     file = tmp_path / "settings.yaml"
     file.write_text("apiVersion: config.muster.dev/v1alpha1\nkind: ExtenderConfiguration\nport: 70000\n")
     with pytest.raises(SystemExit) as ended:
-        flags("extender", f"--settings={file}")
+        extender.options.parse([f"--settings={file}"])
     assert ended.value.code == 2
     assert f"{file}: port: Invalid value: 70000: should be at least 0 and at most 65535" in capsys.readouterr().err
 

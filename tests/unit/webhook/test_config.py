@@ -10,7 +10,9 @@ import yaml
 from webhook_world import JSON
 
 from muster.api.constraints import Toleration
+from muster.process.settings import text_of
 from webhook.config import AdmissionConfig, ResourceGroup, load, parse
+from webhook.settings import WebhookSettings
 
 TEXT = """
 resourceGroups:
@@ -243,10 +245,10 @@ def test_the_process_ends_at_a_mistake(tmp_path: Path) -> None:
     """With code 2 and one line that says why, before it listens."""
     file = tmp_path / "admission.yaml"
     file.write_text("groups: []")
-    ports = ("--port=1", "--status-port=1", "--cert-file=none", "--key-file=none")
-    result = subprocess.run(
-        [sys.executable, "-m", "webhook", f"--config={file}", *ports], capture_output=True, text=True, check=False
-    )
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(text_of(WebhookSettings(config=str(file)), {}))
+    command = [sys.executable, "-m", "webhook", f"--settings={settings}"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2
     [line] = (result.stdout + result.stderr).splitlines()
     record = json.loads(line)

@@ -54,13 +54,13 @@ def get(server: StatusServer, path: str, host: str = "127.0.0.1", **headers: str
             return error.code, error.read().decode()
 
 
-def test_it_tells_what_runs_and_with_which_settings(serve: Callable[..., StatusServer]) -> None:
+def test_it_tells_what_runs_and_with_which_options(serve: Callable[..., StatusServer]) -> None:
     """Files with keys are named, as the settings do."""
     status, text = get(serve(), "/debug")
     told = json.loads(text)
     assert status == 200
     assert told["process"] == "tester"
-    assert told["settings"] == {"workers": 3, "key_file": "/etc/muster/tls/tls.key"}
+    assert told["options"] == {"workers": 3, "key_file": "/etc/muster/tls/tls.key"}
     assert told["sizes"] == {"pods": 7}
     assert {"version", "python", "upSeconds", "threads"} <= told.keys()
     assert all(get(serve(), each)[0] == 200 for each in told["more"])

@@ -14,6 +14,8 @@ from musterctl.plane import components, machine, nodes, scheduler_config, state
 from musterctl.plane.errors import LocalError
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import Options
+from webhook.options import parse as parse_webhook
+from webhook.settings import WebhookSettings
 
 
 def test_state_survives_and_folders_have_plain_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,20 +72,33 @@ def test_bind_waits_longer_than_the_other_verbs() -> None:
     assert {decide["urlPrefix"], bind["urlPrefix"]} == {"http://127.0.0.1:1"}
 
 
+def webhook_settings(plane: Plane) -> WebhookSettings:
+    """What the plane would start its webhook with."""
+    return parse_webhook(plane.commandlines.command("webhook")[3:]).settings
+
+
+def test_settings_of_tests_win(tmp_path: Path) -> None:
+    """Over what the plane says of itself; what is left alone stays."""
+    plane = Plane(tmp_path, settings={"webhook": {"logLevel": "debug", "statusPort": 1}})
+    plane._pki.ensure()
+    settings = webhook_settings(plane)
+    assert (settings.log_level, settings.status_port) == ("debug", 1)
+    assert settings.port == plane.state.ports["webhook"]
+
+
 def test_the_webhooks_configuration_belongs_to_the_plane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The webhook reads what the plane was made with, however the file changes; another content is another plane."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     text = "resourceGroups: [{resourceGroup: gpu, labels: {pool: gpu}}]\n"
     plane = Plane(state.folder_of("one"), options=Options(admission_config=text))
     plane._pki.ensure()
-    [argument] = [each for each in plane.commandlines.command("webhook") if each.startswith("--config=")]
-    assert Path(argument.removeprefix("--config=")).read_text() == text
+    assert Path(webhook_settings(plane).config or "").read_text() == text
     assert plane_of("one", {"admission_config": text}).state == plane_of("one").state
     with pytest.raises(LocalError, match="plane one exists with admission config of other content; `muster down"):
         plane_of("one", {"admission_config": "resourceGroups: []"})
     other = Plane(state.folder_of("two"))
     other._pki.ensure()
-    assert not any(each.startswith("--config") for each in other.commandlines.command("webhook"))
+    assert webhook_settings(other).config is None
     with pytest.raises(LocalError, match="plane two exists with admission config unset"):
         plane_of("two", {"admission_config": text})
 
