@@ -31,7 +31,7 @@ from muster.process import tracing
 from muster.process.debug import Debug
 from muster.process.health import Health, StatusServer
 from muster.process.logs import configure
-from muster.process.server import TLSContext
+from muster.process.tls import TLSContext
 from muster.runtime import registry
 from muster.runtime.framework import Framework
 from muster.runtime.plugins.reports import TrainerReports
