@@ -28,6 +28,10 @@ _CURVES = (ec.SECP256R1, ec.SECP384R1)
 _RSA_BITS = range(2048, 4097)
 
 
+class FileError(ValueError):
+    """A file that cannot be used; the message says which and why, and shows nothing of a key."""
+
+
 class Files(NamedTuple):
     """The certificate and the key of a server, both PEM, and the authorities of its clients, if it asks for those."""
 
@@ -98,12 +102,12 @@ class Material:
 
     @classmethod
     def read(cls, files: Files) -> "Material":
-        """Of files that all are there. OSError, or ValueError that says which cannot be used and why."""
+        """Of files that all are there; OSError or FileError if one cannot be used."""
         chain, key = _certificates(files.cert), _key(files.key)
         if not _belongs(key, chain[0]):
-            raise ValueError(f"{files.key}: this key belongs to another certificate than {files.cert}")
+            raise FileError(f"{files.key}: this key belongs to another certificate than {files.cert}")
         if files.client_ca is None:
-            raise ValueError("the authorities of clients are missing: name a file with their certificates")
+            raise FileError("the authorities of clients are missing: name a file with their certificates")
         return cls(
             _pem(chain),
             key.private_bytes(
@@ -154,9 +158,9 @@ def _certificates(file: Path) -> list[x509.Certificate]:
     try:
         found = x509.load_pem_x509_certificates(file.read_bytes())
     except ValueError as error:
-        raise ValueError(f"{file}: there is no certificate (PEM) in it") from error
+        raise FileError(f"{file}: there is no certificate (PEM) in it") from error
     if any(each.version is not x509.Version.v3 for each in found):
-        raise ValueError(f"{file}: a certificate in it is not of version 3")
+        raise FileError(f"{file}: a certificate in it is not of version 3")
     return found
 
 
@@ -173,7 +177,7 @@ def _key(file: Path) -> Key:
         key = serialization.load_pem_private_key(file.read_bytes(), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         # Not even what the library says: it has seen the key.
-        raise ValueError(f"{file}: it is not a private key (PEM, not encrypted)") from None
+        raise FileError(f"{file}: it is not a private key (PEM, not encrypted)") from None
     match key:
         case ec.EllipticCurvePrivateKey() if isinstance(key.curve, _CURVES):
             return key
@@ -182,7 +186,7 @@ def _key(file: Path) -> Key:
         case rsa.RSAPrivateKey() if key.key_size in _RSA_BITS:
             return key
         case _:
-            raise ValueError(f"{file}: take a key for P-256, P-384, Ed25519, or RSA with 2048 to 4096 bits")
+            raise FileError(f"{file}: take a key for P-256, P-384, Ed25519, or RSA with 2048 to 4096 bits")
 
 
 def _pem(certificates: Iterable[x509.Certificate]) -> bytes:
