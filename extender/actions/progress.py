@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from extender.actions.claimed import awaits_room
+from extender.actions.ending import drop_strays, give_up
 from extender.actions.makeroom import make_room
 from extender.framework import decisions
 from extender.framework.session import Session
@@ -29,10 +30,8 @@ from extender.state.pods import PodRecord
 from extender.state.podset import PodSetView
 from muster.api.gang import Seat
 from muster.api.meta import parse_time, readable_time
-from muster.api.placement import NodeRun, Placement, PodSetPlacement, holds_back, node_of, nodes_of, runs_of, seats_of
+from muster.api.placement import Placement, holds_back, seats_of
 
-ORPHAN_AGE_S = 10.0
-"""A pinned pod without any placement is deleted after this time, which is longer than a watch can lag."""
 BINDING_S = 0.05
 """What each member of the minimum that exists adds to the time for which its gang may stay partial."""
 LOOK_S = 1.0
@@ -102,7 +101,7 @@ class TrackPlacements:
             self._half_since.pop(gang.uid, None)
         if gang.at_rest:
             return
-        _drop_strays(session, gang)
+        drop_strays(session, gang)
         if gang.active:
             _follow(session, gang)
         elif gang.outgrew_minimum and gang.placement:
@@ -153,23 +152,23 @@ def _follow(session: Session, gang: GangView) -> None:
             session, gang, placement, {each.seat: each.node for each in missing}
         )
         if why:
-            _give_up(session, gang, placement, why, evicted_in_vain=True)
+            give_up(session, gang, placement, why, evicted_in_vain=True)
         return
     if not missing:
         session.decide(decisions.ClosePlacement(gang, "Bound", f"all {gang.taken} members are bound"))
         return
     why = _failure(session, gang, placement, missing)
     if why:
-        _give_up(session, gang, placement, why)
+        give_up(session, gang, placement, why)
         return
     gated = next((each.pod for each in missing if each.pod and each.pod.other_gates), None)
     if gated is not None:
         why = f"{gated.name} waits for the scheduling gate {gated.other_gates[0]}, which is not Muster's"
-        _give_up(session, gang, placement, why, in_vain=True)
+        give_up(session, gang, placement, why, in_vain=True)
         return
     if _overdue(session, placement):
         why = f"{len(missing)} members did not arrive before the deadline"
-        _give_up(session, gang, placement, why, in_vain=not gang.has_pods)
+        give_up(session, gang, placement, why, in_vain=not gang.has_pods)
         return
     held = _held(session, gang, placement, missing)
     for seat, node, _, pod in missing:
@@ -224,59 +223,3 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: li
 def _overdue(session: Session, placement: Placement) -> bool:
     deadline = parse_time(placement.spec.deadline)
     return deadline is not None and session.now > deadline
-
-
-def _give_up(
-    session: Session,
-    gang: GangView,
-    placement: Placement,
-    why: str,
-    *,
-    in_vain: bool = False,
-    evicted_in_vain: bool = False,
-) -> None:
-    """Keeps what is bound if it is enough to run, else abandons the placement. Pins are frozen, so pinned pods go.
-
-    A placement is made `in_vain` if pods of the gang were not created: the next one has to wait. If pods could not be
-    `evicted_in_vain`, nobody is evicted for the gang for a while.
-    """
-    if gang.started:
-        kept = [
-            PodSetPlacement(name=pod_set.name, runs=_only(placement, pod_set.name, pod_set.taken))
-            for pod_set in gang.pod_sets
-            if pod_set.taken
-        ]
-        close = decisions.ClosePlacement(gang, "Bound", why, kept, evicted_in_vain=evicted_in_vain)
-    else:
-        close = decisions.ClosePlacement(gang, "Abandoned", why, in_vain=in_vain, evicted_in_vain=evicted_in_vain)
-    session.decide(close)
-    for pod in gang.pods:
-        if pod.waiting and pod.pin and not pod.gated:
-            session.decide(decisions.Evict(gang, pod, why, started=False))
-
-
-def _drop_strays(session: Session, gang: GangView) -> None:
-    """Deletes pods that are pinned by a placement which is no longer carried out: they can never be bound."""
-    placement = gang.placement
-    for pod in gang.pods:
-        if not pod.waiting or pod.gated or pod.epoch is None or not pod.pin:
-            continue
-        if placement is None:
-            born = parse_time(pod.created)
-            stray = born is not None and session.now - born > ORPHAN_AGE_S
-        elif pod.epoch > placement.spec.epoch:
-            stray = False  # its placement has not been seen yet
-        else:
-            stray = not gang.active or pod.epoch < placement.spec.epoch or _seat_node(placement, pod) != pod.pin
-        if stray:
-            session.decide(decisions.Evict(gang, pod, "it is pinned by a placement that is over", started=False))
-
-
-def _seat_node(placement: Placement, pod: PodRecord) -> str | None:
-    return node_of(placement, pod.seat.pod_set, pod.seat.rank) if pod.seat else None
-
-
-def _only(placement: Placement, pod_set: str, taken: dict[int, str]) -> list[NodeRun]:
-    """What the placement gives those members of a pod set that are taken."""
-    runs = next((each.runs for each in placement.spec.pod_sets if each.name == pod_set), [])
-    return runs_of(nodes_of(runs, taken))

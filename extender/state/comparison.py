@@ -52,6 +52,8 @@ class StateDigest:
     """Gang → pods of it that hold a node."""
     queue_use: Mapping[str, tuple[Vector, Vector]]
     """Queue → what its pods use, and what those of them use that are being deleted."""
+    held: Mapping[str, int]
+    """Gang → seats that are held for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ def digest(state: State) -> StateDigest:
         dict(state.pod_table.taken),
         dict(state.pod_table.alive),
         {name: (dict(use.staying), dict(use.leaving)) for name, use in state.queue_use.queues.items()},
+        state.holds.seats(),
     )
 
 
@@ -140,6 +143,7 @@ def differences(kept: StateDigest, fresh: StateDigest) -> list[str]:
         *_unlike("pods that are taken of gang", kept.taken, fresh.taken),
         *_unlike("pods alive of gang", kept.alive, fresh.alive),
         *_unlike("use of queue", kept.queue_use, fresh.queue_use),
+        *_unlike("seats held for gang", kept.held, fresh.held),
         *_unlike("allocatable", _amounts(kept, kept.allocatable), _amounts(fresh, fresh.allocatable)),
         *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),
         *_unlike("pods counted", _counts(kept, asked), _counts(fresh, asked)),

@@ -6,7 +6,7 @@ which is its own (see `extender.state.views.free_seats`).
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from extender.state import podclass
 from extender.state.devicetable import ClaimRef, claim_refs, extended_claim
@@ -94,10 +94,21 @@ class PodRecord:
     bound_at: float | None = None
     """When it was bound, in seconds since the epoch; None if it is not, as far as its condition says."""
 
-    @property
-    def waiting(self) -> bool:
-        """It exists, wants to run, and has no node."""
-        return not self.node and not self.terminating and self.phase in {"", "Pending"}
+    waiting: bool = field(init=False)
+    """It exists, wants to run, and has no node."""
+    taken: bool = field(init=False)
+    """Its seat counts for the gang: bound and alive, or done."""
+    alive: bool = field(init=False)
+    """It holds a node for the gang: bound and not ended."""
+    uses_node: bool = field(init=False)
+    """It is on a node and has not ended, so that what it asks for is not free there."""
+
+    def __post_init__(self) -> None:
+        """What is asked of each pod whenever its gang is looked at is found once: a record does not change."""
+        self.waiting = not self.node and not self.terminating and self.phase in {"", "Pending"}
+        self.taken = self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
+        self.alive = self.taken and self.phase != "Succeeded"
+        self.uses_node = bool(self.node) and self.phase not in {"Succeeded", "Failed"}
 
     @property
     def shares_claims(self) -> bool:
@@ -107,21 +118,6 @@ class PodRecord:
         again when they are there: such a refusal means nothing.
         """
         return any(not ref.template for ref in self.claims)
-
-    @property
-    def taken(self) -> bool:
-        """Its seat counts for the gang: bound and alive, or done."""
-        return self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
-
-    @property
-    def alive(self) -> bool:
-        """It holds a node for the gang: bound and not ended."""
-        return self.taken and self.phase != "Succeeded"
-
-    @property
-    def uses_node(self) -> bool:
-        """It is on a node and has not ended, so that what it asks for is not free there."""
-        return bool(self.node) and self.phase not in {"Succeeded", "Failed"}
 
 
 def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
@@ -176,6 +172,16 @@ def goes_on(before: PodRecord, after: PodRecord) -> bool:
     """Whether a pod is on the node where it was, and no less than it was: its kubelet has said something about it."""
     same = (before.node, before.gang, before.cls) == (after.node, after.gang, after.cls)
     return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _GOES_ON
+
+
+def uses_the_same(before: PodRecord, after: PodRecord) -> bool:
+    """Whether a pod that goes on uses what it used, so that nothing has to be counted anew."""
+    return goes_on(before, after) and (before.queue, before.devices, before.seat, before.ours) == (
+        after.queue,
+        after.devices,
+        after.seat,
+        after.ours,
+    )
 
 
 def preemptable(meta: ObjectMeta) -> bool:

@@ -25,7 +25,7 @@ from extender.state.kept import KeptRooms
 from extender.state.nodes import NodeTable
 from extender.state.pledges import Pledges
 from extender.state.podclass import ClassTable
-from extender.state.pods import PodRecord, PodTable, goes_on, record_of
+from extender.state.pods import PodRecord, PodTable, goes_on, record_of, uses_the_same
 from extender.state.queueuse import QueueUse
 from extender.state.templates import Templates
 from extender.state.volumes import Volumes
@@ -407,6 +407,11 @@ class State:
 
     def _keep_pod(self, record: PodRecord) -> None:
         known = self.pod_table.put(record)
+        if known is not None and uses_the_same(known, record):
+            self._claimants.named(known, record)
+            if record.gang:
+                self._gangs.touch(record.gang)
+            return
         if known is not None and known.gang and known.gang != record.gang:
             self._gangs.touch(known.gang)
         if record.node:

@@ -1,5 +1,7 @@
 """How the planner sees a gang: made anew from the objects whenever one of them changed. Pure."""
 
+from operator import attrgetter
+
 from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
 from extender.state.pods import PodRecord
@@ -12,15 +14,21 @@ from muster.api.placement import Placement
 from muster.api.scheduling import PodGroup
 from muster.volcano.tasks import total_replicas
 
+_AGE = attrgetter("created", "name")
+"""The oldest first."""
+
 
 def free_seats(pods: list[PodRecord]) -> list[tuple[PodRecord, Seat]]:
     """Seats for those members that do not say which is theirs: the oldest of them gets the first free rank.
 
     Who has a seat keeps it: a member that joins later may be an older pod.
     """
+    without = [pod for pod in pods if pod.seat is None]
+    if not without:
+        return []
     known = [pod.seat.rank for pod in pods if pod.seat and pod.seat.pod_set == DEFAULT_POD_SET and _sits(pod)]
     occupied, rank, found = set(known), 0, []
-    for pod in sorted((pod for pod in pods if pod.seat is None), key=lambda pod: (pod.created, pod.name)):
+    for pod in sorted(without, key=_AGE):
         while rank in occupied:
             rank += 1
         found.append((pod, Seat(DEFAULT_POD_SET, rank)))
@@ -43,7 +51,7 @@ def view_of(
     """A gang with its seats; every pod has been given one before."""
     _check(group, pods, job, placement)
     pod_sets = _job_sets(group, job, templates) if job else {}
-    for pod in sorted(pods, key=lambda pod: (pod.created, pod.name)):
+    for pod in sorted(pods, key=_AGE):
         _seat_pod(pod_sets, pod)
     for pod_set in pod_sets.values():
         existing = next(iter(pod_set.waiting.values()), None)

@@ -441,8 +441,8 @@ PINNED = [
 
 @pytest.mark.parametrize("cell", PINNED, ids=lambda cell: cell.what)
 def test_only_muster_pins(world: World, cell: Refused) -> None:
-    """The policy muster-pins refuses it, whoever admits pods otherwise."""
-    refused(world, cell._replace(says="muster-pins"))
+    """The policy muster-pods refuses it, whoever admits pods otherwise."""
+    refused(world, cell._replace(says="muster-pods"))
 
 
 @pytest.fixture

@@ -41,15 +41,16 @@ class RememberingState(State):
         super().__init__()
         self.pod_objects: dict[str, Pod] = {}
 
-    def on_pod(self, old: Pod | None, new: Pod | None) -> None:
+    def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
         """As the state, and remembered."""
-        super().on_pod(old, new)
+        news = super().on_pod(old, new)
         if new is not None:
             record = self.pods.get(new.metadata.uid)  # none of a pod that is set aside
             if record is None or record.resource_version == new.metadata.resource_version:
                 self.pod_objects[new.metadata.uid] = new
         elif old is not None:
             self.pod_objects.pop(old.metadata.uid, None)
+        return news
 
     def differences(self) -> list[str]:
         """What is not as the objects say."""

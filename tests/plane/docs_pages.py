@@ -1,0 +1,184 @@
+"""How each page of the documentation is tried: what it takes for granted, what stands for its placeholders.
+
+All is said in shell, as the pages do. A page that is not here takes nothing for granted.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+GANG: Final = "--image none --limits nvidia.com/gpu=8 --replicas"
+JOB: Final = "examples/indexed-job.yaml"
+RELEASE: Final = "helm install muster charts/muster --namespace muster-system"
+KEPT: Final = (
+    "kubectl get secret muster-webhook-tls -n muster-system ||"
+    " kubectl create secret generic muster-webhook-tls -n muster-system --type=kubernetes.io/tls"
+    " --from-file=tls.crt=pki/webhook.crt --from-file=tls.key=pki/webhook.key --from-file=ca.crt=pki/ca.crt"
+    " --from-file=issuer.crt=pki/ca.crt --from-file=issuer.key=pki/ca.key &&"
+    " kubectl label secret muster-webhook-tls -n muster-system app.kubernetes.io/managed-by=muster"
+)
+"""What the controller would make where the webhook's certificate is not made by `muster up`."""
+GATED: Final[dict[str, Any]] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "gated"},
+    "spec": {"schedulingGates": [{"name": "muster.dev/gang"}], "containers": [{"name": "main", "image": "none"}]},
+}
+HYPER_NODE: Final[dict[str, Any]] = {
+    "apiVersion": "topology.volcano.sh/v1alpha1",
+    "kind": "HyperNode",
+    "metadata": {"name": "rack-2"},
+    "spec": {"tier": 1, "members": [{"type": "Node", "selector": {"exactMatch": {"name": "node-0000"}}}]},
+}
+ELASTIC: Final[dict[str, Any]] = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "TrainJob",
+    "metadata": {"name": "there", "annotations": {"muster.dev/elastic": "2:8"}},
+    "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": {"numNodes": 2}},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """How one page is tried."""
+
+    chart: bool = False
+    """Whether it is about a cluster in which the chart is installed, and not about a plane of `muster up`."""
+    setup: tuple[str, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+    """What stands in place of what."""
+    before: Mapping[str, str] = field(default_factory=dict)
+    """What has happened before a command, besides those before it on the page."""
+    after: tuple[str, ...] = ()
+
+
+PAGES: Final[dict[str, Page]] = {
+    # This one starts the plane; the others that do so find it running.
+    "README.md": Page(),
+    "quickstart.md": Page(
+        before={
+            "muster explain job torch-second": (
+                "kubectl wait --for=jsonpath='{.status.state.phase}' vcjob/torch-second"
+            ),
+            "muster kubectl get pod -l batch.kubernetes.io/job-name=torchrun -o yaml | grep -A1 PET_": (
+                "kubectl wait --for=create pod -l batch.kubernetes.io/job-name=torchrun"
+            ),
+        },
+    ),
+    "admission.md": Page(
+        words={"--admission-config FILE": f"--admission-config groups.yaml -f {JOB}", "FILE": JOB},
+    ),
+    "api.md": Page(setup=(f"muster job run train {GANG} 2",)),
+    "autoscaling.md": Page(after=("kubectl annotate queue root muster.dev/scale-up-",)),
+    "concepts.md": Page(setup=(f"muster job run train {GANG} 2",)),
+    "certificates.md": Page(setup=(KEPT,)),
+    "dynamic-resources.md": Page(setup=(f"muster job run train {GANG} 4",)),
+    "jobs.md": Page(
+        before={
+            "muster job delete $(muster job list -l sweep=7 -o name)": (
+                "muster job run swept --image none --replicas 1 && kubectl label vcjob swept sweep=7"
+            ),
+        },
+        after=("kubectl delete queue team",),
+    ),
+    "migrate-kai.md": Page(words={"FILE": "planning.yaml"}),
+    "migrate-kueue.md": Page(
+        setup=("muster queue create research", "kubectl create namespace team-a"),
+        after=("kubectl delete queue team", "kubectl delete queue research"),
+    ),
+    "operations.md": Page(
+        words={
+            "FILE": "planning.yaml",
+            ":8082": """:$(sed -n 's/.*"controller-status": *\\([0-9]*\\).*/\\1/p' plane.json)""",
+        },
+    ),
+    "queues.md": Page(
+        setup=("muster queue create team-a", "muster queue create team-b"),
+        after=("kubectl delete queue team-a team-b",),
+    ),
+    "reservations.md": Page(setup=(f"muster job run big {GANG} 8",)),
+    "scheduler-configuration.md": Page(words={"FILE": "planning.yaml"}),
+    "security.md": Page(setup=("kubectl get namespace research || kubectl create namespace research",)),
+    "topology.md": Page(
+        setup=(f"kubectl apply -f - <<< {shlex.quote(json.dumps(HYPER_NODE))}", f"muster job run train {GANG} 2")
+    ),
+    "trainjobs.md": Page(
+        setup=(
+            "muster queue create research",
+            f"kubectl create -f - <<< {shlex.quote(json.dumps(ELASTIC))}",
+        ),
+        words={"NAME": "there"},
+        after=("kubectl delete trainjob --all", "kubectl delete queue research"),
+    ),
+    "troubleshooting.md": Page(
+        setup=(
+            KEPT,
+            f"muster job run train {GANG} 2",
+            "kubectl wait --for=jsonpath='{.status.state.phase}'=Running vcjob/train",
+        ),
+        words={
+            "job|gang|pod NAME": "job train",
+            "pod NAME": "pod train-worker-0",
+            "config check FILE": "config check planning.yaml",
+            "shape -f FILE": f"shape -f {JOB}",
+            "queue open NAME": "queue open default",
+            "QUEUE": "default",
+            "placement NAME": "placement $(kubectl get placement -o name | cut -d/ -f2)",
+        },
+    ),
+    "ways-in.md": Page(
+        setup=("kubectl get namespace research || kubectl create namespace research",), words={"FILE": JOB}
+    ),
+    "why.md": Page(
+        setup=(
+            "muster job run llama-7b --image none --limits nvidia.com/gpu=4 --replicas 6",
+            "kubectl wait --for=jsonpath='{.status.state.phase}'=Running vcjob/llama-7b",
+            f"muster job run llama-70b {GANG} 4",
+            f"muster job run eval {GANG} 6",
+            "kubectl wait --for=create pod/llama-70b-worker-2",
+        ),
+        words={
+            "job|gang|pod NAME [-n NS]": "job eval -n default",
+            "-o FILE": "-o snapshot.json.gz",
+            "FILE": JOB,
+        },
+    ),
+    "install.md": Page(
+        chart=True,
+        before={
+            'kubectl patch pod NAME --type=merge -p \'{"spec":{"schedulingGates":[]}}\'': (
+                f"kubectl create -f - <<< {shlex.quote(json.dumps(GATED))}"
+            ),
+        },
+        words={
+            "NAME": "gated",
+            # What they are for are other clusters: here the release has it all, and a second owner is a conflict.
+            "--server-side --filename -": "--server-side --dry-run=server --force-conflicts --filename -",
+            "--force-conflicts --filename charts": "--force-conflicts --dry-run=server --filename charts",
+        },
+    ),
+    "NOTES.txt": Page(
+        chart=True,
+        setup=(RELEASE, "kubectl create namespace research"),
+        words={"NAMESPACE": "research"},
+    ),
+    # They need a release, too.
+    "tracing.md": Page(setup=("muster job run traced --image none",), words={"NAME": "traced"}),
+    "upgrade.md": Page(setup=(KEPT,), words={"FILE": "planning.yaml"}),
+    "migrate-volcano.md": Page(
+        setup=("cp planning.yaml volcano-scheduler.conf", "cp examples/torch-gang.yaml job.yaml"),
+        words={"FILE": "planning.yaml"},
+        before={f"{RELEASE} --create-namespace --take-ownership": "helm uninstall muster --namespace muster-system"},
+    ),
+    "local.md": Page(
+        words={
+            "kubectl --name N …": "kubectl --name default get nodes",
+            "kubectl --name N": "kubectl --name default get nodes",
+            "[--extender-url URL] [--kubeconfig FILE]": '--extender-url http://localhost:1 --kubeconfig "$KUBECONFIG"',
+            "FILE": JOB,
+        },
+    ),
+}
+"""In the order in which they are tried; those that are not named come before `install.md`."""
