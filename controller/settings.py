@@ -10,7 +10,6 @@ from muster.process.settings import Settings
 from muster.resources.duration import parse_duration_s
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
-_LIVES: Final = ("certLifetime", "certAuthorityLifetime")
 _LONGEST_S: Final = 100 * 365 * 86400.0
 
 
@@ -64,6 +63,13 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     cert_load_wait: str = "10m"
     """Until all replicas show what stands in the Secret: a kubelet takes up to two minutes for it. No old authority
     that was revoked goes before."""
+    scheduler_cert_secret: str = ""
+    """The Secret, beside the Lease, with the certificates between kube-scheduler and the extender
+    (docs/certificates.md): tls.crt, client.crt, and ca.crt, whose authority signs nothing else. Empty: none."""
+    scheduler_cert_authority_lifetime: str = "87600h"
+    """Life of that authority: ten years, as kube-scheduler reads it only when it starts."""
+    scheduler_cert_trust_wait: str = "168h"
+    """Until every kube-scheduler has been started again, once there is a new one: it signs nothing before."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
     """What makes the pods of TrainJobs: batch Jobs, or a JobSet where its CRD and controller are installed. The
     webhook must have the same."""
@@ -89,6 +95,8 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
             "certAuthorityLifetime": self.cert_authority_lifetime,
             "certTrustWait": self.cert_trust_wait,
             "certLoadWait": self.cert_load_wait,
+            "schedulerCertAuthorityLifetime": self.scheduler_cert_authority_lifetime,
+            "schedulerCertTrustWait": self.scheduler_cert_trust_wait,
         }
         seconds = dict[str, float]()
         for name, text in durations.items():
@@ -96,18 +104,22 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
                 seconds[name] = parse_duration_s(text)
             except ValueError as error:
                 yield f"{name}: {error}"
-        if not self.cert_secret:
-            return
-        if self.cert_issuer == "own" and not self.cert_dns_name:
+        if self.cert_secret and self.cert_issuer == "own" and not self.cert_dns_name:
             yield "certDnsName: name the webhook, e.g. muster-webhook.muster-system.svc"
-        if len(seconds) == len(durations):
-            yield from _lives(seconds)
+        if self.cert_secret and self.cert_secret == self.scheduler_cert_secret:
+            yield "schedulerCertSecret: it is another Secret than certSecret, as its authority signs nothing else"
+        if len(seconds) != len(durations):
+            return
+        if self.cert_secret:
+            yield from _lives(seconds, ("certLifetime", "certAuthorityLifetime"), "certTrustWait")
+        if self.scheduler_cert_secret:
+            yield from _lives(seconds, ("certLifetime", "schedulerCertAuthorityLifetime"), "schedulerCertTrustWait")
 
 
-def _lives(seconds: dict[str, float]) -> Iterator[str]:
-    waits_s = seconds["certTrustWait"] + seconds["certLoadWait"]
-    for name in _LIVES:
+def _lives(seconds: dict[str, float], lives: tuple[str, ...], trust_wait: str) -> Iterator[str]:
+    waits_s = seconds[trust_wait] + seconds["certLoadWait"]
+    for name in lives:
         if seconds[name] / 3 <= waits_s:
-            yield f"{name}: the last third of it must be longer than certTrustWait and certLoadWait together"
+            yield f"{name}: the last third of it must be longer than {trust_wait} and certLoadWait together"
         if seconds[name] > _LONGEST_S:
             yield f"{name}: at most a hundred years (876000h)"

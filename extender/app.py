@@ -27,7 +27,7 @@ from muster.api.extender import (
     ExtenderPreemptionResult,
     HostPriority,
 )
-from muster.process.embedded import Answer, Request
+from muster.process.rsgi import Answer, Request
 
 log = structlog.get_logger()
 Pages = Callable[[], Mapping[str, Callable[[], object]]]
@@ -54,11 +54,12 @@ class App:
     """Answers requests: four verbs, and the pages of plugins.
 
     A verb's answer is always 200, as kube-scheduler reads no other body; what goes wrong is an error in it. Only who
-    cannot be kube-scheduler gets another one.
+    cannot be kube-scheduler gets another one. `authenticated`: all who get here have shown a client certificate.
     """
 
-    def __init__(self, verbs: Verbs, pages: Pages) -> None:
+    def __init__(self, verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> None:
         self._pages = pages
+        self._authenticated = authenticated
         self._routes = {
             "/filter": _Route(
                 lambda body: verbs.filter(DECODE_ARGS.decode(body)), lambda why: ExtenderFilterResult(error=why)
@@ -75,7 +76,11 @@ class App:
     async def __call__(self, request: Request) -> Answer:
         """Answers one request."""
         refusal = callers.refusal(
-            request.method, request.host, request.headers.get("content-type", ""), request.headers
+            request.method,
+            request.host,
+            request.headers.get("content-type", ""),
+            request.headers,
+            authenticated=self._authenticated,
         )
         if refusal:
             return _json({"error": refusal[1]}, refusal[0])

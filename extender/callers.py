@@ -1,8 +1,9 @@
-"""Who may call the extender: kube-scheduler in the same pod, over loopback, and no browser that somebody leads there.
+"""Who may call the extender: its kube-scheduler, and no browser that somebody leads there.
 
-Calls are not authenticated until they come over mTLS. A process on the same machine can call; a web page that is open
-there must not: it can send forms and plain text anywhere, and reach loopback under a name of its own (DNS rebinding),
-but it cannot send JSON elsewhere without being asked about it first, nor choose the headers `Host` and `Origin`.
+Over TLS, who has no client certificate does not get as far as this. Over plain HTTP, which is on loopback only, calls
+are not authenticated: a process on the same machine can call. A web page that is open there must not: it can send forms
+and plain text anywhere, and reach loopback under a name of its own (DNS rebinding), but it cannot send JSON elsewhere
+without being asked about it first, nor choose the headers `Host` and `Origin`.
 """
 
 from collections.abc import Container
@@ -14,12 +15,15 @@ CONTENT_TYPE = "application/json"
 Refusal = tuple[HTTPStatus, str]
 
 
-def refusal(method: str, host: str, content_type: str, headers: Container[str]) -> Refusal | None:
+def refusal(
+    method: str, host: str, content_type: str, headers: Container[str], *, authenticated: bool
+) -> Refusal | None:
     """Why a call is not answered, as a status and a sentence; None for one that kube-scheduler can have made.
 
-    `host` and `content_type` are what the headers of these names say, `headers` the lower-case names of all.
+    `host` and `content_type` are what the headers of these names say, `headers` the lower-case names of all. A caller
+    that is `authenticated`, by its client certificate, may call the extender by any name.
     """
-    if not is_loopback(host_of(host)):
+    if not authenticated and not is_loopback(host_of(host)):
         return (
             HTTPStatus.FORBIDDEN,
             "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it",

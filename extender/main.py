@@ -37,6 +37,7 @@ from muster.kube.loopclient import LoopClient
 from muster.process import embedded, logs, tracing
 from muster.process.debug import Debug
 from muster.process.health import Health, StatusServer
+from muster.process.tls import FileError
 
 log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
@@ -173,15 +174,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     try:
         embedded.run(
-            App(extender.verbs, extender.pages),
+            App(extender.verbs, extender.pages, authenticated=settings.tls is not None),
             host=options.host,
             port=settings.port,
             on_start=extender.start,
             on_stopping=extender.let_go,
             on_stop=extender.stop,
             loop=loop,
+            tls=settings.tls,
         )
-    except OSError as error:
+    except (OSError, FileError) as error:
         log.error("cannot serve", why=str(error))  # noqa: TRY400 - as above
         return 1
     return 0

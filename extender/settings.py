@@ -1,11 +1,14 @@
 """What the extender can be told in a file, besides its actions and plugins, which have one of their own."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from muster.api import names
 from muster.process.settings import Settings
+from muster.process.tls import Files
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 
@@ -17,6 +20,15 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
 
     port: Port = 9444
     """Port of the verbs that kube-scheduler calls, on loopback: both are in one pod."""
+    cert_file: str = ""
+    """The extender's certificate (PEM). With it and the next two fields the verbs are served over TLS 1.3 and HTTP/2,
+    and to nobody without a client certificate; new files are taken up while it runs. Empty: plain HTTP, on loopback
+    only."""
+    key_file: str = ""
+    """Its key (PEM)."""
+    client_ca_file: str = ""
+    """The authorities (PEM) of kube-scheduler's client certificate: they must sign for no other client, as whoever has
+    a client certificate of theirs may call."""
     status_port: Port = 9445
     """HTTP port of /metrics, /healthz and /readyz."""
     lease_name: str = names.SCHEDULER_LEASE
@@ -46,3 +58,15 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     OTEL_EXPORTER_OTLP_ENDPOINT says, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """What is logged, as JSON on standard error."""
+
+    @property
+    def tls(self) -> Files | None:
+        """The files of TLS, for settings without problems; None: the verbs are served over plain HTTP."""
+        return Files(Path(self.cert_file), Path(self.key_file), Path(self.client_ca_file)) if self.cert_file else None
+
+    def problems(self) -> Iterator[str]:
+        """TLS without one of its files."""
+        files = {"certFile": self.cert_file, "keyFile": self.key_file, "clientCaFile": self.client_ca_file}
+        missing = [name for name, value in files.items() if not value]
+        if missing and len(missing) < len(files):
+            yield f"{missing[0]}: {', '.join(files)} are for TLS together; {', '.join(missing)} is missing"

@@ -23,7 +23,7 @@ from pod to pod:
 |---|---|---|
 | `--settings FILE` | all | this file |
 | `--kubeconfig FILE` | all | how to reach the API server; without it, as the pod's ServiceAccount |
-| `--host ADDRESS` | webhook, extender | where the webhook listens; where on loopback the extender's verbs are |
+| `--host ADDRESS` | webhook, extender | where the webhook listens; the extender's verbs, without TLS on loopback |
 | `--status-host ADDRESS` | extender, controller | where /metrics and the like are; the webhook's are on `--host` |
 | `--report-host ADDRESS` | controller | where trainers report their progress |
 | `--identity-prefix TEXT` | extender | how the holder of its Lease begins; without it, this host's name and `_` |

@@ -5,6 +5,7 @@ does not matter who else writes, at which instruction the process is killed, or 
 write gets through, and who loses reads again.
 """
 
+import math
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
@@ -44,6 +45,8 @@ _SOON_S = 1.0
 class Keeper:
     """A worker over one key. `namespace` is the Secret's; `wall_s` gives seconds since the epoch.
 
+    Where no webhook configurations are named, those who trust read the authorities in the Secret.
+
     By default that is the API server's time, as it is the one that looks whether a certificate is valid.
     """
 
@@ -69,7 +72,7 @@ class Keeper:
         ]
         self._trusted, self._loaded = Since(), Since()
         self._told: list[str] = []
-        self.worker = Worker("certificates", self.process, queue="certificates", monotonic_s=monotonic_s)
+        self.worker = Worker("certificates", self.process, queue=options.queue, monotonic_s=monotonic_s)
 
     def start(self) -> None:
         """Starts the caches; who stands by has them too, and tells when certificates end."""
@@ -132,7 +135,7 @@ class Keeper:
 
     def _changed(self, old: object, new: object) -> None:
         if isinstance(new or old, CertificateSecret):
-            measure(self._content(new if isinstance(new, CertificateSecret) else None))
+            measure(self._options.secret, self._content(new if isinstance(new, CertificateSecret) else None))
         self.worker.queue.add(_KEY)
 
     def _content(self, secret: CertificateSecret | None) -> Content | None:
@@ -144,10 +147,21 @@ class Keeper:
     def _see(self, content: Content | None, bundles: Mapping[str, list[tuple[Certificate, ...]]]) -> Seen:
         """What is so now, and for how long this process has seen it."""
         now_s = self._monotonic_s()
-        held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
+        held = [{each.fingerprint for each in bundle} for bundle in self._trusting(content, bundles)]
         leaves = [pair.certificate.fingerprint for pair in content.leaves.values()] if content else []
         everywhere = set.intersection(*held) if held else set()
-        return Seen(self._trusted.update(everywhere, now_s), self._loaded.update(leaves, now_s))
+        trusted = self._trusted.update(everywhere, now_s)
+        if not self._configurations and content and content.issuer:
+            trusted[content.issuer.certificate.fingerprint] = math.inf  # whoever runs has read it, as it signs already
+        return Seen(trusted, self._loaded.update(leaves, now_s))
+
+    def _trusting(
+        self, content: Content | None, bundles: Mapping[str, list[tuple[Certificate, ...]]]
+    ) -> list[tuple[Certificate, ...]]:
+        """What each of those goes by who call our servers: the caBundle of each webhook, or the Secret itself."""
+        if self._configurations:
+            return [bundle for webhooks in bundles.values() for bundle in webhooks]
+        return [content.trusted] if content else []
 
     def _trust(
         self, kind: Resource[WebhookConfiguration], found: WebhookConfiguration, content: Content, seen: Seen
@@ -184,7 +198,7 @@ class Keeper:
         """Takes all steps that can be taken now, in one write; whether there were any."""
         after, steps = all_steps(
             content,
-            [bundle for webhooks in bundles.values() for bundle in webhooks],
+            self._trusting(content, bundles),
             now_s=now_s,
             seen=seen,
             terms=self._options.terms,
@@ -231,7 +245,7 @@ class Keeper:
         """Tells what is wrong, each thing once as long as it lasts."""
         own = self._options.issuer == "own"
         found = problems(content, bundles, now_s=now_s, leaves=self._leaves, managed=own)
-        PROBLEMS.set(len(found))
+        PROBLEMS.labels(self._options.secret).set(len(found))
         for problem in found:
             if problem not in self._told:
                 log.warning("something is wrong with the certificates", what=problem, secret=self._options.secret)

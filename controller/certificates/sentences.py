@@ -20,7 +20,7 @@ def told(step: Step, after: Content) -> Told:
     match step:
         case NewAuthority():
             newest = after.trusted[0]
-            when = "it signs when all webhooks trust it" if after.coming else "it signs from now on"
+            when = "it signs when everybody trusts it" if after.coming else "it signs from now on"
             message = f"{newest.subject} (until {format_time(newest.ends_s)}): {step.why}; {when}"
             return Told("Normal", "AuthorityMade", message)
         case Issue():

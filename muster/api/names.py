@@ -79,6 +79,7 @@ SCHEDULER = "muster"
 VOLCANO_SCHEDULER = "volcano"
 SCHEDULERS = frozenset({SCHEDULER, VOLCANO_SCHEDULER})
 SCHEDULER_LEASE = "muster-scheduler"
+EXTENDER_HOST = "muster-extender"  # the name in its certificate, by whatever address kube-scheduler reaches it
 CONTROLLER_LEASE = "muster-controller"
 CONTROLLER_ACCOUNT = "muster-controller"  # its ServiceAccount, in the namespace where Muster is installed
 SYSTEM_NAMESPACE = "muster-system"

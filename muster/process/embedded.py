@@ -3,8 +3,15 @@
 A call that waits is a coroutine here and costs next to nothing while it does, where `muster.process.server` needs a
 thread for it. In return nothing may block the loop: what does belongs in a thread.
 
-The server is for one client that we trust to be quick, on loopback: there is no bound on how many connections it opens.
-It is not for what strangers reach; `muster.process.server` has deadlines for each step of a connection.
+With `tls.Files` it speaks TLS 1.3, HTTP/2 to clients that know it, and answers only clients with a certificate of the
+authorities that these name. granian tells nobody whose certificate it was: so an authority is to be named that signs
+for nobody else. It reads files when it starts, and clients keep a connection of HTTP/2 as long as they can; so, when
+the files have changed, and from time to time anyway, another server takes over the socket. The one before tells its
+clients to connect anew (GOAWAY), answers the calls that it has, however long that takes, and ends. Only who connects in
+that very moment, and has asked nothing yet, may find the connection closed, and has to try again.
+
+The server is for one client that we trust to be quick: there is no bound on how many connections it opens. It is not
+for what strangers reach; `muster.process.server` has deadlines for each step of a connection.
 """
 
 import asyncio
@@ -12,76 +19,27 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from http import HTTPStatus
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
 
 import structlog
 import uvloop
-from granian.constants import HTTPModes, Interfaces, TaskImpl
-from granian.http import HTTP1Settings, HTTP2Settings
-from granian.log import LogLevels
-from granian.server.embed import Server
 
 from muster.api.base import prepare
+from muster.process.rsgi import BACKLOG, App, Serving
+from muster.process.tls import Files, Followed, Material, tell_end
 
 log = structlog.get_logger()
 
-MOST_CALLS = 40_000
-"""Calls that are worked on at once; more wait in the socket."""
-_BACKLOG = 4096
-_LOOK_S = 0.005
-_IDLE_MS = 120_000
-"""Go clients keep idle connections for 90 s; whoever closes first must not be the server."""
-_BODY_BYTES = 16 * 1024 * 1024
-_BODY_S = 10.0
+_LOOK_S = 1.0
+"""How often it is looked whether there are new certificates."""
+_AGE_S = 3600.0
+"""How long clients keep a connection over TLS; no longer does one stay whose certificate has expired meanwhile."""
 _GRACE_S = 5.0
 _SWITCH_S = 0.001
 """How long another thread may keep the interpreter while the loop has something to do; Python's own is five times that.
 
 The planner computes for long; an answer that waits for it waits in kube-scheduler, too.
 """
-_LOGGING: dict[str, Any] = {"incremental": True, "formatters": {}, "handlers": {}, "loggers": {"_granian": {}}}
-"""Leaves all logging as it is, so that the server's own messages go the way of all others."""
-
-
-class Headers(Protocol):
-    """A request's headers; names are in lower case."""
-
-    def get(self, name: str, default: str = "", /) -> str:
-        """The first header of this name."""
-
-    def __contains__(self, name: object, /) -> bool: ...
-
-
-class Refused(Exception):  # noqa: N818 - it is an answer, not a failure
-    """The body is not read; `answer` is what the client is told."""
-
-    def __init__(self, status: HTTPStatus, why: str) -> None:
-        super().__init__(why)
-        self.answer = Answer(status, f"{why}\n".encode(), "text/plain; charset=utf-8")
-
-
-class Answer(NamedTuple):
-    """What the client gets."""
-
-    status: HTTPStatus
-    body: bytes
-    content_type: str = "application/json"
-
-
-class Request(NamedTuple):
-    """One request. `host` is how the client calls this server; `body` reads it, once, and may raise `Refused`."""
-
-    method: str
-    path: str
-    host: str
-    headers: Headers
-    body: Callable[[], Awaitable[bytes]]
-
-
-App = Callable[[Request], Awaitable[Answer]]
 
 
 def run(
@@ -93,17 +51,26 @@ def run(
     on_stopping: Callable[[], None] = lambda: None,
     on_stop: Callable[[], None] = lambda: None,
     loop: asyncio.AbstractEventLoop | None = None,
+    tls: Files | None = None,
 ) -> None:
     """Serves until SIGTERM or SIGINT; then the process may end. It runs `loop`, if given one, and closes it.
 
+    OSError if the port, or a file of `tls`, cannot be had; ValueError if such a file cannot be used.
     `on_start` runs before the first request; if it raises, so does this. After the signal `on_stopping` runs on the
     loop, requests under way are answered for up to five seconds, and `on_stop` runs in a thread.
     """
+
+    def make() -> Listener:
+        listener = Listener(app, host=host, port=port, tls=tls)
+        if tls:
+            tell_end(listener.ends_s)
+        return listener
+
     _allow_descriptors()
     prepare()
     sys.setswitchinterval(_SWITCH_S)
     with asyncio.Runner(loop_factory=lambda: loop or new_loop()) as runner:
-        runner.run(_run(app, host, port, (on_start, on_stopping, on_stop)))
+        runner.run(_run(make, (on_start, on_stopping, on_stop)))
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -112,112 +79,113 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 class Listener:
-    """A server on the running loop, from `start` to `stop`."""
+    """A server on the running loop, from `start` to `stop`; with `tls` it follows these files meanwhile.
 
-    def __init__(self, app: App, *, host: str, port: int) -> None:
-        self._host, self._port = host, port
-        self._server = Server(
-            _Target(app),
-            address=host,
-            port=port,
-            interface=Interfaces.RSGI,
-            http=HTTPModes.auto,
-            task_impl=TaskImpl.asyncio,
-            websockets=False,
-            backlog=_BACKLOG,
-            backpressure=MOST_CALLS,
-            http1_settings=HTTP1Settings(header_read_timeout=_IDLE_MS),
-            http2_settings=HTTP2Settings(max_concurrent_streams=MOST_CALLS),
-            log_level=LogLevels.error,
-            log_dictconfig=_LOGGING,
-        )
-        self._task: asyncio.Task[None] | None = None
+    OSError or ValueError if the files cannot be used.
+    """
+
+    def __init__(self, app: App, *, host: str, port: int, tls: Files | None = None) -> None:
+        self._app, self._host, self._port = app, host, port
+        self._files = Followed(tls, Material.read) if tls else None
+        self._shown = self._files.get() if self._files else None
+        self._socket: socket.socket | None = None
+        self._current: Serving | None = None
+        self._servings: set[Serving] = set()
+        self._following: asyncio.Task[None] | None = None
+        self._over: asyncio.Future[None] | None = None
 
     async def start(self) -> None:
         """Listens; OSError if the port cannot be had, as it is taken, say."""
-        await _check_free(self._host, self._port)
-        self._task = asyncio.create_task(self._server.serve())
-        while not self._task.done():
-            with suppress(ConnectionRefusedError):
-                _, writer = await asyncio.open_connection(self._host, self._port)
-                writer.close()
-                return
-            await asyncio.sleep(_LOOK_S)
-        await self._task
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        dual = family is socket.AF_INET6 and socket.has_dualstack_ipv6()
+        self._socket = socket.create_server(
+            (self._host, self._port), family=family, backlog=BACKLOG, dualstack_ipv6=dual
+        )
+        self._over = asyncio.get_running_loop().create_future()
+        self._serve(self._shown)
+        if self._files:
+            self._following = asyncio.create_task(self._follow(self._files))
+            self._following.add_done_callback(self._fail)
+
+    def ends_s(self) -> float:
+        """When the certificate ends that clients are shown, in seconds since the epoch; infinity without TLS."""
+        return self._shown.ends_s if self._shown else float("inf")
 
     async def ended(self) -> None:
         """Returns, or raises, when the server has ended by itself."""
-        if self._task:
-            await asyncio.shield(self._task)
+        if self._over:
+            await asyncio.shield(self._over)
 
     async def stop(self) -> None:
         """Accepts nothing any more, and waits a moment for what is being answered."""
-        if self._task:
-            self._server.signal_handler_interrupt()  # type: ignore[no-untyped-call]
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._task, _GRACE_S)
-            self._task = None
+        if self._following:
+            self._following.cancel()
+        if self._socket:
+            self._socket.close()
+        self._current = None
+        servings = list(self._servings)
+        for each in servings:
+            each.leave()
+        if servings:
+            await asyncio.wait([each.task for each in servings], timeout=_GRACE_S)
+        for each in servings:
+            each.task.cancel()
+            each.forget()
 
-
-class _Target:
-    """The app as granian calls it (RSGI)."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    async def __rsgi__(self, scope: Any, protocol: Any) -> None:
-        headers = scope.headers
-
-        async def body() -> bytes:
-            _check_length(headers.get("content-length", ""))
+    async def _follow(self, files: Followed[Material]) -> None:
+        """Has another server take over when the files have changed, or when this one has served long enough."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + _AGE_S
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            found = files.get()
+            if found is self._shown and loop.time() < until_s:
+                continue
+            before = self._current
             try:
-                async with asyncio.timeout(_BODY_S):
-                    content: bytes = await protocol()
-                    return content
-            except TimeoutError:
-                raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body did not come in time") from None
+                self._serve(found)
+            except OSError as error:
+                log.warning("no server with the new certificate yet, the old one stays", error=str(error))
+                continue
+            if before:
+                before.leave()
+            until_s = loop.time() + _AGE_S
 
-        # HTTP/2 has an authority instead of the header
-        host = scope.authority or headers.get("host", "")
-        try:
-            answer = await self._app(Request(scope.method, scope.path, host, headers, body))
-        except Refused as refused:
-            answer = refused.answer
-        except Exception:
-            log.exception("a request was not answered", path=scope.path)
-            answer = Answer(HTTPStatus.INTERNAL_SERVER_ERROR, b"see the log\n", "text/plain; charset=utf-8")
-        protocol.response_bytes(answer.status.value, [("content-type", answer.content_type)], answer.body)
+    def _serve(self, material: Material | None) -> None:
+        """Has a new server accept connections, from the same socket as the one before: no client is turned away."""
+        if not self._socket:
+            raise RuntimeError("a server needs a socket; start the listener first")
+        serving = Serving(self._app, self._socket, material)
+        self._current, self._shown = serving, material
+        self._servings.add(serving)
+        serving.task.add_done_callback(lambda task: self._gone(serving, task))
+        log.info("serving", host=self._host, port=self._port, certificate_ends_s=material and material.ends_s)
 
+    def _gone(self, serving: "Serving", task: "asyncio.Task[None]") -> None:
+        self._servings.discard(serving)
+        serving.forget()
+        if serving is self._current:
+            self._fail(task)
 
-def _check_length(header: str) -> None:
-    """A body whose length is not said, or is too much, is not read."""
-    if not header.isdecimal() or not header.isascii():
-        raise Refused(HTTPStatus.LENGTH_REQUIRED, "say the length of the body, as Content-Length")
-    if len(header) > len(str(_BODY_BYTES)) or int(header) > _BODY_BYTES:
-        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {_BODY_BYTES} bytes")
-
-
-async def _check_free(host: str, port: int) -> None:
-    """The server itself would share a port with another process, and each would get some of the calls."""
-    loop = asyncio.get_running_loop()
-    for family, kind, proto, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        with socket.socket(family, kind, proto) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+    def _fail(self, task: "asyncio.Task[None]") -> None:
+        """Tells who waits for the end that a task has ended which should not have."""
+        if self._over is None or self._over.done() or task.cancelled():
+            return
+        error = task.exception()
+        self._over.set_exception(error) if error else self._over.set_result(None)
 
 
 async def _run(
-    app: App, host: str, port: int, on: tuple[Callable[[], None], Callable[[], None], Callable[[], None]]
+    make: Callable[[], Listener], on: tuple[Callable[[], None], Callable[[], None], Callable[[], None]]
 ) -> None:
     on_start, on_stopping, on_stop = on
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
-    listener = Listener(app, host=host, port=port)
+    listener = make()
     on_start()
     try:
         await listener.start()
-        log.info("serving", host=host, port=port)
         waits = [asyncio.ensure_future(told.wait()), asyncio.ensure_future(listener.ended())]
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         if waits[1] in done and not told.is_set():

@@ -9,23 +9,20 @@ import logging
 import os
 import resource
 import signal
-import ssl
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import flask
 import structlog
-from cryptography import x509
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
-from prometheus_client import Gauge
 
 from muster.api.base import prepare
 from muster.process.connection import Limits
 from muster.process.direct import Direct
+from muster.process.tls import TLSContext, memory_folder, tell_end
 from muster.process.worker import Worker
 
 log = structlog.get_logger()
@@ -78,72 +75,18 @@ def serve(
         "post_worker_init": lambda worker: _worker_started(worker.ppid, on_worker_start),
         "worker_exit": lambda _arbiter, _worker: on_worker_stop() if on_worker_stop else None,
     }
-    memory = Path("/dev/shm")  # noqa: S108 - gunicorn makes a private file there for its heartbeat; a disk could stall it
-    if os.access(memory, os.W_OK):
-        settings["worker_tmp_dir"] = str(memory)
+    if memory := memory_folder():  # gunicorn makes a private file there for its heartbeat; a disk could stall it
+        settings["worker_tmp_dir"] = memory
     if cert_file and key_file:
         context = TLSContext(Path(cert_file), Path(key_file), Path(client_ca_file) if client_ca_file else None)
         context.get()  # a bad pair fails here, before anything runs
-        ends = Gauge(
-            "muster_server_certificate_expiry_timestamp_seconds",
-            "When the certificate ends that clients are shown, in seconds since the epoch.",
-        )
-        ends.set_function(context.ends_s)
+        tell_end(context.ends_s)
         settings |= {
             "certfile": str(cert_file),
             "keyfile": str(key_file),
             "ssl_context": lambda _config, _default: context.get(),
         }
     _Server(app, settings).run()
-
-
-class TLSContext:
-    """A server's TLS context, made anew when one of its files changes.
-
-    With an authority for clients, those must have a certificate of it.
-
-    While the pair does not fit (a writer between its two files) the previous context stays in use.
-    """
-
-    def __init__(self, cert_file: Path, key_file: Path, client_ca_file: Path | None = None) -> None:
-        self._pair = (cert_file, key_file)
-        self._client_ca_file = client_ca_file
-        self._files = (*self._pair, client_ca_file) if client_ca_file else self._pair
-        self._lock = threading.Lock()
-        self._stamp: tuple[tuple[int, int, int], ...] = ()
-        self._context: ssl.SSLContext | None = None
-        self._ends_s = 0.0
-
-    def get(self) -> ssl.SSLContext:
-        """The context for the next connection; OSError or ValueError (also ssl.SSLError) if there never was one."""
-        with self._lock:
-            try:
-                stamp = tuple(
-                    (stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in (file.stat() for file in self._files)
-                )
-                if self._context is None or stamp != self._stamp:
-                    self._context = self._load()
-                    self._stamp = stamp
-            except (OSError, ssl.SSLError, ValueError) as error:
-                if self._context is None:
-                    raise
-                log.warning("new certificate not usable yet, the old one stays", error=str(error))
-            return self._context
-
-    def ends_s(self) -> float:
-        """When the certificate ends that the next connection gets, in seconds since the epoch."""
-        self.get()
-        return self._ends_s
-
-    def _load(self) -> ssl.SSLContext:
-        certificate = x509.load_pem_x509_certificate(self._pair[0].read_bytes())
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(*map(str, self._pair))
-        if self._client_ca_file:
-            context.load_verify_locations(cafile=str(self._client_ca_file))
-            context.verify_mode = ssl.CERT_REQUIRED
-        self._ends_s = certificate.not_valid_after_utc.timestamp()
-        return context
 
 
 def _allow_descriptors() -> None:

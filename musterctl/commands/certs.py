@@ -11,6 +11,7 @@ import msgspec
 from certs.certificate import Certificate, read_bundle
 from certs.content import Content, read
 from certs.problems import problems
+from controller.certificates.options import CLIENT
 from muster.api import names
 from muster.api.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
 from muster.api.meta import format_time
@@ -21,8 +22,8 @@ from musterctl.output.listing import where_options
 from musterctl.output.report import print_json
 
 _LEAVES = ("tls",)
-_OTHERS = ("reports",)
-"""Certificates that only some installations have."""
+_OTHERS = ("reports", CLIENT)
+"""Certificates that only some installations, or some Secrets, have."""
 Bundles = dict[str, list[tuple[Certificate, ...]]]
 
 secret_options = (
@@ -74,7 +75,8 @@ def status(
     """
     client = connect(kubeconfig, plane)
     found = _read(client, secret, namespace)
-    bundles = _bundles(client, webhooks)
+    # The Secret between kube-scheduler and the extender has nothing to do with webhooks.
+    bundles = {} if found and f"{CLIENT}.crt" in (found.data or {}) else _bundles(client, webhooks)
     now_s = client.server_time_s() or time.time()
     report = _status(f"{namespace}/{secret}", found, bundles, now_s)
     if output == "json":
@@ -175,7 +177,7 @@ def _entry(certificate: Certificate, content: Content) -> Entry:
 
 def _role(authority: Certificate, content: Content) -> str:
     if content.coming and authority == content.coming.certificate:
-        return "coming: signs when all webhooks trust it"
+        return "coming: signs when everybody trusts it"
     if content.issuer and authority == content.issuer.certificate:
         return "signs"
     soon = authority.fingerprint in content.revoked
@@ -192,7 +194,8 @@ def _lines(report: Status) -> Iterator[str]:
     yield "Authorities:" if report.authorities else "Authorities:  none"
     for each in report.authorities:
         yield f"  {each.subject} ({each.fingerprint[:12]}), until {each.expires}, {each.role}"
-    yield "Webhooks:"
+    if report.webhooks:
+        yield "Webhooks:"
     for name, text in report.webhooks.items():
         yield f"  {name}: {text}"
     if report.asked_for:

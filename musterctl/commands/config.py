@@ -8,10 +8,13 @@ import yaml
 
 from extender.configuration.page import defaults
 from extender.cycle import report_of
+from muster.api.names import EXTENDER_HOST
 from muster.process.settings import SettingsError
 from musterctl import settings
 from musterctl.options import name_option
 from musterctl.plane import scheduler_config, state
+from musterctl.plane.pki import Pki
+from musterctl.plane.scheduler_config import ExtenderAt
 
 
 @click.group()
@@ -21,19 +24,44 @@ def config() -> None:
 
 @config.command()
 @click.option("--extender-url", help="Where the extender is; by default the plane's, else the default port.")
+@click.option(
+    "--extender-tls-folder",
+    help="For an https URL: the folder that has client.crt, client.key and ca.crt for kube-scheduler."
+    f" [default: the plane's, else {scheduler_config.DEFAULT_TLS_FOLDER}]",
+)
+@click.option(
+    "--extender-server-name",
+    default=EXTENDER_HOST,
+    show_default=True,
+    help="For an https URL: a name in the extender's certificate.",
+)
 @click.option("--kubeconfig", default="", help="The scheduler's kubeconfig; without it, it runs in the cluster.")
 @click.option(
     "--shared", is_flag=True, help="For the cluster's own scheduler, which asks Muster about marked pods only."
 )
 @name_option
-def scheduler(extender_url: str | None, kubeconfig: str, name: str, *, shared: bool) -> None:
+def scheduler(
+    extender_url: str | None,
+    extender_tls_folder: str | None,
+    extender_server_name: str,
+    kubeconfig: str,
+    name: str,
+    *,
+    shared: bool,
+) -> None:
     """Prints the KubeSchedulerConfiguration of a kube-scheduler for Muster's pods."""
-    plane = state.load(state.folder_of(name))
-    if extender_url is None and plane is not None:
-        extender_url = f"http://127.0.0.1:{plane.ports['extender']}"
+    folder = state.folder_of(name)
+    plane = state.load(folder)
+    at = ExtenderAt(server_name=extender_server_name)
+    if plane is not None:
+        scheme = "https" if plane.options.extender_tls else "http"
+        at = at._replace(url=f"{scheme}://127.0.0.1:{plane.ports['extender']}", folder=str(Pki(folder).extender_folder))
+    if extender_url is not None:
+        at = at._replace(url=extender_url)
+    if extender_tls_folder is not None:
+        at = at._replace(folder=extender_tls_folder)
     make = scheduler_config.shared_scheduler if shared else scheduler_config.muster_scheduler
-    content = make(kubeconfig=kubeconfig, extender_url=extender_url or scheduler_config.DEFAULT_EXTENDER_URL)
-    click.echo(yaml.safe_dump(content, sort_keys=False), nl=False)
+    click.echo(yaml.safe_dump(make(kubeconfig=kubeconfig, extender=at), sort_keys=False), nl=False)
 
 
 @config.command()

@@ -49,6 +49,8 @@ class CommandLines:
     """The kubeconfig of a part."""
     shared: bool = False
     """Whether the cluster's own scheduler asks Muster."""
+    extender_tls: bool = False
+    """Whether it asks over TLS."""
     admission_config: str = ""
     """The webhook's configuration (YAML)."""
     planning_config: str = ""
@@ -73,8 +75,12 @@ class CommandLines:
     def listens(self, part: str) -> str:
         """Where the part is reached; for a process of Muster's without an API that is its status page."""
         port = part if part in self.ports else f"{part}-status"
-        scheme = "http" if part in {ETCD, KWOK, EXTENDER, CONTROLLER} else "https"
-        return self.url(port, scheme=scheme)
+        plain = part in {ETCD, KWOK, CONTROLLER} or (part == EXTENDER and not self.extender_tls)
+        return self.url(port, scheme="http" if plain else "https")
+
+    def extender(self) -> scheduler_config.ExtenderAt:
+        """How a kube-scheduler of the plane reaches the extender."""
+        return scheduler_config.ExtenderAt(self.listens(EXTENDER), str(self.pki.extender_folder))
 
     def url(self, port: str, *, scheme: str = "http") -> str:
         """The URL of a port of the plane."""
@@ -154,7 +160,7 @@ def _controller_manager(commandlines: CommandLines) -> list[str]:
 def _scheduler(commandlines: CommandLines) -> list[str]:
     kubeconfig = str(commandlines.kubeconfig(SCHEDULER))
     if commandlines.shared:
-        config = scheduler_config.shared_scheduler(kubeconfig=kubeconfig, extender_url=commandlines.url("extender"))
+        config = scheduler_config.shared_scheduler(kubeconfig=kubeconfig, extender=commandlines.extender())
     else:
         config = scheduler_config.default_scheduler(kubeconfig=kubeconfig)
     return _kube_scheduler(commandlines, SCHEDULER, config)
@@ -162,7 +168,7 @@ def _scheduler(commandlines: CommandLines) -> list[str]:
 
 def _muster_scheduler(commandlines: CommandLines) -> list[str]:
     config = scheduler_config.muster_scheduler(
-        kubeconfig=str(commandlines.kubeconfig(MUSTER_SCHEDULER)), extender_url=commandlines.url("extender")
+        kubeconfig=str(commandlines.kubeconfig(MUSTER_SCHEDULER)), extender=commandlines.extender()
     )
     return _kube_scheduler(commandlines, MUSTER_SCHEDULER, config)
 
@@ -222,6 +228,14 @@ def _extender(commandlines: CommandLines) -> list[str]:
         lease_namespace=CLUSTER_LEASE[0] if commandlines.shared else SYSTEM_NAMESPACE,
         config=str(commandlines.write("planning.yaml", planning)) if planning else None,
     )
+    if commandlines.extender_tls:
+        folder = commandlines.pki.extender_folder
+        settings = msgspec.structs.replace(
+            settings,
+            cert_file=str(folder / "tls.crt"),
+            key_file=str(folder / "tls.key"),
+            client_ca_file=str(folder / "ca.crt"),
+        )
     return _own(commandlines, EXTENDER, settings)
 
 

@@ -1,11 +1,14 @@
 """Certificates, keys and kubeconfigs of one plane, all in its folder `pki`, made once per plane."""
 
 import base64
+import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import yaml
 
 from certs.authority import Authority, KeyPair
+from muster.api.names import EXTENDER_HOST
 from musterctl.plane.machine import LOOPBACK
 
 ADMIN = "admin"
@@ -55,6 +58,22 @@ class Pki:
         self._write(SERVICE_ACCOUNTS, authority.issue("service-accounts"))
         for name in ("kube-controller-manager", "kube-scheduler", "muster-scheduler", "webhook", "controller"):
             self._write(name, authority.issue(name, dns_names=("localhost",), ips=(LOOPBACK,), server=True))
+
+    @property
+    def extender_folder(self) -> Path:
+        """Where the certificates between kube-scheduler and the extender are or will be, with their authority."""
+        return self.folder / "extender"
+
+    def ensure_extender(self) -> None:
+        """Makes them unless they exist. Their authority signs nothing else, as whom it has signed for may call."""
+        if self.extender_folder.exists():
+            return
+        authority = Authority.create("muster-local-extender")
+        with TemporaryDirectory(dir=self.folder) as made:
+            authority.save(Path(made))
+            authority.issue(EXTENDER_HOST, dns_names=(EXTENDER_HOST,), server=True).save(Path(made))
+            authority.issue("kube-scheduler", client=True).save(Path(made), "client")
+            shutil.copytree(made, self.extender_folder)
 
     def kubeconfig(self, name: str, server: str) -> Path:
         """A kubeconfig with a certificate of that user, made once.

@@ -64,6 +64,7 @@ class Plane:
             binaries=cache(lambda: binaries.find(self._programs(), self.state.options.kubernetes)),
             kubeconfig=self._kubeconfig,
             shared=self.state.options.shared,
+            extender_tls=self.state.options.extender_tls,
             admission_config=self.state.options.admission_config,
             planning_config=self.state.options.planning_config,
             settings={} if settings is None else settings,
@@ -135,6 +136,8 @@ class Plane:
             if self._bound and self._guard is None:
                 self._guard = guard.start(self.root)
             self._pki.ensure()
+            if self.state.options.extender_tls:
+                self._pki.ensure_extender()
             self._prepare(report)
             self._start((components.ETCD, components.API_SERVER), report)
             self._launch(components.CLUSTER)  # ready later: meanwhile the CRDs are installed

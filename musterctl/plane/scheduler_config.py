@@ -3,13 +3,18 @@
 Muster's has the profiles `muster` and `volcano` without DefaultPreemption (who is evicted is the planner's decision,
 for whole gangs), looks at all nodes, and asks the extender. The extender stands in it twice, because one entry has one
 timeout for all its verbs: filter and prioritize are answered from memory, while a bind waits for its gang.
+
+Where its URL is an https one, kube-scheduler shows it a client certificate. It reads that anew for each connection, but
+the authorities of the extender's only when it starts.
 """
 
-from typing import Any, Final
+from pathlib import PurePosixPath
+from typing import Any, Final, NamedTuple
 
 from muster.api.names import (
     BINDING_MARKER,
     CLUSTER_SCHEDULER,
+    EXTENDER_HOST,
     MEMBER_MARKER,
     SCHEDULER,
     SCHEDULER_LEASE,
@@ -20,12 +25,27 @@ from muster.api.names import (
 DEFAULT_EXTENDER_PORT: Final = 8090
 DEFAULT_EXTENDER_URL: Final = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
 """Where the extender is when somebody else runs the scheduler and nothing else was said."""
+DEFAULT_TLS_FOLDER: Final = "/etc/muster/extender-tls"
+"""Where the chart's kube-scheduler has the files of `ExtenderAt.folder`."""
 _DECISION_TIMEOUT: Final = "3s"
 _BIND_TIMEOUT: Final = "75s"  # longer than the barrier of a gang of 5,000 (10 s and 10 ms per member)
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 
 
-def muster_scheduler(*, kubeconfig: str, extender_url: str = DEFAULT_EXTENDER_URL) -> dict[str, Any]:
+class ExtenderAt(NamedTuple):
+    """How kube-scheduler reaches the extender; with an https URL it needs what follows."""
+
+    url: str = DEFAULT_EXTENDER_URL
+    folder: str = DEFAULT_TLS_FOLDER
+    """Has kube-scheduler's client certificate (client.crt, client.key), and the extender's authorities (ca.crt)."""
+    server_name: str = EXTENDER_HOST
+    """A name in the extender's certificate."""
+
+
+_ON_LOOPBACK: Final = ExtenderAt()
+
+
+def muster_scheduler(*, kubeconfig: str, extender: ExtenderAt = _ON_LOOPBACK) -> dict[str, Any]:
     """The configuration of the kube-scheduler that serves Muster's pods; an empty kubeconfig means in-cluster."""
     return {
         **_base(kubeconfig),
@@ -40,18 +60,18 @@ def muster_scheduler(*, kubeconfig: str, extender_url: str = DEFAULT_EXTENDER_UR
         },
         "percentageOfNodesToScore": 100,
         "profiles": _muster_profiles(),
-        "extenders": extenders(extender_url),
+        "extenders": extenders(extender),
     }
 
 
-def shared_scheduler(*, kubeconfig: str, extender_url: str = DEFAULT_EXTENDER_URL) -> dict[str, Any]:
+def shared_scheduler(*, kubeconfig: str, extender: ExtenderAt = _ON_LOOPBACK) -> dict[str, Any]:
     """The configuration of a cluster's own scheduler that asks Muster about marked pods, and about no others.
 
     kube-scheduler ignores the marker resources when it looks for room, so no node has to offer them. It serves Muster's
     profiles beside its own; there preemption stays as it is, and for marked pods Muster is asked which victims would
     break a gang.
     """
-    entries = extenders(extender_url)
+    entries = extenders(extender)
     entries[0]["preemptVerb"] = "preempt"
     for entry, marker in zip(entries, (MEMBER_MARKER, BINDING_MARKER), strict=True):
         entry["managedResources"] = [{"name": marker, "ignoredByScheduler": True}]
@@ -69,13 +89,29 @@ def default_scheduler(*, kubeconfig: str) -> dict[str, Any]:
     return {**_base(kubeconfig), "leaderElection": {"leaderElect": False}}
 
 
-def extenders(url: str) -> list[dict[str, Any]]:
+def extenders(extender: ExtenderAt) -> list[dict[str, Any]]:
     """The two entries of the extender; without managedResources they are asked about every pod of the profiles."""
-    server = {"urlPrefix": url.rstrip("/"), "nodeCacheCapable": True, "ignorable": False, "weight": 1}
+    server = {
+        "urlPrefix": extender.url.rstrip("/"),
+        **_tls(extender),
+        "nodeCacheCapable": True,
+        "ignorable": False,
+        "weight": 1,
+    }
     return [
         {**server, "filterVerb": "filter", "prioritizeVerb": "prioritize", "httpTimeout": _DECISION_TIMEOUT},
         {**server, "bindVerb": "bind", "httpTimeout": _BIND_TIMEOUT},
     ]
+
+
+def _tls(extender: ExtenderAt) -> dict[str, Any]:
+    """What an entry says of certificates; files, as kube-scheduler never reads data again that stands in the entry."""
+    if not extender.url.startswith("https://"):
+        return {}
+    folder = PurePosixPath(extender.folder)
+    files = {"certFile": "client.crt", "keyFile": "client.key", "caFile": "ca.crt"}
+    config = {name: str(folder / file) for name, file in files.items()}
+    return {"enableHTTPS": True, "tlsConfig": {"serverName": extender.server_name, **config}}
 
 
 def _base(kubeconfig: str) -> dict[str, Any]:

@@ -46,6 +46,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Attach mode: whether to run Muster's kube-scheduler too."""
     shared: bool = False
     """Whether the cluster's own scheduler serves Muster's pods too, and there is none of Muster's."""
+    extender_tls: bool = False
+    """Whether kube-scheduler calls the extender over TLS, each with a certificate, instead of plain HTTP."""
     admission_config: str = ""
     """The webhook's configuration: YAML, not the name of a file."""
     planning_config: str = ""

@@ -93,6 +93,11 @@ MATRIX: Final[dict[str, JSON]] = {
         "certificates": {"mode": "certManager", "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "ca"}}},
         "trainJobs": {"reports": {"enabled": True, "secretName": "reports"}},
     },
+    "kube-scheduler over TLS": {"extender": {"tls": {"enabled": True}}},
+    "kube-scheduler over TLS, with certificates of one's own": {
+        "certificates": {"mode": "provided", "caBundle": CA},
+        "extender": {"tls": {"enabled": True, "secretName": "ours"}},
+    },
     "webhook on the node's network": {"webhook": {"hostNetwork": True}},
 }
 """Values that people choose, by what they want with them."""

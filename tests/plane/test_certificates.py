@@ -311,5 +311,6 @@ def test_a_secret_of_another_issuer_is_only_watched(keeper: Callable[..., Any], 
     assert secret
     assert (secret.data, secret.metadata.annotations) == (data, {})
     assert set(bundles_of(client)) == {b""}
-    ends_s = REGISTRY.get_sample_value("muster_certificate_expiry_timestamp_seconds", {"name": "tls"})
+    labels = {"secret": names.CERTIFICATES, "name": "tls"}
+    ends_s = REGISTRY.get_sample_value("muster_certificate_expiry_timestamp_seconds", labels)
     assert ends_s == Certificate.read(pair.cert_pem).ends_s

@@ -207,6 +207,10 @@ WRONG: dict[str, tuple[JSON, str]] = {
     "a digest that is none": ({"image": {"digest": "latest"}}, "/image/digest"),
     "a barrier longer than a bind": ({"extender": {"barrierTimeoutSeconds": 20}}, "/extender/barrierTimeoutSeconds"),
     "a queue without a name": ({"queues": [{"spec": {}}]}, "missing property 'name'"),
+    "TLS for a scheduler that cannot have its certificate": (
+        {"scheduler": {"mode": "cluster"}, "extender": {"tls": {"enabled": True}}},
+        "extender.tls.enabled: not with scheduler.mode cluster",
+    ),
     "provided without a bundle": ({"certificates": {"mode": "provided"}}, "set certificates.caBundle"),
 }
 

@@ -2,8 +2,28 @@
 {{- define "muster.kubeSchedulerConfiguration" -}}
 {{- $config := .Files.Get "files/kube-scheduler.yaml" | fromYaml -}}
 {{- $_ := set $config.leaderElection "resourceNamespace" .Release.Namespace -}}
-{{- range $config.extenders }}{{ $_ := set . "urlPrefix" (printf "http://127.0.0.1:%d" (int $.Values.extender.port)) }}{{ end -}}
+{{- range $config.extenders }}
+{{- $_ := set . "urlPrefix" (printf "%s://127.0.0.1:%d" ($.Values.extender.tls.enabled | ternary "https" "http") (int $.Values.extender.port)) }}
+{{- if $.Values.extender.tls.enabled }}
+{{- $_ := set . "enableHTTPS" true }}
+{{- $folder := "/etc/muster/extender-tls" }}
+{{- $files := dict "certFile" (printf "%s/client.crt" $folder) "keyFile" (printf "%s/client.key" $folder) "caFile" (printf "%s/ca.crt" $folder) }}
+{{- $_ := set . "tlsConfig" (merge $files (dict "serverName" "muster-extender")) }}
+{{- end }}
+{{- end -}}
 {{- toYaml $config -}}
+{{- end }}
+
+{{/* The volume with some of the certificates between kube-scheduler and the extender: (list $ name files) */}}
+{{- define "muster.extenderCertificates" -}}
+- name: {{ index . 1 }}
+  secret:
+    secretName: {{ (index . 0).Values.extender.tls.secretName }}
+    defaultMode: 0440
+    items: # and not the key of the other one, nor those of authorities, which may be beside them
+    {{- range index . 2 }}
+    - {key: {{ . }}, path: {{ . }}}
+    {{- end }}
 {{- end }}
 
 {{/* What the cluster's own KubeSchedulerConfiguration needs: profiles and extenders. */}}
@@ -44,6 +64,11 @@
   - name: planning
     mountPath: /etc/muster/planning
     readOnly: true
+  {{- if $values.tls.enabled }}
+  - name: tls
+    mountPath: /etc/muster/tls
+    readOnly: true
+  {{- end }}
   - name: tmp
     mountPath: /tmp
 {{- end }}

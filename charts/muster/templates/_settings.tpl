@@ -24,6 +24,11 @@ logLevel: {{ $values.logLevel }}
 apiVersion: config.muster.dev/v1alpha1
 kind: ExtenderConfiguration
 port: {{ $values.port }}
+{{- if $values.tls.enabled }}
+certFile: /etc/muster/tls/tls.crt
+keyFile: /etc/muster/tls/tls.key
+clientCaFile: /etc/muster/tls/ca.crt
+{{- end }}
 statusPort: {{ $values.statusPort }}
 leaseNamespace: {{ $lease.namespace }}
 leaseName: {{ $lease.name }}
@@ -44,6 +49,11 @@ logLevel: {{ $values.logLevel }}
 {{- if and .Values.trainJobs.reports.enabled .Values.webhook.enabled (eq .Values.certificates.mode "own") }}yes{{ end -}}
 {{- end }}
 
+{{/* Whether the controller makes the certificates between kube-scheduler and the extender itself. */}}
+{{- define "muster.ownExtenderCertificates" -}}
+{{- if and .Values.extender.tls.enabled (eq .Values.scheduler.mode "muster") (eq .Values.certificates.mode "own") }}yes{{ end -}}
+{{- end }}
+
 {{- define "muster.controllerSettings" -}}
 {{- $values := .Values.controller -}}
 {{- $reports := .Values.trainJobs.reports -}}
@@ -62,6 +72,9 @@ certDnsName: [muster-webhook.{{ .Release.Namespace }}.svc]
 certReportDnsName: [muster-reports.{{ .Release.Namespace }}.svc]
 {{- end }}
 certIssuer: {{ eq .Values.certificates.mode "own" | ternary "own" "external" }}
+{{- end }}
+{{- if include "muster.ownExtenderCertificates" . }}
+schedulerCertSecret: {{ .Values.extender.tls.secretName }}
 {{- end }}
 {{- if $reports.enabled }}
 reportPort: {{ $reports.port }}

@@ -1,7 +1,7 @@
 """The command line of the controller, and what its settings say of certificates."""
 
 from certs.rotation import Terms, Wanted
-from controller.certificates.options import CertificateOptions, certificates_of
+from controller.certificates.options import CertificateOptions, certificates_of, scheduler_certificates_of
 from controller.options import Options, parse
 from controller.settings import ControllerSettings
 
@@ -64,3 +64,26 @@ def test_a_certificate_for_reports() -> None:
     given = certificates_of(ControllerSettings(cert_secret="s", **names))  # noqa: S106 - its name
     assert given
     assert [(each.name, each.names) for each in given.wanted] == [("tls", {"a.svc"}), ("reports", {"b.svc"})]
+
+
+def test_certificates_between_kube_scheduler_and_the_extender() -> None:
+    """In a Secret of their own, with an authority that lasts: no webhook trusts it."""
+    assert scheduler_certificates_of(ControllerSettings()) is None
+    given = scheduler_certificates_of(ControllerSettings(scheduler_cert_secret="s"))  # noqa: S106 - its name
+    assert given
+    assert (given.secret, given.configurations) == ("s", ())
+    assert [(each.name, each.server, each.client) for each in given.wanted] == [
+        ("tls", True, False),
+        ("client", False, True),
+    ]
+    assert given.terms == Terms(
+        authority_life_s=3650 * 86400, life_s=90 * 86400, trust_wait_s=7 * 86400, load_wait_s=600
+    )
+
+
+def test_settings_of_both_secrets_that_do_not_fit() -> None:
+    """One Secret for both would have one authority for both; and a life must leave time for the waits."""
+    one = ControllerSettings(cert_secret="s", cert_dns_name=("a",), scheduler_cert_secret="s")  # noqa: S106 - its name
+    assert [each.partition(":")[0] for each in one.problems()] == ["schedulerCertSecret"]
+    short = ControllerSettings(scheduler_cert_secret="s", scheduler_cert_authority_lifetime="400h")  # noqa: S106 - its name
+    assert [each.partition(":")[0] for each in short.problems()] == ["schedulerCertAuthorityLifetime"]

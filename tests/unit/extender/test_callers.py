@@ -1,6 +1,7 @@
 """The extender answers kube-scheduler beside it, and neither web pages nor other machines."""
 
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,12 +9,15 @@ from app_world import JSON, ask
 
 from extender.app import App, Verbs
 from extender.options import parse
+from extender.settings import ExtenderSettings
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
+from muster.process.settings import text_of
+from muster.process.tls import Files
 
 BODY = b'{"PodName":"p","PodNamespace":"ns","PodUID":"u","Node":"n"}'
 
 
-def post(headers: dict[str, str]) -> tuple[int, list[str]]:
+def post(headers: dict[str, str], *, authenticated: bool = False) -> tuple[int, list[str]]:
     """The status of a bind call with these headers, and the pods that the verb was asked about."""
     asked: list[str] = []
 
@@ -24,7 +28,7 @@ def post(headers: dict[str, str]) -> tuple[int, list[str]]:
     def unused(_: object) -> Any:
         raise AssertionError("only bind is called")
 
-    app = App(Verbs(unused, unused, bind, unused), dict)
+    app = App(Verbs(unused, unused, bind, unused), dict, authenticated=authenticated)
     host = headers.get("host", "127.0.0.1:9444")
     return ask(app, "POST", "/bind", BODY, headers, host).status, asked
 
@@ -52,6 +56,14 @@ def test_a_call_from_a_web_page_is_refused() -> None:
     assert post(JSON | {"origin": "http://127.0.0.1:9444"}) == (HTTPStatus.FORBIDDEN, [])
 
 
+def test_with_a_client_certificate_any_name_will_do() -> None:
+    """A Service's, say; a browser to which somebody has given that certificate is still refused."""
+    host = {"host": "muster-extender.muster-system.svc"}
+    assert post(JSON | host, authenticated=True) == (HTTPStatus.OK, ["p"])
+    assert post(JSON | host | {"origin": "https://evil.example"}, authenticated=True) == (HTTPStatus.FORBIDDEN, [])
+    assert post(host | {"content-type": "text/plain"}, authenticated=True) == (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, [])
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "muster-extender"])  # noqa: S104 - what is refused
 def test_it_listens_on_loopback_only(host: str, capsys: pytest.CaptureFixture[str]) -> None:
     """And says why before anything starts."""
@@ -59,3 +71,24 @@ def test_it_listens_on_loopback_only(host: str, capsys: pytest.CaptureFixture[st
         parse(["--host", host])
     assert ended.value.code == 2
     assert "is not a loopback address" in capsys.readouterr().err
+
+
+def test_with_tls_it_listens_anywhere(tmp_path: Path) -> None:
+    """As then nobody is answered without a client certificate."""
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(text_of(ExtenderSettings(cert_file="c", key_file="k", client_ca_file="a"), {}))
+    options = parse(["--host=::", f"--settings={settings}"])
+    assert options.settings.tls == Files(Path("c"), Path("k"), Path("a"))
+
+
+@pytest.mark.parametrize("missing", ["certFile", "keyFile", "clientCaFile"])
+def test_tls_without_client_certificates_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], missing: str
+) -> None:
+    """All three files or none."""
+    settings = tmp_path / "settings.yaml"
+    files = {"certFile": "c", "keyFile": "k", "clientCaFile": "a"} | {missing: ""}
+    settings.write_text(text_of(ExtenderSettings(), files))
+    with pytest.raises(SystemExit):
+        parse([f"--settings={settings}"])
+    assert f"{missing} is missing" in capsys.readouterr().err

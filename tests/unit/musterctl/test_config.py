@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from extender.cycle import report_of
@@ -43,3 +44,20 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     said = CliRunner().invoke(main, ["config", "check", str(file)])
     assert said.exit_code == 1
     assert "it is no UTF-8 text" in said.output
+
+
+def test_a_scheduler_that_calls_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An https URL says so; without one nothing is said of certificates."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    url = "https://127.0.0.1:9444"
+    for more, folder, name in (
+        ([], "/etc/muster/extender-tls", "muster-extender"),
+        (["--extender-tls-folder=/tls", "--extender-server-name=a", "--shared"], "/tls", "a"),
+    ):
+        said = CliRunner().invoke(main, ["config", "scheduler", f"--extender-url={url}", *more])
+        assert said.exit_code == 0
+        for entry in yaml.safe_load(said.output)["extenders"]:
+            assert (entry["urlPrefix"], entry["enableHTTPS"]) == (url, True)
+            assert entry["tlsConfig"]["caFile"] == f"{folder}/ca.crt"
+            assert entry["tlsConfig"]["serverName"] == name
+    assert "tlsConfig" not in CliRunner().invoke(main, ["config", "scheduler"]).output

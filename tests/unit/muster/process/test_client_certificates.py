@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from certs.authority import Authority
-from muster.process.server import TLSContext
+from muster.process.tls import TLSContext
 
 OURS, OTHERS = Authority.create("ours"), Authority.create("others")
 

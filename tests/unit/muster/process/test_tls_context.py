@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from certs.authority import Authority
-from muster.process.server import TLSContext
+from muster.process.tls import TLSContext
 
 
 def test_it_tells_when_what_it_shows_ends(tmp_path: Path) -> None:

@@ -8,11 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.barrier import LONGEST_S
+from extender.options import parse as parse_extender
+from muster.process.tls import Files, Material
 from musterctl.app import main
 from musterctl.commands.up import plane_of
 from musterctl.plane import components, machine, nodes, scheduler_config, state
 from musterctl.plane.errors import LocalError
 from musterctl.plane.plane import Plane
+from musterctl.plane.scheduler_config import ExtenderAt
 from musterctl.plane.state import Options
 from webhook.options import parse as parse_webhook
 from webhook.settings import WebhookSettings
@@ -65,11 +68,41 @@ def test_nodes_without_gpus_have_none() -> None:
 
 def test_bind_waits_longer_than_the_other_verbs() -> None:
     """The extender has two entries: one decides from memory, the other, with a longer time limit, binds."""
-    decide, bind = scheduler_config.extenders("http://127.0.0.1:1/")
+    decide, bind = scheduler_config.extenders(ExtenderAt("http://127.0.0.1:1/"))
     assert (decide["filterVerb"], decide["prioritizeVerb"], bind["bindVerb"]) == ("filter", "prioritize", "bind")
     assert "bindVerb" not in decide
     assert int(decide["httpTimeout"].rstrip("s")) < LONGEST_S < int(bind["httpTimeout"].rstrip("s"))
     assert {decide["urlPrefix"], bind["urlPrefix"]} == {"http://127.0.0.1:1"}
+
+
+def test_over_tls_kube_scheduler_shows_a_certificate() -> None:
+    """Files, which it reads again; both entries are alike, as they are for one server."""
+    for entry in scheduler_config.extenders(ExtenderAt("https://127.0.0.1:1", "/tls", "name")):
+        assert entry["enableHTTPS"]
+        assert entry["tlsConfig"] == {
+            "serverName": "name",
+            "certFile": "/tls/client.crt",
+            "keyFile": "/tls/client.key",
+            "caFile": "/tls/ca.crt",
+        }
+    for entry in scheduler_config.extenders(ExtenderAt("http://127.0.0.1:1")):
+        assert not {"enableHTTPS", "tlsConfig"} & set(entry)
+
+
+def test_a_plane_over_tls(tmp_path: Path) -> None:
+    """Its scheduler is told where the certificates are that the extender asks for; they are made once."""
+    plane = Plane(tmp_path, options=Options(extender_tls=True))
+    plane._pki.ensure()
+    plane._pki.ensure_extender()
+    folder = plane._pki.extender_folder
+    settings = parse_extender(plane.commandlines.command("extender")[3:]).settings
+    assert settings.tls == Files(folder / "tls.crt", folder / "tls.key", folder / "ca.crt")
+    material = Material.read(settings.tls)
+    plane._pki.ensure_extender()
+    assert Material.read(settings.tls) == material
+    assert plane.commandlines.extender() == ExtenderAt(
+        f"https://127.0.0.1:{plane.state.ports['extender']}", str(folder)
+    )
 
 
 def webhook_settings(plane: Plane) -> WebhookSettings:
