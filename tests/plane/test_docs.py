@@ -45,6 +45,7 @@ NOT_RUN: Final = {
     "helm install --take-ownership": "half a command; docs/migrate-volcano.md has it whole",
     "helm test muster *": "it needs pods that really run",
     "kubectl -n muster-system port-forward *": "it needs pods that really run",
+    "kubectl -n muster-system rollout restart *": "it needs the chart's pods",
     "kubectl get crds -o name | *": "an API server takes up to minutes until all CRDs are gone",
     "kube-scheduler --config=scheduler.yaml": "it runs for ever: tests/plane/test_local_attach.py",
     "kube-scheduler decides, *": "a message, no command",
