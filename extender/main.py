@@ -34,7 +34,7 @@ from muster.kube.errors import ConfigurationError
 from muster.kube.events import Recorder
 from muster.kube.follower import LeaseFollower
 from muster.kube.loopclient import LoopClient
-from muster.process import embedded, logs, tracing
+from muster.process import embedded, logs, memory, tracing
 from muster.process.debug import Debug
 from muster.process.health import Health, StatusServer
 from muster.process.tls import FileError
@@ -164,6 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Serves until SIGTERM; gives the exit code."""
     options = parse(argv)
     settings = options.settings
+    memory.share_arenas()
     logs.configure("extender", settings.log_level)
     try:
         tracing.configure("extender", settings.traces_endpoint)

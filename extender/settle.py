@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import structlog
 
+from muster.process import memory
+
 log = structlog.get_logger()
 
 LOOK_S = 0.2
@@ -43,4 +45,5 @@ class Settle:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*THRESHOLDS)
+        memory.give_back()
         log.info("caches are filled", objects=gc.get_freeze_count())
