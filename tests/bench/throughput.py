@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from muster.api.batch import JOBS
 from muster.api.core import NODES, PODS, Pod
+from muster.api.names import JOB_NAME
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane
@@ -31,14 +32,23 @@ class Run(NamedTuple):
     """CPU milliseconds per pod of each process."""
     lacking: int = 0
     """Pods that were not bound in time."""
+    firsts_s: tuple[float, ...] = ()
+    """Of each gang, from its own submission to the first binding of a member; in order."""
 
     def __str__(self) -> str:
         lacking = f" ({self.lacking} were not bound)" if self.lacking else ""
         shares = ", ".join(f"{name} {cost:.1f}" for name, cost in self.cpu_ms.items())
+        waits = ", ".join(f"{part} % {within:.2f} s" for part, within in self.quantiles().items())
+        gangs = f"\n    from a gang's submission to its first bind: {waits}" if waits else ""
         return (
             f"{self.what}, {NODE_COUNT} nodes: {self.pods_s:.0f} pods/s{lacking}, first bind {self.first_s:.2f} s\n"
-            f"    CPU ms per pod: {shares}"
+            f"    CPU ms per pod: {shares}{gangs}"
         )
+
+    def quantiles(self) -> dict[int, float]:
+        """So many per cent of the gangs had their first binding within so many seconds."""
+        count = len(self.firsts_s)
+        return {part: self.firsts_s[max(0, -(-count * part // 100) - 1)] for part in (10, 50, 90, 100)} if count else {}
 
 
 class Bindings:
@@ -46,6 +56,8 @@ class Bindings:
 
     def __init__(self, client: Client, wanted: int) -> None:
         self.bound: dict[str, float] = {}
+        self.firsts: dict[str, float] = {}
+        """Name of a Job → when a pod of it was first seen bound."""
         self.done = threading.Event()
         self._wanted = wanted
         self._reflector = Reflector(client, PODS, namespace="default")
@@ -68,6 +80,7 @@ class Bindings:
     def _changed(self, _: Pod | None, new: Pod | None) -> None:
         if new is not None and new.spec.node_name:
             self.bound.setdefault(new.metadata.uid, time.monotonic())
+            self.firsts.setdefault(new.metadata.labels.get(JOB_NAME, ""), time.monotonic())
             if len(self.bound) >= self._wanted:
                 self.done.set()
 
@@ -104,12 +117,20 @@ def measure(plane: Plane, client: Client, gangs: int, members: int) -> Run:
     bindings = Bindings(client, gangs * members)
     started = time.monotonic()
     cpu = {name: cpu_s(part.pid) for name, part in plane.parts.items() if part.pid}
+    submitted: dict[str, float] = {}
+
+    def submit(name: str) -> None:
+        submitted[name] = time.monotonic()
+        client.create(JOBS, manifest(name, members), "default")
+
     with ThreadPoolExecutor(8) as pool:
         names = [f"b{members}-{number}" for number in range(gangs)]
-        list(pool.map(lambda name: client.create(JOBS, manifest(name, members), "default"), names))
+        list(pool.map(submit, names))
     bindings.done.wait(300)
     bindings.stop()
     result = bindings.result(f"{gangs} Jobs x {members} pods", started, costs(plane, cpu))
+    waits = sorted(first - submitted[name] for name, first in bindings.firsts.items() if name in submitted)
+    result = result._replace(firsts_s=tuple(waits))
     for name in names:
         client.delete(JOBS, name, "default")
     remove_pods(client)
