@@ -11,7 +11,7 @@ from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 HOLDS = {"webhook": "queues.scheduling.volcano.sh", "extender": "nodes", "controller": "queues"}
-THREAD = {"webhook": "reflector-queues", "extender": "planner", "controller": "job-0"}
+THREAD = {"webhook": "kube", "extender": "planner", "controller": "job-0"}
 
 
 @pytest.mark.parametrize("process", HOLDS)

@@ -22,9 +22,11 @@ TIMES: dict[str, Any] = {"lease_duration_s": 3.0, "renew_deadline_s": 2.0, "retr
 
 CANDIDATE = f"""
 import sys
+import structlog
 from muster.kube.client import Client
 from muster.kube.lease import Elector
 
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # or a message may begin an answer's line
 kubeconfig, namespace = sys.argv[1:]
 story = []
 elector = Elector(
