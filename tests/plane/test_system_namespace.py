@@ -31,6 +31,8 @@ def test_installing_again_brings_everything_back(
         return old not in {each.metadata.uid for each in client.list(NAMESPACES)}
 
     wait_for(gone, 60, "the namespace to be gone")
+    # Its token is good for nothing: it cannot renew its lease, and ends. A kubelet would start it anew.
+    wait_for(lambda: not plane.part("muster-scheduler").alive, 60, "kube-scheduler to lose its lease")
     plane.start()
     for name in (SCHEDULER_LEASE, CONTROLLER_LEASE):
         wait_for(lambda name=name: _held(client, name), 60, f"the lease {name}")
