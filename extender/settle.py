@@ -15,9 +15,6 @@ from muster.process import memory
 log = structlog.get_logger()
 
 LOOK_S = 0.2
-THRESHOLDS = 20_000, 20, 20
-"""Objects between two collections, and collections between two of the older ones. Python's own 700 are some ten pods;
-hardly anything here is a cycle that only a collection would find."""
 
 
 class Settle:
@@ -44,6 +41,5 @@ class Settle:
                 return
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*THRESHOLDS)
         memory.give_back()
         log.info("caches are filled", objects=gc.get_freeze_count())
