@@ -68,8 +68,8 @@ class PlacementWriter:
         Pods without a gang are bound while the planner thinks. What both are about to use is told in the same place, so
         that of two who ask for the last room of a queue one is refused.
         """
-        gang = place.gang
-        if not self._cluster.ask(lambda state: _pledge(state, place)):
+        gang, wanted = place.gang, new_requests(place)
+        if not self._cluster.ask(lambda state: _pledge(state, place, wanted)):
             log.info("not placed, as its queue has become full meanwhile", gang=gang.key, queue=gang.queue)
             return
         try:
@@ -216,9 +216,9 @@ class PlacementWriter:
         self._cluster.change(lambda state: state.on_placement(old, new))
 
 
-def _pledge(state: State, place: decisions.Place) -> bool:
+def _pledge(state: State, place: decisions.Place, wanted: Vector) -> bool:
     """Notes what a gang is about to use of its queue; False if the queue has no room for it any more."""
-    gang, wanted = place.gang, new_requests(place)
+    gang = place.gang
     if place.victims or not bounded(state.queues, gang.queue):
         return True
     others = state.pledges.of_others(gang.key)
