@@ -5,12 +5,12 @@ its writers), and asks the loop: `ask` runs a question there, between two other 
 """
 
 import asyncio
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
 from extender.state.state import State
+from muster.kube.loop import runs_on
 
 T = TypeVar("T")
 ANSWER_S = 30.0
@@ -30,7 +30,6 @@ class Live:
         self._waiting: set[asyncio.Event] = set()
         """Who waits for a change; told of the first one."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._home = 0
 
     @property
     def synced(self) -> bool:
@@ -39,14 +38,14 @@ class Live:
 
     def run_here(self) -> None:
         """From now on the state belongs to the loop that is running."""
-        self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
+        self._loop = asyncio.get_running_loop()
 
     def ask(self, question: Callable[[State], T]) -> T:
         """What `question` says of the state, or what it raises; it may change the state, and must not block.
 
         From the loop itself it is a plain call. Raises RuntimeError if the loop has ended, TimeoutError if it is stuck.
         """
-        if self._loop is None or threading.get_ident() == self._home:
+        if self._loop is None or runs_on(self._loop):
             return question(self.state)
         answer: Future[T] = Future()
         self._loop.call_soon_threadsafe(self._answer, question, answer)

@@ -28,8 +28,14 @@ _SLICE_S = 0.002
 _SWITCH_S = 0.001
 """How long a thread that computes may keep the interpreter from the loop; Python's own is five times that.
 
-A call of a thread needs the interpreter in the loop's thread three or four times, and waits for it as often.
+A call of a thread needs the interpreter in the loop's thread three or four times, and waits for it as often; beside the
+planner, which computes for long, an answer that waits for it waits in kube-scheduler, too.
 """
+
+
+def prefer_the_loop() -> None:
+    """Has threads that compute give the interpreter back sooner, as a loop waits for it at every turn."""
+    sys.setswitchinterval(min(_SWITCH_S, sys.getswitchinterval()))
 
 
 class _Background:
@@ -39,7 +45,7 @@ class _Background:
         started: concurrent.futures.Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = (
             concurrent.futures.Future()
         )
-        sys.setswitchinterval(min(_SWITCH_S, sys.getswitchinterval()))
+        prefer_the_loop()
         self._thread = threading.Thread(target=self._run, args=(started,), name="kube", daemon=True)
         self._thread.start()
         self.loop, self._stop = started.result()

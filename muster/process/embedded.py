@@ -18,13 +18,13 @@ import asyncio
 import resource
 import signal
 import socket
-import sys
 from collections.abc import Callable
 
 import structlog
 import uvloop
 
 from muster.api.base import prepare
+from muster.kube.loop import prefer_the_loop
 from muster.process.rsgi import BACKLOG, App, Serving
 from muster.process.tls import Files, Followed, Material, tell_end
 
@@ -35,11 +35,6 @@ _LOOK_S = 1.0
 _AGE_S = 3600.0
 """How long clients keep a connection over TLS; no longer does one stay whose certificate has expired meanwhile."""
 _GRACE_S = 5.0
-_SWITCH_S = 0.001
-"""How long another thread may keep the interpreter while the loop has something to do; Python's own is five times that.
-
-The planner computes for long; an answer that waits for it waits in kube-scheduler, too.
-"""
 
 
 def run(
@@ -68,7 +63,7 @@ def run(
 
     _allow_descriptors()
     prepare()
-    sys.setswitchinterval(_SWITCH_S)
+    prefer_the_loop()
     with asyncio.Runner(loop_factory=lambda: loop or new_loop()) as runner:
         runner.run(_run(make, (on_start, on_stopping, on_stop)))
 
