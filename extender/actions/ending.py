@@ -40,7 +40,7 @@ def give_up(
         close = decisions.ClosePlacement(gang, "Abandoned", why, in_vain=in_vain, evicted_in_vain=evicted_in_vain)
     session.decide(close)
     for pod in gang.pods:
-        if pod.waiting and pod.pin and not pod.gated:
+        if pod.pinned:
             session.decide(decisions.Evict(gang, pod, why, started=False))
 
 
@@ -48,7 +48,7 @@ def drop_strays(session: Session, gang: GangView) -> None:
     """Deletes pods that are pinned by a placement which is no longer carried out: they can never be bound."""
     placement = gang.placement
     for pod in gang.pods:
-        if not pod.waiting or pod.gated or pod.epoch is None or not pod.pin:
+        if not pod.pinned or pod.epoch is None:
             continue
         if placement is None:
             born = parse_time(pod.created)

@@ -41,15 +41,15 @@ AVOID_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What one look at a gang depended on."""
+class _Look:
+    """What a look at a gang depended on that found nothing to decide."""
 
     gang: GangView
     generation: int
     at: float
 
     def still(self, session: Session, gang: GangView) -> bool:
-        """Whether another look would find the same: the members of a gang that starts are as good as all there is."""
+        """Whether another look would find nothing either: neither the gang nor a node has changed, and it is soon."""
         same = self.gang is gang and self.generation == session.snapshot.generation
         return same and self.at <= session.now < self.at + LOOK_S
 
@@ -79,22 +79,22 @@ class TrackPlacements:
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
         """UID of an incomplete gang → since when it is, or when it was last told to go (seconds since the epoch)."""
-        self._seen: dict[str, _Seen] = {}
-        """Key of a gang of which there was nothing to decide → when that was found."""
+        self._looks: dict[str, _Look] = {}
+        """Key of a gang → the last look at it, if that found nothing to decide."""
 
     def execute(self, session: Session) -> None:
         """Decides Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
-        before, self._seen = self._seen, {}
+        before, self._looks = self._looks, {}
         for gang in session.snapshot.gangs:
-            seen = before.get(gang.key)
-            if seen is not None and seen.still(session, gang):
-                self._seen[gang.key] = seen
+            look = before.get(gang.key)
+            if look is not None and look.still(session, gang):
+                self._looks[gang.key] = look
                 continue
             decided = len(session.decisions)
             session.attempt(gang, self._track)
             nothing = len(session.decisions) == decided and gang.key not in session.failures
             if nothing and not gang.at_rest and not _asks_more(gang):
-                self._seen[gang.key] = _Seen(gang, session.snapshot.generation, session.now)
+                self._looks[gang.key] = _Look(gang, session.snapshot.generation, session.now)
 
     def _track(self, session: Session, gang: GangView) -> None:
         if not gang.incomplete:

@@ -176,7 +176,7 @@ class GangView:
     def at_rest(self) -> bool:
         """Whether nothing is to be carried out, waited for or cleared away until one of the gang's objects changes."""
         if self._at_rest is None:
-            pinned = any(pod.waiting and pod.pin and not pod.gated for pod in self.pods)
+            pinned = any(pod.pinned for pod in self.pods)
             self._at_rest = not (self.active or self.incomplete or pinned or self.outgrew_minimum)
         return self._at_rest
 

@@ -96,6 +96,8 @@ class PodRecord:
 
     waiting: bool = field(init=False)
     """It exists, wants to run, and has no node."""
+    pinned: bool = field(init=False)
+    """It waits, and only one node is good for it: its pin cannot be changed any more."""
     taken: bool = field(init=False)
     """Its seat counts for the gang: bound and alive, or done."""
     alive: bool = field(init=False)
@@ -106,6 +108,7 @@ class PodRecord:
     def __post_init__(self) -> None:
         """What is asked of each pod whenever its gang is looked at is found once: a record does not change."""
         self.waiting = not self.node and not self.terminating and self.phase in {"", "Pending"}
+        self.pinned = self.waiting and bool(self.pin) and not self.gated
         self.taken = self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
         self.alive = self.taken and self.phase != "Succeeded"
         self.uses_node = bool(self.node) and self.phase not in {"Succeeded", "Failed"}
@@ -169,7 +172,7 @@ _GOES_ON = frozenset({"", "Pending", "Running"})
 
 
 def goes_on(before: PodRecord, after: PodRecord) -> bool:
-    """Whether a pod is on the node where it was, and no less than it was: its kubelet has said something about it."""
+    """Whether a pod that was bound still is, to that node, and has not ended: its kubelet may have told of it."""
     same = (before.node, before.gang, before.cls) == (after.node, after.gang, after.cls)
     return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _GOES_ON
 
