@@ -146,10 +146,14 @@ class _Waited(Generic[T]):
         self._finished = False
         self._results: list[T] = []
         self._error: BaseException | None = None
-        loop.call_soon_threadsafe(self._begin)
 
     def result(self) -> T:
-        """Waits; CancelledError if the loop ends first."""
+        """Has the coroutine run and waits for it; CancelledError if the loop ends first."""
+        try:
+            self._loop.call_soon_threadsafe(self._begin)
+        except RuntimeError as ended:
+            self._coroutine.close()
+            raise asyncio.CancelledError from ended
         while not self._done.acquire(timeout=_LOOK_S):
             if self._loop.is_closed():
                 raise asyncio.CancelledError
@@ -171,7 +175,9 @@ class _Waited(Generic[T]):
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def _end(self) -> None:
-        if self._task is not None:
+        if self._task is None:
+            self._coroutine.close()
+        else:
             self._task.cancel()
 
     async def _run(self) -> None:
@@ -192,11 +198,7 @@ def wait_for(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T],
 
     `Unreachable` if the loop ends first.
     """
-    try:
-        waited = _Waited(coroutine, loop)
-    except RuntimeError as error:
-        coroutine.close()
-        raise _ended(where) from error
+    waited = _Waited(coroutine, loop)
     try:
         return waited.result()
     except asyncio.CancelledError as error:
