@@ -266,7 +266,11 @@ class Controller:
         request = group_changed(old, new)
         if job and request:
             self._pending_events.put(job.key, request)
-            self._worker.queue.add_after(job.key, 0.0 if old and new else self._gather_s)
+            if old and new and old.status.phase != new.status.phase == "Inqueue":
+                # its gang has its place: it is made before the Jobs of its namespace that come after it are begun
+                self._worker.queue.add(job.key, first=True)
+            else:
+                self._worker.queue.add_after(job.key, 0.0 if old and new else self._gather_s)
         elif not job:
             self.group_controller.group_seen(old, new)
         self.queue_controller.group_seen(old, new)

@@ -11,14 +11,33 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
+class _Keys(Generic[K]):
+    """The keys of one group that wait: those that go first, then the rest, each in order of arrival."""
+
+    def __init__(self) -> None:
+        self._first: deque[K] = deque()
+        self._rest: deque[K] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._first or self._rest)
+
+    def add(self, key: K, *, first: bool) -> None:
+        """One more."""
+        (self._first if first else self._rest).append(key)
+
+    def take(self) -> K:
+        """The next one."""
+        return (self._first or self._rest).popleft()
+
+
 class GroupQueue(Generic[K]):
     """Keys by group, `group_of` a key. Not thread safe."""
 
     def __init__(self, group_of: Callable[[K], Hashable]) -> None:
         self._group_of = group_of
-        self._idle: OrderedDict[Hashable, deque[K]] = OrderedDict()
+        self._idle: OrderedDict[Hashable, _Keys[K]] = OrderedDict()
         """Keys of groups of which nothing is in work."""
-        self._busy: OrderedDict[Hashable, deque[K]] = OrderedDict()
+        self._busy: OrderedDict[Hashable, _Keys[K]] = OrderedDict()
         """Keys of groups of which something is in work."""
         self._in_work: Counter[Hashable] = Counter()
         self._length = 0
@@ -27,17 +46,17 @@ class GroupQueue(Generic[K]):
         """Keys that wait."""
         return self._length
 
-    def add(self, key: K) -> None:
-        """The key waits, behind those of its group."""
+    def add(self, key: K, *, first: bool = False) -> None:
+        """The key waits, behind those of its group; with `first` only behind those that were added so, too."""
         group = self._group_of(key)
         groups = self._busy if group in self._in_work else self._idle
-        groups.setdefault(group, deque()).append(key)
+        groups.setdefault(group, _Keys()).add(key, first=first)
         self._length += 1
 
     def take(self) -> K:
         """The next key, which is in work from now on. Raises KeyError if none waits."""
         group, keys = (self._idle or self._busy).popitem(last=False)
-        key = keys.popleft()
+        key = keys.take()
         self._length -= 1
         self._in_work[group] += 1
         if keys:

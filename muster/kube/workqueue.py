@@ -68,10 +68,10 @@ class WorkQueue(Generic[K]):
         """Keys that could be handed out now (as of the last call; delayed keys do not count)."""
         return len(self._ready)
 
-    def add(self, key: K) -> None:
-        """Wants work on the key now."""
+    def add(self, key: K, *, first: bool = False) -> None:
+        """Wants work on the key now; with `first` before the other keys of its group, unless it waits already."""
         with self._changed:
-            self._add(key)
+            self._add(key, first=first)
 
     def add_after(self, key: K, delay_s: float) -> None:
         """Wants work on the key in `delay_s`; of several delays the one that ends first counts."""
@@ -143,12 +143,12 @@ class WorkQueue(Generic[K]):
             self._down = True
             self._changed.notify_all()
 
-    def _add(self, key: K) -> None:
+    def _add(self, key: K, *, first: bool = False) -> None:
         if self._down or key in self._dirty:
             return
         self._dirty.add(key)
         if key not in self._processing:
-            self._ready.add(key)
+            self._ready.add(key, first=first)
             self._changed.notify()
 
     def _promote(self) -> float | None:

@@ -5,19 +5,21 @@ from hypothesis import strategies as st
 
 from muster.kube.groupqueue import GroupQueue
 
-STEPS = st.lists(st.one_of(st.tuples(st.just("add"), st.integers(0, 4)), st.just(("take", 0)), st.just(("done", 0))))
+ADD = st.tuples(st.sampled_from(["add", "first"]), st.integers(0, 4))
+STEPS = st.lists(st.one_of(ADD, st.just(("take", 0)), st.just(("done", 0))))
 
 
 @given(STEPS)
 def test_nothing_is_lost_and_nobody_waits_for_more_than_one_of_each(steps: list[tuple[str, int]]) -> None:
-    """Whatever is added comes out once, in the order of its group; those with nothing in work go first."""
+    """Whatever is added comes out once, in the order of its group; groups with nothing in work go first."""
     queue: GroupQueue[tuple[int, int]] = GroupQueue(lambda key: key[0])
     waiting: list[tuple[int, int]] = []
     in_work: list[tuple[int, int]] = []
     for number, (step, group) in enumerate(steps):
-        if step == "add":
-            waiting.append((group, number))
-            queue.add((group, number))
+        if step in {"add", "first"}:
+            added = (group, number - len(steps) if step == "first" else number)
+            waiting.append(added)
+            queue.add(added, first=step == "first")
         elif step == "take" and waiting:
             key = queue.take()
             assert key == min(each for each in waiting if each[0] == key[0])

@@ -49,6 +49,17 @@ def test_a_key_waits_once_and_in_order(queue: WorkQueue[str]) -> None:
     assert drain(queue) == ["a", "b", "c"]
 
 
+def test_a_key_can_go_first_in_its_group() -> None:
+    """The other groups have their turns as before; who waits already keeps his place."""
+    queue: WorkQueue[str] = WorkQueue(group_of=lambda key: key[0])
+    for key in ("a1", "a2", "b1"):
+        queue.add(key)
+    queue.add("a3", first=True)
+    queue.add("a2", first=True)
+    taken = [queue.get(0) for _ in range(4)]
+    assert taken == ["a3", "b1", "a1", "a2"]
+
+
 def test_a_key_has_one_worker(queue: WorkQueue[str]) -> None:
     """A key added while it is worked on comes again, once, after done."""
     queue.add("a")
