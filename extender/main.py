@@ -107,7 +107,7 @@ class Extender:
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
-        debug = Debug("extender", options, self._sizes)
+        debug = Debug("extender", options, self._sizes, lambda: loop)
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
     def start(self) -> None:

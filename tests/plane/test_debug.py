@@ -16,7 +16,7 @@ THREAD = {"webhook": "kube", "extender": "planner", "controller": "job-0"}
 
 @pytest.mark.parametrize("process", HOLDS)
 def test_it_tells_what_the_process_holds(plane: Plane, process: str) -> None:
-    """Counts of what is cached, flags and settings, every thread; and no token or key."""
+    """Counts of what is cached, flags and settings, every thread and task; and no token or key."""
     address = plane.commandlines.url(f"{process}-status")
     pages = {}
     for page in PAGES:
@@ -27,6 +27,7 @@ def test_it_tells_what_the_process_holds(plane: Plane, process: str) -> None:
     assert told["sizes"][HOLDS[process]] >= 1
     assert told["options"]["settings"]["statusPort"] == plane.state.ports[f"{process}-status"]
     assert f"{THREAD[process]}\n" in pages["/debug/threads"]
+    assert "muster/kube/" in pages["/debug/tasks"]
     secrets = _secrets(plane.root)
     assert len(secrets) > 20
     assert not [page for page, text in pages.items() if any(secret in text for secret in secrets)]

@@ -1,5 +1,6 @@
 """/debug tells about a process, and only to who is on the same machine and no web page."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from muster.process.debug import PAGES, Debug, stacks
+from muster.process.debug import PAGES, Debug, stacks, waits
 from muster.process.health import Health, StatusServer
 
 OTHER = "127.0.0.2"
@@ -88,6 +89,30 @@ def test_stacks_name_places_and_no_values() -> None:
         thread.join()
 
 
+def test_waits_count_the_tasks_of_a_loop_by_where_they_are() -> None:
+    """Each with the calls that led there; asked from another thread, as the status server does."""
+
+    async def waits_for_the_end(secret: str) -> None:
+        await asyncio.Event().wait()
+        assert secret
+
+    async def calls_it() -> None:
+        await waits_for_the_end("hunter" + str(2))
+
+    async def story() -> str:
+        tasks = [asyncio.create_task(calls_it()) for _ in range(3)]
+        await asyncio.sleep(0)
+        told = await asyncio.to_thread(waits, asyncio.get_running_loop())
+        for task in tasks:
+            task.cancel()
+        return told
+
+    told = asyncio.run(story())
+    assert told.startswith("3 tasks\n")
+    assert told.index("in calls_it") < told.index("in waits_for_the_end") < told.index("in wait\n")
+    assert "hunter2" not in told
+
+
 @pytest.fixture
 def beyond(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has 127.0.0.2 count as an address of a network, since a test cannot be sure of any other."""
@@ -99,9 +124,9 @@ def test_other_addresses_do_not_have_it(serve: Callable[..., StatusServer]) -> N
     """A pod's address has health and metrics only; the loopback beside it, on the same port, has /debug as well."""
     server = serve(OTHER)
     assert get(server, "/healthz", OTHER)[0] == 200
-    assert [get(server, page, OTHER)[0] for page in PAGES] == [404, 404]
-    assert [get(server, page, OTHER, Host="127.0.0.1")[0] for page in PAGES] == [404, 404]
-    assert [get(server, page)[0] for page in PAGES] == [200, 200]
+    assert [get(server, page, OTHER)[0] for page in PAGES] == [404] * len(PAGES)
+    assert [get(server, page, OTHER, Host="127.0.0.1")[0] for page in PAGES] == [404] * len(PAGES)
+    assert [get(server, page)[0] for page in PAGES] == [200] * len(PAGES)
 
 
 @pytest.mark.usefixtures("beyond")
