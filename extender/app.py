@@ -27,7 +27,7 @@ from muster.api.extender import (
     ExtenderPreemptionResult,
     HostPriority,
 )
-from muster.process.rsgi import Answer, Request
+from muster.process.calls import Answer, Request
 
 log = structlog.get_logger()
 Pages = Callable[[], Mapping[str, Callable[[], object]]]

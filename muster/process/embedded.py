@@ -1,14 +1,15 @@
-"""Serves coroutines over HTTP in this process's own event loop: granian's embedded server under uvloop.
+"""Serves coroutines over HTTP in this process's own event loop, under uvloop.
 
 A call that waits is a coroutine here and costs next to nothing while it does, where `muster.process.server` needs a
 thread for it. In return nothing may block the loop: what does belongs in a thread.
 
-With `tls.Files` it speaks TLS 1.3, HTTP/2 to clients that know it, and answers only clients with a certificate of the
-authorities that these name. granian tells nobody whose certificate it was: so an authority is to be named that signs
-for nobody else. It reads files when it starts, and clients keep a connection of HTTP/2 as long as they can; so, when
-the files have changed, and from time to time anyway, another server takes over the socket. The one before tells its
-clients to connect anew (GOAWAY), answers the calls that it has, however long that takes, and ends. Only who connects in
-that very moment, and has asked nothing yet, may find the connection closed, and has to try again.
+Plain HTTP/1.1 is `muster.process.http1`. With `tls.Files` the server is granian's (`muster.process.rsgi`): it speaks
+TLS 1.3, HTTP/2 to clients that know it, and answers only clients with a certificate of the authorities that these name.
+granian tells nobody whose certificate it was: so an authority is to be named that signs for nobody else. It reads files
+when it starts, and clients keep a connection of HTTP/2 as long as they can; so, when the files have changed, and from
+time to time anyway, another server takes over the socket. The one before tells its clients to connect anew (GOAWAY),
+answers the calls that it has, however long that takes, and ends. Only who connects in that very moment, and has asked
+nothing yet, may find the connection closed, and has to try again.
 
 The server is for one client that we trust to be quick: there is no bound on how many connections it opens. It is not
 for what strangers reach; `muster.process.server` has deadlines for each step of a connection.
@@ -25,7 +26,9 @@ import uvloop
 
 from muster.api.base import prepare
 from muster.kube.loop import prefer_the_loop
-from muster.process.rsgi import BACKLOG, App, Serving
+from muster.process.calls import BACKLOG, App
+from muster.process.http1 import Http1
+from muster.process.rsgi import Serving
 from muster.process.tls import Files, Followed, Material, tell_end
 
 log = structlog.get_logger()
@@ -84,8 +87,8 @@ class Listener:
         self._files = Followed(tls, Material.read) if tls else None
         self._shown = self._files.get() if self._files else None
         self._socket: socket.socket | None = None
-        self._current: Serving | None = None
-        self._servings: set[Serving] = set()
+        self._current: Serving | Http1 | None = None
+        self._servings: set[Serving | Http1] = set()
         self._following: asyncio.Task[None] | None = None
         self._over: asyncio.Future[None] | None = None
 
@@ -96,11 +99,17 @@ class Listener:
         self._socket = socket.create_server(
             (self._host, self._port), family=family, backlog=BACKLOG, dualstack_ipv6=dual
         )
+        self._port = self._socket.getsockname()[1]
         self._over = asyncio.get_running_loop().create_future()
         self._serve(self._shown)
         if self._files:
             self._following = asyncio.create_task(self._follow(self._files))
             self._following.add_done_callback(self._fail)
+
+    @property
+    def port(self) -> int:
+        """Where it listens, once it does; port 0 takes any that is free."""
+        return self._port
 
     def ends_s(self) -> float:
         """When the certificate ends that clients are shown, in seconds since the epoch; infinity without TLS."""
@@ -150,13 +159,13 @@ class Listener:
         """Has a new server accept connections, from the same socket as the one before: no client is turned away."""
         if not self._socket:
             raise RuntimeError("a server needs a socket; start the listener first")
-        serving = Serving(self._app, self._socket, material)
+        serving = Serving(self._app, self._socket, material) if material else Http1(self._app, self._socket)
         self._current, self._shown = serving, material
         self._servings.add(serving)
         serving.task.add_done_callback(lambda task: self._gone(serving, task))
         log.info("serving", host=self._host, port=self._port, certificate_ends_s=material and material.ends_s)
 
-    def _gone(self, serving: "Serving", task: "asyncio.Task[None]") -> None:
+    def _gone(self, serving: Serving | Http1, task: "asyncio.Task[None]") -> None:
         self._servings.discard(serving)
         serving.forget()
         if serving is self._current:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from extender.app import App
-from muster.process.rsgi import Answer, Request
+from muster.process.calls import Answer, Request
 
 JSON = {"content-type": "application/json"}
 

@@ -12,9 +12,9 @@ from http.client import HTTPConnection
 import pytest
 import uvloop
 
-from muster.process import embedded, rsgi
+from muster.process import calls, embedded
+from muster.process.calls import Answer, Request
 from muster.process.embedded import Listener
-from muster.process.rsgi import Answer, Request
 
 JSON = {"content-type": "application/json"}
 
@@ -91,7 +91,7 @@ def test_a_body_without_a_length_or_with_too_much_is_not_read(length: str | None
 
 def test_a_body_that_does_not_come_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of it has come."""
-    monkeypatch.setattr(rsgi, "_BODY_S", 0.05)
+    monkeypatch.setattr(calls, "BODY_S", 0.05)
 
     def story(port: int) -> None:
         client = HTTPConnection("127.0.0.1", port)

@@ -20,8 +20,8 @@ from structlog.testing import capture_logs
 
 from certs.authority import Authority
 from muster.process import embedded
+from muster.process.calls import Answer, App, Request
 from muster.process.embedded import Listener
-from muster.process.rsgi import Answer, App, Request
 from muster.process.tls import Files, Material
 
 OURS, OTHERS = Authority.create("ours"), Authority.create("others")
