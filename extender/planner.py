@@ -83,6 +83,8 @@ class Planner:
         """What plugins show over HTTP, by name; as of the last cycle."""
         self.session: Session | None = None
         """The last cycle."""
+        self._replaced: Session | None = None
+        """The one before it, as long as a verb on the loop may have it in its hands."""
         self._active = active
         self._arrived = arrived
         self._wall_s = wall_s
@@ -179,7 +181,7 @@ class Planner:
         self._remember(session, now)
 
         # 5. Show it: pages of plugins, scores for the prioritize verb, metrics.
-        self.pages, self.session = session.ask("http_handler"), session
+        self._replaced, self.pages, self.session = self.session, session.ask("http_handler"), session
         self._tell_set_aside(session, seen.unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
@@ -193,7 +195,10 @@ class Planner:
             CYCLE.labels("whole").observe(self._monotonic_s() - started)
 
     def _look(self, state: State) -> "_Seen":
-        """What the cycle decides upon, all of one moment."""
+        """What the cycle decides upon, all of one moment. Verbs ask the last cycle by now, and never the one before."""
+        if self._replaced is not None:
+            self._replaced.forget()
+            self._replaced = None
         snapshot = take(state)
         state.kept.snapshot_taken()
         self._committer.writes.snapshot_taken()

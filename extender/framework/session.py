@@ -170,6 +170,16 @@ class Session:
         """The plugins' functions, in their order, for who asks them in another way than one question at a time."""
         return self._hooks[hook]
 
+    def forget(self) -> None:
+        """Lets go of the plugins' functions: a later cycle is asked from now on.
+
+        They have the session, and the session has them. So it would stay, with its copy of the cluster, until a garbage
+        collection found it, and those are rare.
+        """
+        self._hooks = {name: [] for name in HOOKS}
+        self._node_codes.clear()
+        self.standings = self.closest_domain = self.trees = None
+
     def call_all(self, hook: str, *args: Any) -> None:
         """Tells every plugin that registered; their answers are not looked at."""
         if HOOKS[hook] is not Rule.CALL_ALL:
