@@ -2,10 +2,13 @@
 
 `make test` is the same on every run: seeds follow from the names of the tests. `make storm` draws new ones, which it
 prints (MUSTER_FRESH=1 does so anywhere, MUSTER_SEED=n repeats a run). A seed that once failed stays as a case.
+
+A shell that starts us in the background has us ignore SIGINT, and all that we start with us; here it is heard.
 """
 
 import os
 import random
+import signal
 import sys
 import zlib
 
@@ -13,6 +16,9 @@ import pytest
 from hypothesis import settings
 
 FRESH = "MUSTER_FRESH" in os.environ
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The machine is shared: how long an example takes says nothing.
 settings.register_profile("muster", deadline=None, derandomize=not FRESH, print_blob=True)
