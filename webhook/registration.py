@@ -110,11 +110,7 @@ _VALIDATING = (
                conditions=conditions.validated(kind))
         for kind in VALIDATED
     ),
-    # What is checked here of a Volcano Job's pods was checked with the Job.
-    _Entry(
-        "pods", "/validate/pod", _PODS, "pods", object=(_MANAGED, _lacks(names.JOB_NAME)),
-        conditions=conditions.NEEDS_A_CHECK,
-    ),
+    _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED,), conditions=conditions.NEEDS_A_CHECK),
     _Entry("commands", "/validate/command", _VOLCANO_BUS, "commands", _CHANGES),
     _Entry("queues", "/validate/queue", _VOLCANO_SCHEDULING, "queues", ("CREATE", "UPDATE", "DELETE")),
     _Entry("hypernodes", "/validate/hypernode", _VOLCANO_TOPOLOGY, "hypernodes", _CHANGES),
