@@ -1,6 +1,6 @@
 """End to end beside stock kube-scheduler and its own gangs, in turns; a table, also as docs/benchmarks.md.
 
-`python -m tests.bench compare [TURNS]`. Every figure is the median of its turns. The figures of the last release are in
+`python -m tests.bench compare`. Every figure is the median of three turns. The figures of the last release are in
 `released.json` beside this file; `python -m tests.bench.compare --keep` puts those of docs/benchmarks.json there.
 """
 

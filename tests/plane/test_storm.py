@@ -189,7 +189,8 @@ def assert_on_their_places(storm: Storm, name: str, lives: list[Life]) -> None:
     """Members that ended are where the placement says; of each slot one did."""
     done = [life for life in lives if "Succeeded" in life.phases]
     storm.checked(name, done)
-    assert sorted(life.seat.rank for life in done if life.seat) == list(range(storm.sizes[name]))
+    by_rank = sorted((life.seat.rank, life.created, life) for life in done if life.seat)
+    assert [rank for rank, *_ in by_rank] == list(range(storm.sizes[name])), f"{by_rank}; lost: {storm.lost}"
     for placement in storm.client.list(PLACEMENTS, storm.namespace):
         if placement.metadata.name.startswith(f"{name}-"):
             seats = [(life.node, life.seat) for life in done if life.seat]
