@@ -142,8 +142,8 @@ def foreign_kinds(s: Scenario) -> None:
 
 
 def objects_of_a_job(s: Scenario) -> None:
-    """Made with it, changed with it, and deleted at its end; after its time it goes itself."""
-    manifest = job("all", s.namespace, task("w", 2), plugins={"ssh": [], "svc": []}, ttlSecondsAfterFinished=1)
+    """Made with it, changed with it, and deleted at its end."""
+    manifest = job("all", s.namespace, task("w", 2), plugins={"ssh": [], "svc": []})
     made = s.submit(manifest)
     s.until(lambda: s.phase("all") == "Running", "the Job to run")
     s.client.merge_patch(
@@ -151,7 +151,16 @@ def objects_of_a_job(s: Scenario) -> None:
     )
     s.until(lambda: s.client.get(JOBS, "all", s.namespace).status.running == 3, "the Job to grow")
     s.client.create(COMMANDS, command("CompleteJob", made), s.namespace)
-    s.until(lambda: not s.phase("all"), "the Job to be over, and gone")
+    objects = (("services", ""), ("configmaps", ""), ("secrets", ""), ("networkpolicies", "networking.k8s.io"))
+    for resource, group in objects:
+        s.until(lambda r=resource, g=group: s.used("controller", "delete", r, g), f"its {resource} to be deleted")
+    s.client.delete(JOBS, "all", s.namespace)
+
+
+def a_job_whose_time_is_over(s: Scenario) -> None:
+    """It goes itself, and what is left of it with it."""
+    s.submit(job("short", s.namespace, task("w", 1, run_s=0), ttlSecondsAfterFinished=0))
+    s.until(lambda: s.used("controller", "delete", "jobs", JOBS.group), "the Job to be over, and gone")
 
 
 def claims_of_a_job(s: Scenario) -> None:
@@ -477,6 +486,7 @@ def _suspended(s: Scenario, name: str) -> bool:
 STEPS: tuple[Callable[[Scenario], None], ...] = (
     foreign_kinds,
     objects_of_a_job,
+    a_job_whose_time_is_over,
     claims_of_a_job,
     owners_of_shaped_pods,
     runtimes_and_namespaces,
