@@ -6,7 +6,8 @@ which resources there are at all, everybody.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from extender.state.devicetable import DeviceTable, PodClaims
 from extender.state.nodes import NodeTable

@@ -7,12 +7,13 @@ A PodGroup or Placement that is older than the one which is known is left aside:
 as soon as the API server has confirmed them, and a watch may show what was before that afterwards.
 """
 
+from collections import Counter
 from itertools import count
 from typing import TypeVar
 
 from extender.state.aside import sentence
 from extender.state.gangs import GangView, once_whole
-from extender.state.pods import PodRecord
+from extender.state.pods import PodRecord, PodTable
 from extender.state.templates import Templates
 from extender.state.views import free_seats, set_aside, view_of
 from muster.api.batch import Job
@@ -123,15 +124,17 @@ class GangTable:
         """The key of the gang that a Job owns."""
         return self._of_job.get((job.metadata.namespace, job.metadata.uid))
 
-    def certainly_started(self, key: str, taken: int, alive: int) -> bool | None:
-        """What `GangView.started` would be with so many members taken, and so many of them alive.
-
-        None if only a view can tell.
-        """
-        if alive and once_whole(self.placement_of(key)):
+    def certainly_started(self, key: str, pods: PodTable) -> bool | None:
+        """What `GangView.started` would be with the pods as they are now; None if only a view can tell."""
+        if pods.alive[key] and once_whole(self.placement_of(key)):
             return True
-        group = self.groups.get(key)
-        return False if group is None or not taken or taken < group.spec.min_member else None
+        group, known = self.groups.get(key), self.views.get(key)
+        least = max(group.spec.min_member, 1) if group is not None else 0
+        if group is None or pods.taken[key] < least:
+            return False
+        seats = pods.seats.get(key, Counter[str]())
+        enough = seats.total() >= least and all(seats[n] >= each for n, each in group.spec.min_task_member.items())
+        return True if enough and known is not None and not known.set_aside else None
 
     # -- views ------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,9 @@ which is its own (see `extender.state.views.free_seats`).
 """
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from extender.state import podclass
 from extender.state.devicetable import ClaimRef, claim_refs, extended_claim
@@ -33,9 +35,8 @@ SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 """Priority classes of pods without which a cluster or a node does not work."""
 
 
-@dataclass(slots=True, eq=False)
-class PodRecord:
-    """What the planner keeps of a pod."""
+class PodRecord(Struct, eq=False, gc=False):
+    """What the planner keeps of a pod. It is in no cycle, so no garbage collection has to look at it."""
 
     uid: str
     namespace: str
@@ -94,19 +95,19 @@ class PodRecord:
     bound_at: float | None = None
     """When it was bound, in seconds since the epoch; None if it is not, as far as its condition says."""
 
-    waiting: bool = field(init=False)
+    waiting: bool = False
     """It exists, wants to run, and has no node."""
-    pinned: bool = field(init=False)
+    pinned: bool = False
     """It waits, and only one node is good for it: its pin cannot be changed any more."""
-    taken: bool = field(init=False)
+    taken: bool = False
     """Its seat counts for the gang: bound and alive, or done."""
-    alive: bool = field(init=False)
+    alive: bool = False
     """It holds a node for the gang: bound and not ended."""
-    uses_node: bool = field(init=False)
+    uses_node: bool = False
     """It is on a node and has not ended, so that what it asks for is not free there."""
 
     def __post_init__(self) -> None:
-        """What is asked of each pod whenever its gang is looked at is found once: a record does not change."""
+        """Finds once what is asked of each pod whenever its gang is looked at: a record does not change."""
         self.waiting = not self.node and not self.terminating and self.phase in {"", "Pending"}
         self.pinned = self.waiting and bool(self.pin) and not self.gated
         self.taken = self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
@@ -209,6 +210,11 @@ class PodTable:
 
         Never less than the gang's seats that are taken, and known without a look at its pods.
         """
+        self.seats: dict[str, Counter[str]] = {}
+        """Key of a gang → pod set → seats that are taken, each once; of pods that were given none yet nothing is told.
+
+        Never more than what a look at its pods finds.
+        """
         self.alive: Counter[str] = Counter()
         """Key of a gang → pods of it that hold a node; gangs without any are left out."""
         self.ending: dict[str, PodRecord] = {}
@@ -273,15 +279,25 @@ class PodTable:
             self._sitting[left] -= 1
             if not self._sitting[left]:
                 del self._sitting[left]
+                gang, seat = left
+                _add(self.seats[gang], seat.pod_set, -1)
+                if not self.seats[gang]:
+                    del self.seats[gang]
         if record is not None and record.gang and record.seat is not None and record.taken:
             place = self._seat_of[uid] = (record.gang, record.seat)
             self._sitting[place] += 1
+            if self._sitting[place] == 1:
+                _add(self.seats.setdefault(record.gang, Counter()), record.seat.pod_set, 1)
 
     def _count(self, record: PodRecord | None, change: int) -> None:
         if record is None or not record.gang:
             return
         for counter, counts in ((self.taken, record.taken), (self.alive, record.alive)):
             if counts:
-                counter[record.gang] += change
-                if not counter[record.gang]:
-                    del counter[record.gang]
+                _add(counter, record.gang, change)
+
+
+def _add(counter: Counter[str], key: str, change: int) -> None:
+    counter[key] += change
+    if not counter[key]:
+        del counter[key]

@@ -11,8 +11,9 @@ gang it concerns, and `refresh` makes their views. It is used on one loop (`exte
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from extender.state.answers import Answers
 from extender.state.aside import Aside, sentence
@@ -353,7 +354,7 @@ class State:
 
     def started(self, key: str) -> bool:
         """As `GangView.started`, now; the gang is refreshed only where the number of its pods does not decide."""
-        certainly = self._gangs.certainly_started(key, self.pod_table.taken[key], self.pod_table.alive[key])
+        certainly = self._gangs.certainly_started(key, self.pod_table)
         if certainly is not None:
             return certainly
         self.refresh_gang(key)
