@@ -5,7 +5,7 @@ A charge per open seat stands in for it, so that the planner, the filter verb an
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from extender.state.gangs import ACTIVE, GangView
 from extender.state.nodes import NodeTable
@@ -17,8 +17,7 @@ from muster.api.names import DEFAULT_QUEUE
 from muster.api.placement import Placement, devices_of, node_of, seats_of
 
 
-@dataclass(frozen=True, slots=True)
-class HeldSeat:
+class HeldSeat(NamedTuple):
     """The holder of a charge: one seat of one gang, while no pod has taken it."""
 
     gang_uid: str

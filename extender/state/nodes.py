@@ -11,7 +11,7 @@ Rows and columns grow by doubling; those that are not used are all 0, and are th
 import re
 from collections import Counter
 from collections.abc import Collection, Hashable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ GROWTH = 64
 ROWS = 4
 
 
-@dataclass(slots=True)
-class Charge:
+class Charge(NamedTuple):
     """What one holder takes from one node."""
 
     node: str

@@ -7,6 +7,7 @@ deleted is kept apart: it is not free yet, and it is not the queue's for long.
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from extender.state.amounts import clipped
 from muster.resources.vector import Vector
@@ -35,8 +36,7 @@ class Use:
         return Use(dict(self.staying), dict(self.leaving))
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     gang: str | None
     queue: str
     """What the pod itself names, which counts while its gang's queue is not known."""
@@ -107,7 +107,9 @@ class QueueUse:
 
 
 def _add(uses: dict[str, Use], name: str, entry: _Entry, sign: int) -> None:
-    use = uses.setdefault(name, Use())
+    use = uses.get(name)
+    if use is None:
+        use = uses[name] = Use()
     use.add(entry.requests, sign, leaving=entry.leaving)
     if not use.staying and not use.leaving:
         del uses[name]

@@ -4,8 +4,7 @@ Pure functions that the webhook, the controller and the extender evaluate alike.
 """
 
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from muster.api import names
 from muster.api.core import Pod, PodSpec
@@ -16,8 +15,7 @@ DEFAULT_POD_SET = "pods"
 """Name of the only pod set of a workload that has no tasks (a Job, a StatefulSet, …)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seat:
+class Seat(NamedTuple):
     """One place in a gang, to be taken by one pod: its pod set, and its rank in it, which counts from 0."""
 
     pod_set: str
