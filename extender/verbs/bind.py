@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -38,6 +39,8 @@ log = structlog.get_logger()
 DECODE_BINDING = msgspec.json.Decoder(ExtenderBindingArgs)
 BINDS = Counter("muster_bind_total", "Bind calls", ["pod", "verdict", "reason"])
 BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a binding, with the wait for its turn")
+# prometheus_client makes a key of labels under a lock, each time it is asked
+_calls = cache(lambda kind, reason: BINDS.labels(kind, *labels(reason)))
 
 LAG_S = 1.0
 """How long a bind call waits for our watches to show what kube-scheduler, whose watches may be ahead, has seen."""
@@ -98,7 +101,7 @@ class Bind:
     async def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
         """Binds a pod, a member of a gang after waiting for the others; the answer is an error or nothing."""
         kind, reason = await self._bind(args)
-        BINDS.labels(kind, *labels(reason)).inc()
+        _calls(kind, reason).inc()
         return ExtenderBindingResult(error=reason or "")
 
     async def _bind(self, args: ExtenderBindingArgs) -> tuple[str, Reason | None]:

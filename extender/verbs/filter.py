@@ -6,6 +6,7 @@ already hold.
 
 import time
 from collections.abc import Callable
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -29,6 +30,9 @@ from muster.resources.vector import GPU, WHOLE, Vector
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
 FILTERS = Counter("muster_filter_total", "Filter calls", ["pod", "verdict", "reason"])
 FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls", ["pod"])
+# prometheus_client makes a key of labels under a lock, each time it is asked
+_names = cache(FILTER_NAMES.labels)
+_calls = cache(lambda kind, reason: FILTERS.labels(kind, *labels(reason)))
 Answer = list[str] | Reason
 """The nodes that pass, of those that were named; or why none does."""
 
@@ -49,9 +53,9 @@ class Filter:
         nodes = args.node_names or []
         gang = gang_of(args.pod.metadata)
         kind = "pinned" if NODE in args.pod.metadata.annotations else "gang" if gang else "plain"
-        FILTER_NAMES.labels(kind).inc(len(nodes))
+        _names(kind).inc(len(nodes))
         answer = unavailable(self._cluster, self._active) or self._decide(args, gang, nodes)
-        FILTERS.labels(kind, *labels(answer if isinstance(answer, Reason) else None)).inc()
+        _calls(kind, answer if isinstance(answer, Reason) else None).inc()
         return _result(answer, nodes)
 
     def _decide(self, args: ExtenderArgs, gang: str | None, nodes: list[str]) -> Answer:

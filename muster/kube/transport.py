@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
+from functools import cache
 from urllib.parse import urlencode, urlsplit
 
 from muster.kube.answer import Answer, Headers
@@ -23,6 +24,9 @@ _CONNECT_TIMEOUT_S = 5.0
 _CREDENTIALS_S = 5.0
 """How long an Authorization header is sent before it is asked for again; it has its own idea of when it is stale."""
 _FIRST_ERROR = 400
+# prometheus_client makes a key of labels under a lock, each time it is asked
+_requests = cache(REQUESTS.labels)
+_seconds = cache(REQUEST_SECONDS.labels)
 # 299 - "what is wrong"; the text is quoted, and sent as UTF-8 where HTTP knows only Latin-1.
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
@@ -154,8 +158,8 @@ def measured(where: str, verb: str, resource: str) -> Iterator[Measured]:
         message = f"no answer from the API server: {str(error) or type(error).__name__}"
         raise Unreachable(message, reason=type(error).__name__, where=where) from error
     finally:
-        REQUESTS.labels(verb, resource, str(result.code)).inc()
-        REQUEST_SECONDS.labels(verb, resource).observe(time.perf_counter() - started)
+        _requests(verb, resource, result.code).inc()
+        _seconds(verb, resource).observe(time.perf_counter() - started)
 
 
 def warnings_of(headers: Iterable[str]) -> Iterator[str]:
