@@ -92,8 +92,10 @@ class _Connection(asyncio.Protocol):
         """What is told after the answers to what came before."""
         self._paused = False
         self._heard_at = 0.0
+        self._begun = False
+        """A request has begun, and is not complete."""
         self._arriving: asyncio.TimerHandle | None = None
-        """Until when what has begun must be complete."""
+        """Until when it must be; most come in one piece and need none."""
         self._in_head = False
         self._head_bytes = 0
         self._url = b""
@@ -137,6 +139,8 @@ class _Connection(asyncio.Protocol):
             if self._head_bytes > _HEAD_BYTES:
                 why = f"the headers have more than {_HEAD_BYTES} bytes"
                 self._refuse(Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why))
+        if self._begun and not self._arriving:
+            self._arriving = self._loop.call_later(calls.BODY_S, lambda: self._refuse(too_slow()))
 
     def leave(self) -> None:
         """Closes the connection when what was asked over it is answered."""
@@ -162,8 +166,7 @@ class _Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """The first byte of it is here."""
         self._url, self._headers, self._body = b"", {}, []
-        self._in_head, self._head_bytes = True, 0
-        self._arriving = self._loop.call_later(calls.BODY_S, lambda: self._refuse(too_slow()))
+        self._begun, self._in_head, self._head_bytes = True, True, 0
 
     def on_url(self, url: bytes) -> None:
         """Where it goes, or a piece of that."""
@@ -213,6 +216,7 @@ class _Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _arrived(self) -> None:
+        self._begun = False
         if self._arriving:
             self._arriving.cancel()
             self._arriving = None
