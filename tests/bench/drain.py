@@ -1,10 +1,10 @@
 """How fast a backlog drains, against plain pods of a stock kube-scheduler, in turns in one run.
 
 Each side starts with the backlog before it; time counts from the first binding to the last, CPU from when its processes
-are ready, the extender with its caches filled: what it costs to start has nothing to do with a pod. *Planned* gangs have their placements and pinned pods: what is measured is filter and bind. One member is
-enough for them to start, as a scheduler that finds 3,000 members at once takes them in any order, which the planner
-never lets happen. *Gated* gangs of 100 have nothing but pods behind gates: plan, placement, gate off, pin on and the
-barrier come on top.
+are ready, the extender with its caches filled: what it costs to start has nothing to do with a pod. *Planned* gangs
+have their placements and pinned pods: what is measured is filter and bind. One member is enough for them to start, as a
+scheduler that finds 3,000 members at once takes them in any order, which the planner never lets happen. *Gated* gangs
+of 100 have nothing but pods behind gates: plan, placement, gate off, pin on and the barrier come on top.
 """
 
 import tempfile
