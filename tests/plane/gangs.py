@@ -90,6 +90,8 @@ class Life:
     bound: float | None = None
     nodes: set[str] = field(default_factory=set)
     phases: list[str] = field(default_factory=list)
+    done: bool = False
+    """It has succeeded, and not while it was being deleted: its owner does not count on one that goes."""
     gone: float | None = None
 
 
@@ -142,6 +144,7 @@ class History(Watching):
                 return
             if new.status.phase not in life.phases:
                 life.phases.append(new.status.phase)
+            life.done |= new.status.phase == "Succeeded" and new.metadata.deletion_timestamp is None
             if new.spec.node_name:
                 life.bound = life.bound or now
                 life.node = new.spec.node_name
