@@ -7,6 +7,7 @@ already hold.
 import time
 from collections.abc import Callable
 from functools import cache
+from itertools import compress, repeat
 
 import msgspec
 import numpy as np
@@ -92,12 +93,12 @@ class Filter:
         if queue_full(state.queues, state.queue_use.queues, queue, requests):
             return Reason.QUEUE_FULL
         index = state.nodes.index
-        columns = np.fromiter((index.get(name, -1) for name in nodes), dtype=np.int64, count=len(nodes))
+        columns = np.fromiter(map(index.get, nodes, repeat(-1)), dtype=np.int64, count=len(nodes))
         fits, none = nodes_with_room(state, record, requests, columns, self._wall_s())
         if share is not None or table.devices.pods.any():
             fits &= _gpus_fit(table, share, requests, columns)
         state.answers.keep(args.pod.metadata.uid, columns[fits])
-        return [name for name, fit in zip(nodes, fits, strict=True) if fit] or none
+        return list(compress(nodes, fits.tolist())) or none
 
 
 def _gpus_fit(
