@@ -8,6 +8,7 @@ SUBJECTS = (
     "verbs",
     "memory",
     "sizing",
+    "startup",
     "review",
     "admission",
     "compare",
