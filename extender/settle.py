@@ -43,19 +43,26 @@ class Settle:
     def _run(self) -> None:
         gc.disable()
         try:
-            self._wait(range(self._looks))
+            filled = self._wait(range(self._looks))
+            if filled:
+                _freeze()  # before the first allocation afterwards has everything looked at once more
         finally:
             gc.enable()
-        self._wait(count())
-        if self._stopped.is_set():
-            return
-        gc.collect()
-        gc.freeze()
-        memory.give_back()
-        log.info("caches are filled", objects=gc.get_freeze_count())
+        if not filled and self._wait(count()):
+            _freeze()
 
-    def _wait(self, looks: Iterable[int]) -> None:
-        """Looks so often, until the caches are filled or the process ends."""
+    def _wait(self, looks: Iterable[int]) -> bool:
+        """Looks so often; True once the caches are filled, False if the process ends or they are not."""
         for _ in looks:
-            if self._filled() or self._stopped.wait(self._look_s):
-                return
+            if self._filled():
+                return True
+            if self._stopped.wait(self._look_s):
+                return False
+        return False
+
+
+def _freeze() -> None:
+    gc.collect()
+    gc.freeze()
+    memory.give_back()
+    log.info("caches are filled", objects=gc.get_freeze_count())
