@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from functools import cache
 
 import msgspec
 import numpy as np
@@ -18,7 +17,7 @@ from extender.scaleup.wishes import safe_to_evict
 from extender.state.gangs import ACTIVE
 from extender.state.pledges import Pledge
 from extender.state.pods import PodRecord
-from extender.verbs.reasons import Reason, labels, unavailable
+from extender.verbs.reasons import Reason, counted, unavailable
 from extender.verbs.room import nodes_with_room
 from extender.verbs.sharedgpus import SharedGpus
 from muster.api.core import PODS
@@ -39,8 +38,7 @@ log = structlog.get_logger()
 DECODE_BINDING = msgspec.json.Decoder(ExtenderBindingArgs)
 BINDS = Counter("muster_bind_total", "Bind calls", ["pod", "verdict", "reason"])
 BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of one POST of a binding, with the wait for its turn")
-# prometheus_client makes a key of labels under a lock, each time it is asked
-_calls = cache(lambda kind, reason: BINDS.labels(kind, *labels(reason)))
+_calls = counted(BINDS)
 
 LAG_S = 1.0
 """How long a bind call waits for our watches to show what kube-scheduler, whose watches may be ahead, has seen."""

@@ -19,7 +19,7 @@ from extender.live import Live
 from extender.state.gangs import ACTIVE
 from extender.state.nodes import NodeTable
 from extender.state.podclass import asked_of, ours
-from extender.verbs.reasons import Reason, Verdict, labels, unavailable
+from extender.verbs.reasons import Reason, Verdict, counted, unavailable
 from extender.verbs.room import nodes_with_room
 from muster.api.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.gang import epoch_of, gang_of, seat_of
@@ -31,9 +31,8 @@ from muster.resources.vector import GPU, WHOLE, Vector
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
 FILTERS = Counter("muster_filter_total", "Filter calls", ["pod", "verdict", "reason"])
 FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls", ["pod"])
-# prometheus_client makes a key of labels under a lock, each time it is asked
 _names = cache(FILTER_NAMES.labels)
-_calls = cache(lambda kind, reason: FILTERS.labels(kind, *labels(reason)))
+_calls = counted(FILTERS)
 Answer = list[str] | Reason
 """The nodes that pass, of those that were named; or why none does."""
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import cache
+
+from prometheus_client import Counter
 
 from extender.live import Live
 
@@ -66,6 +69,14 @@ _REJECTIONS = (
 def labels(reason: Reason | None) -> tuple[str, str]:
     """The labels `verdict` and `reason` of a call that ended so."""
     return (reason.verdict, reason.tag) if reason else (Verdict.PASSED, "")
+
+
+def counted(metric: Counter) -> Callable[[str, Reason | None], Counter]:
+    """What counts calls by the kind of their pod and by how they ended, in a metric with these labels.
+
+    Each is looked up once: prometheus_client takes a lock and makes a key of the labels whenever it is asked.
+    """
+    return cache(lambda kind, reason: metric.labels(kind, *labels(reason)))
 
 
 def unavailable(cluster: Live, active: Callable[[], bool]) -> Reason | None:
