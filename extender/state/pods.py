@@ -6,6 +6,8 @@ which is its own (see `extender.state.views.free_seats`).
 """
 
 from collections import Counter
+from collections.abc import Hashable
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,6 +33,7 @@ from muster.resources.gpus import chosen_devices
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 from muster.resources.topology import PodTopology
 
+K = TypeVar("K", bound=Hashable)
 SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 """Priority classes of pods without which a cluster or a node does not work."""
 
@@ -276,9 +279,8 @@ class PodTable:
     def _sit(self, uid: str, record: PodRecord | None) -> None:
         left = self._seat_of.pop(uid, None)
         if left is not None:
-            self._sitting[left] -= 1
-            if not self._sitting[left]:
-                del self._sitting[left]
+            _add(self._sitting, left, -1)
+            if left not in self._sitting:
                 gang, seat = left
                 _add(self.seats[gang], seat.pod_set, -1)
                 if not self.seats[gang]:
@@ -297,7 +299,7 @@ class PodTable:
                 _add(counter, record.gang, change)
 
 
-def _add(counter: Counter[str], key: str, change: int) -> None:
+def _add(counter: Counter[K], key: K, change: int) -> None:
     counter[key] += change
     if not counter[key]:
         del counter[key]
