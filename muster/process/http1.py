@@ -17,8 +17,8 @@ import httptools
 
 from muster.process import calls
 from muster.process.calls import BACKLOG, Answer, App, Refused, Request, answered, check_length, too_slow
+from muster.process.framing import MAX_HEADER_BYTES
 
-_HEAD_BYTES = 64 * 1024
 _MOST_WAITING = 16
 """Requests of one connection that wait for the one before; then no more of them are read."""
 _LINGER_S = 2.0
@@ -136,8 +136,8 @@ class _Connection(asyncio.Protocol):
             self._refuse(Refused(HTTPStatus.BAD_REQUEST, "this is not HTTP/1.1, or not as it should be"))
         if was_in_head and self._in_head:
             self._head_bytes += len(data)
-            if self._head_bytes > _HEAD_BYTES:
-                why = f"the headers have more than {_HEAD_BYTES} bytes"
+            if self._head_bytes > MAX_HEADER_BYTES:
+                why = f"the headers have more than {MAX_HEADER_BYTES} bytes"
                 self._refuse(Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why))
         if self._begun and not self._arriving:
             self._arriving = self._loop.call_later(calls.BODY_S, lambda: self._refuse(too_slow()))
