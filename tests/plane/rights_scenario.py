@@ -160,7 +160,8 @@ def objects_of_a_job(s: Scenario) -> None:
 def a_job_whose_time_is_over(s: Scenario) -> None:
     """It goes itself, and what is left of it with it."""
     s.submit(job("short", s.namespace, task("w", 1, run_s=0), ttlSecondsAfterFinished=0))
-    s.until(lambda: s.used("controller", "delete", "jobs", JOBS.group), "the Job to be over, and gone")
+    s.until(lambda: s.used("controller", "delete", "jobs", JOBS.group), "the Job to be over")
+    s.until(lambda: not s.phase("short"), "the Job to be gone")
 
 
 def claims_of_a_job(s: Scenario) -> None:
