@@ -14,8 +14,9 @@ from extender.framework.session import Session
 from extender.framework.statement import Eviction, Operation
 from extender.plugins.pernode import Domains
 from extender.state.neighbours import Spread
-from extender.state.podclass import ANY_ADDRESS, PodClass
+from extender.state.podclass import PodClass
 from extender.state.podcounts import Counts
+from extender.state.podshape import ANY_ADDRESS
 from extender.state.queries import Mark
 
 Mask = NDArray[np.bool_]

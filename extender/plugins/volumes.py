@@ -6,7 +6,8 @@ An unbound claim whose storage class waits for the first consumer refuses no nod
 from collections.abc import Mapping
 
 from extender.plugins.nodeselector import matches_labels
-from extender.state.podclass import ClaimUse, PodClass
+from extender.state.podclass import PodClass
+from extender.state.podshape import ClaimUse
 from extender.state.volumes import Volumes
 from muster.api.core import Node
 from muster.api.storage import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, PersistentVolume, PersistentVolumeClaim

@@ -1,8 +1,7 @@
 """Pod classes: pods of the same shape are planned as one.
 
 The shape is everything that decides on which nodes a pod can be: requests, selectors, affinity, tolerations, host
-ports, claims, what it demands of its neighbours, and which of the others' demands it meets (its marks). What Muster
-itself added (the pin) is taken off, so that a gated pod and its pinned twin are of one class.
+ports, claims, what it demands of its neighbours, and which of the others' demands it meets (its marks).
 """
 
 from collections.abc import Mapping
@@ -13,33 +12,13 @@ import msgspec
 
 from extender.dynamic.needs import NO_NEEDS, Needs
 from extender.state.neighbours import NONE, Neighbours, neighbours_of
+from extender.state.podshape import ClaimUse, Port, asked_of, claims_of, host_ports, ours, pin_of, raw_key, without_pin
 from extender.state.queries import Mark, QueryTable
-from muster.api import names
-from muster.api.constraints import (
-    Affinity,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
-    Toleration,
-    TopologySpreadConstraint,
-)
+from muster.api.constraints import Affinity, NodeSelector, Toleration, TopologySpreadConstraint
 from muster.api.core import Pod, PodSpec
-from muster.api.meta import LabelSelectorRequirement
-from muster.resources.gpus import GpuShare, share_of
-from muster.resources.pods import pod_requests, requests_on_node
-from muster.resources.vector import GPU, Vector, add
-
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - Kubernetes' word for every address of a node
-Port = tuple[str, str, int]
-"""Address, protocol and number of a host port."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimUse:
-    """A claim that a pod mounts; that of an ephemeral volume is made for the pod once it exists."""
-
-    key: str
-    ephemeral: bool = False
+from muster.resources.gpus import GpuShare
+from muster.resources.pods import requests_on_node
+from muster.resources.vector import Vector, add
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -88,19 +67,27 @@ class ClassTable:
     def __init__(self) -> None:
         self.queries = QueryTable()
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
+        self._by_raw_key: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
+        """Some class of each shape, whatever demands of others it meets."""
 
     def of_pod(self, pod: Pod) -> PodClass:
-        """The class of a pod that exists."""
-        meta = pod.metadata
-        return self.of_spec(
+        """The class of a pod that exists. Most are made from a template as others are, and cost little."""
+        meta, raw = pod.metadata, raw_key(pod)
+        known = self._by_raw_key.get(raw) if raw is not None else None
+        if known is not None:
+            return self.matched_again(known, meta.namespace, meta.labels)
+        cls = self.of_spec(
             pod.spec,
             namespace=meta.namespace,
             labels=meta.labels,
             pod_name=meta.name,
-            pin=meta.annotations.get(names.NODE),
+            pin=pin_of(meta),
             annotations=meta.annotations if ours(pod.spec) else None,
             taken=requests_on_node(pod) if pod.spec.node_name else None,
         )
+        if raw is not None:
+            self._by_raw_key[raw] = cls
+        return cls
 
     def of_spec(
         self,
@@ -194,89 +181,3 @@ class ClassTable:
 
 def _key(shape: bytes, matched: frozenset[Mark]) -> bytes:
     return shape + msgspec.msgpack.encode(sorted(matched)) if matched else shape
-
-
-def requests_of(spec: PodSpec) -> Vector:
-    """What a pod takes from a node. Markers are not among it: no node has any, and kube-scheduler ignores them too."""
-    return _without_markers(pod_requests(spec))
-
-
-def _without_markers(requests: Vector) -> Vector:
-    return {name: amount for name, amount in requests.items() if name not in names.MARKERS}
-
-
-def asked_of(
-    spec: PodSpec, annotations: Mapping[str, str] | None, taken: Vector | None = None
-) -> tuple[Vector, GpuShare | None]:
-    """What a pod takes from a node, with its part of GPUs; without annotations it has none by annotation.
-
-    A part of a device counts among the GPUs, so that queues, quotas and victims count it; how much that is where it
-    asks for memory, depends on the node, so that it is not in these requests (see `NodeTable.taken`).
-    """
-    requests = _without_markers(pod_requests(spec) if taken is None else taken)
-    gpu = share_of(annotations or {}, requests)
-    if gpu is not None and not gpu.by_resource:
-        requests = requests | {GPU: gpu.portion * gpu.devices}
-    return requests, gpu
-
-
-def ours(spec: PodSpec) -> bool:
-    """Whether Muster's extender is asked about the pod: by its scheduler's name, or by the markers that it carries."""
-    return spec.scheduler_name in names.SCHEDULERS or marked(spec)
-
-
-def marked(spec: PodSpec) -> bool:
-    """Whether a scheduler that Muster shares with others asks Muster about the pod: it carries both markers."""
-    containers = (*spec.containers, *spec.init_containers)
-    asked = {name for each in containers for name in (*each.resources.limits, *each.resources.requests)}
-    return asked >= names.MARKERS
-
-
-def host_ports(spec: PodSpec) -> tuple[Port, ...]:
-    """Ports of the node that the pod takes: those of its containers and sidecars, all of them with hostNetwork."""
-    sidecars = (container for container in spec.init_containers if container.restart_policy == "Always")
-    return tuple(
-        sorted(
-            {
-                (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port or port.container_port)
-                for container in (*spec.containers, *sidecars)
-                for port in container.ports
-                if port.host_port or spec.host_network
-            }
-        )
-    )
-
-
-def claims_of(spec: PodSpec, namespace: str, pod_name: str) -> tuple[ClaimUse, ...]:
-    """The claims that the pod mounts; a template's ephemeral volumes have none yet."""
-    claims = []
-    for volume in spec.volumes:
-        if "persistentVolumeClaim" in volume:
-            claims.append(ClaimUse(f"{namespace}/{volume['persistentVolumeClaim'].get('claimName', '')}"))
-        elif "ephemeral" in volume and pod_name:
-            claims.append(ClaimUse(f"{namespace}/{pod_name}-{volume.get('name', '')}", ephemeral=True))
-    return tuple(claims)
-
-
-def without_pin(affinity: Affinity | None, node: str) -> Affinity | None:
-    """The affinity as the user wrote it: the inverse of `muster.api.gang.pinned_affinity`."""
-    node_affinity = affinity.node_affinity if affinity else None
-    if affinity is None or node_affinity is None or node_affinity.required is None:
-        return affinity
-    pin = LabelSelectorRequirement(key="metadata.name", operator="In", values=[node])
-    terms = [
-        NodeSelectorTerm(
-            match_expressions=term.match_expressions,
-            match_fields=[requirement for requirement in term.match_fields if requirement != pin],
-        )
-        for term in node_affinity.required.node_selector_terms
-    ]
-    own = [term for term in terms if term.match_expressions or term.match_fields]
-    required = NodeSelector(node_selector_terms=own) if own else None
-    stripped = NodeAffinity(required=required, preferred=node_affinity.preferred)
-    result = Affinity(
-        node_affinity=stripped if required or stripped.preferred else None,
-        pod_affinity=affinity.pod_affinity,
-        pod_anti_affinity=affinity.pod_anti_affinity,
-    )
-    return result if result != Affinity() else None

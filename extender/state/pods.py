@@ -12,14 +12,13 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from extender.state import podclass
 from extender.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.state.podclass import PodClass
+from extender.state.podshape import ours, pin_of
 from muster.api.core import Pod
 from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
 from muster.api.meta import ObjectMeta, readable_time
 from muster.api.names import (
-    NODE,
     PODS_SAFE_TO_EVICT,
     PREEMPTABLE,
     QUEUE,
@@ -133,7 +132,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
     gang = gang_of(meta)
     scheduled = next((c for c in status.conditions if c.type == "PodScheduled"), None)
     unschedulable = bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable")
-    ours = bool(scheduled and scheduled.message.startswith(SAYS))
+    in_our_words = bool(scheduled and scheduled.message.startswith(SAYS))
     return PodRecord(
         uid=meta.uid,
         namespace=meta.namespace,
@@ -148,14 +147,14 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         gated=gated(pod),
         other_gates=other_gates(pod.spec),
         epoch=epoch_of(meta),
-        pin=meta.annotations.get(NODE, ""),
-        refused=unschedulable and not ours,
-        asks=unschedulable and ours,
-        says=scheduled.message.removeprefix(SAYS) if scheduled and ours else "",
+        pin=pin_of(meta),
+        refused=unschedulable and not in_our_words,
+        asks=unschedulable and in_our_words,
+        says=scheduled.message.removeprefix(SAYS) if scheduled and in_our_words else "",
         evictable=meta.annotations.get(PODS_SAFE_TO_EVICT, ""),
         evictable_by_us=SAFE_TO_EVICT in meta.annotations,
         scheduler_name=pod.spec.scheduler_name,
-        ours=podclass.ours(pod.spec),
+        ours=ours(pod.spec),
         created=meta.creation_timestamp or "",
         resource_version=meta.resource_version,
         queue=_queue_of(meta),

@@ -18,7 +18,7 @@ from extender.fairshare.plain import queue_full
 from extender.live import Live
 from extender.state.gangs import ACTIVE
 from extender.state.nodes import NodeTable
-from extender.state.podclass import asked_of, ours
+from extender.state.podshape import asked_of, ours
 from extender.verbs.reasons import Reason, Verdict, counted, unavailable
 from extender.verbs.room import nodes_with_room
 from muster.api.extender import ExtenderArgs, ExtenderFilterResult

@@ -29,6 +29,8 @@ from muster.resources.pods import pod_requests, requests_on_node
 from muster.resources.quantity import parse
 from muster.resources.vector import GPU, WHOLE, Vector, add
 
+ASKING = frozenset({GPU_FRACTION, GPU_MEMORY_ASKED, GPU_NUM_DEVICES})
+"""The annotations that say which part a pod asks for."""
 _MEBI = 2**20
 _FRACTION = re.compile(r"0?\.[0-9]{1,3}0*")
 _COUNT = re.compile(r"[1-9][0-9]{0,17}")

@@ -6,9 +6,10 @@ after it. Pod-level resources replace the sum of the containers; the overhead of
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from muster.api.core import Container, Node, Pod, PodSpec
-from muster.api.requirements import ResourceRequirements
+from muster.api.requirements import Quantities, ResourceRequirements
 from muster.resources.vector import CPU, PODS, Vector, add, maximum, vector
 
 _HUGE_PAGES = "hugepages-"
@@ -19,35 +20,59 @@ def pod_requests(spec: PodSpec) -> Vector:
     return _total(spec, lambda container: _requests(container.resources), _nothing)
 
 
+class AmountsOnNode(NamedTuple):
+    """What kubelet says that a pod has, which need not be what it asks for."""
+
+    containers: dict[str, tuple[ResourceRequirements, Quantities]]
+    """Name → what it has, and what is set aside for it."""
+    whole: ResourceRequirements | None
+    """What the pod has as a whole, where resources are given for the pod."""
+    whole_allocated: Quantities
+    infeasible: bool
+    """What is asked for can never be."""
+
+
+def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
+    """What kubelet says of a pod; None if it says nothing."""
+    status = pod.status
+    containers = {
+        each.name: (each.resources, each.allocated_resources)
+        for each in (*status.init_container_statuses, *status.container_statuses)
+        if each.resources is not None
+    }
+    if not containers and status.resources is None:
+        return None
+    infeasible = any(
+        condition.type == "PodResizePending" and condition.status == "True" and condition.reason == "Infeasible"
+        for condition in status.conditions
+    )
+    return AmountsOnNode(containers, status.resources, status.allocated_resources, infeasible)
+
+
 def requests_on_node(pod: Pod) -> Vector:
     """What a pod that has a node takes of it: a resize that is not carried out yet counts with both amounts.
 
     As kube-scheduler 1.36 counts: the most of what was asked for, what kubelet has set aside and what containers have;
     without what was asked for where kubelet says that it can never be.
     """
-    statuses = {each.name: each for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
-    resized = {name: each for name, each in statuses.items() if each.resources is not None}
-    if not resized and pod.status.resources is None:
+    on_node = amounts_on_node(pod)
+    if on_node is None:
         return pod_requests(pod.spec)
-    infeasible = any(
-        condition.type == "PodResizePending" and condition.status == "True" and condition.reason == "Infeasible"
-        for condition in pod.status.conditions
-    )
 
     def of_container(container: Container) -> Vector:
-        asked, status = _requests(container.resources), resized.get(container.name)
+        asked, told = _requests(container.resources), on_node.containers.get(container.name)
         ordinary = container in pod.spec.init_containers and not _is_sidecar(container)
-        if status is None or status.resources is None or ordinary:
+        if told is None or ordinary:
             return asked
-        has = maximum(vector(status.resources.requests), vector(status.allocated_resources))
-        return has if infeasible else maximum(asked, has)
+        resources, allocated = told
+        has = maximum(vector(resources.requests), vector(allocated))
+        return has if on_node.infeasible else maximum(asked, has)
 
     def of_pod() -> Vector:
-        status = pod.status
-        has = status.resources.requests if status.resources is not None else {}
-        return maximum(vector(has), vector(status.allocated_resources)) if has else {}
+        has = on_node.whole.requests if on_node.whole is not None else {}
+        return maximum(vector(has), vector(on_node.whole_allocated)) if has else {}
 
-    return _total(pod.spec, of_container, of_pod, infeasible=infeasible)
+    return _total(pod.spec, of_container, of_pod, infeasible=on_node.infeasible)
 
 
 def _nothing() -> Vector:

@@ -7,7 +7,8 @@ from msgspec import convert
 from plugin_jobs import job, shaped
 
 from extender.state.devicetable import DeviceTable
-from extender.state.podclass import ClassTable, host_ports
+from extender.state.podclass import ClassTable
+from extender.state.podshape import host_ports
 from extender.state.templates import Templates
 from muster.api.batch import VolumeSpec
 from muster.api.core import PodSpec
