@@ -1,6 +1,6 @@
 """JSON ↔ wire types: one decoder per kind, lists that survive an odd object, and objects as plain data for writing."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -8,7 +8,6 @@ import structlog
 
 from muster.api.base import Resource
 from muster.api.meta import ListMeta, Object
-from muster.kube.loop import TimeSlice
 from muster.kube.metrics import UNDECODABLE
 
 T = TypeVar("T")
@@ -16,17 +15,17 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
-_list_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
-class _RawList(msgspec.Struct, gc=False):
-    """A list whose items are decoded one by one."""
+class RawList(msgspec.Struct, gc=False):
+    """A list whose items are still to be decoded."""
 
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[msgspec.Raw] | None = None
 
 
-_decode_raw_list = msgspec.json.Decoder(_RawList).decode
+decode_raw_list = msgspec.json.Decoder(RawList).decode
+"""Reads what a list says of itself, and cuts it into its items."""
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
@@ -36,31 +35,13 @@ def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     return _decoders[kind]
 
 
-def decode_list(res: Resource[T], body: bytes) -> tuple[list[T], ListMeta]:
-    """The objects of a list and its metadata; an object that does not decode is logged and left out."""
-    try:
-        page = _list_decoder(res.type).decode(body)
-        items: list[T] = page.items or []
-    except msgspec.ValidationError:
-        page = _decode_raw_list(body)
-        items = [item for raw in page.items or () if (item := _readable(res, raw)) is not None]
-    for item in items:
-        _name_kind(res, item)
-    return items, page.metadata
-
-
-async def decode_long_list(res: Resource[T], body: bytes) -> tuple[list[T], ListMeta]:
-    """The same, object by object: the event loop goes on with other things in between."""
-    page = _decode_raw_list(body)
-    items: list[T] = []
-    slice_of_time = TimeSlice()
+def items_of(res: Resource[T], page: RawList) -> Iterator[T]:
+    """The objects of a list, one by one; an object that does not decode is logged and left out."""
     for raw in page.items or ():
         item = _readable(res, raw)
         if item is not None:
             _name_kind(res, item)
-            items.append(item)
-        await slice_of_time.share()
-    return items, page.metadata
+            yield item
 
 
 def leave_out(res: Resource[Any], raw: msgspec.Raw, error: msgspec.ValidationError) -> None:
@@ -77,16 +58,6 @@ def content_of(res: Resource[Any], obj: Mapping[str, Any] | msgspec.Struct) -> d
         content = dict(obj)
     metadata = dict(content.get("metadata") or {})
     return content | {"apiVersion": res.api_version, "kind": res.kind, "metadata": metadata}
-
-
-def _list_decoder(kind: type) -> msgspec.json.Decoder[Any]:
-    if kind not in _list_decoders:
-        fields: list[tuple[str, Any, Any]] = [
-            ("items", list[kind] | None, None),  # type: ignore[valid-type]  # a type made at run time
-            ("metadata", ListMeta, msgspec.field(default_factory=ListMeta)),
-        ]
-        _list_decoders[kind] = msgspec.json.Decoder(msgspec.defstruct(f"{kind.__name__}List", fields, gc=False))
-    return _list_decoders[kind]
 
 
 def _readable(res: Resource[T], raw: msgspec.Raw) -> T | None:

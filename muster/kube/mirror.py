@@ -1,6 +1,6 @@
 """Makes a store equal to what the API server is seen to have, and tells handlers the differences. No I/O."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from typing import Generic, TypeVar
 
 import structlog
@@ -30,19 +30,16 @@ class Mirror(Generic[T]):
         self._plural = plural
         self._keep = keep
 
-    def become(self, found: Mapping[str, T]) -> Iterator[None]:
-        """Makes the store equal to these objects, a step for each; what is unchanged is not told.
+    def keep_only(self, keys: Collection[str]) -> Iterator[None]:
+        """Removes all others, a step for each: with every object of a list put before, the store is equal to it.
 
-        The store is changed object by object and never emptied: whoever reads it meanwhile sees old and new objects
+        So the store is changed object by object and never emptied: whoever reads it meanwhile sees old and new objects
         side by side, which a watch that is late would show too, but never a cluster without pods.
         """
         for key in self.store.keys():  # noqa: SIM118 - a store is no mapping; this copies under its lock
-            if key not in found:
+            if key not in keys:
                 self.remove(key)
                 yield
-        for item in found.values():
-            self.put(item)
-            yield
 
     def put(self, new: T) -> None:
         """The object is there, or has changed; one that is known in this version is not told."""

@@ -1,5 +1,6 @@
 """Reading from the API server: one object, all objects, and what becomes of them."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from typing import TypeVar
 
@@ -7,16 +8,15 @@ from muster.api.base import Resource
 from muster.api.core import PODS
 from muster.api.meta import ListMeta
 from muster.kube.calls import Calls, given
-from muster.kube.codec import decode_list, decode_long_list
+from muster.kube.codec import RawList, decode_raw_list, items_of
 from muster.kube.errors import Unreachable
+from muster.kube.loop import TimeSlice
 from muster.kube.watch import Watch, lines_of
 
 T = TypeVar("T")
 
 # A quiet stream still carries a bookmark about every minute; longer silence means that the peer is gone.
 _SILENCE_S = 150.0
-_LONG_BYTES = 64 * 1024
-"""A list of more is decoded object by object, so that the loop has time for others."""
 
 
 class Reads(Calls):
@@ -40,21 +40,27 @@ class Reads(Calls):
     ) -> AsyncGenerator[tuple[list[T], ListMeta]]:
         """What `list` gives in pages of `limit` objects (0: one page); all pages show one resource version.
 
-        Raises `Gone` when the version was compacted away between two pages.
+        The next page is asked for while one is looked at. Raises `Gone` when the version was compacted away meanwhile.
         """
         query = _selectors(label_selector, field_selector)
         if limit:
             query["limit"] = str(limit)
-        while True:
+
+        async def page(query: dict[str, str]) -> RawList:
             body = await self._send("list", res, "GET", res.path(namespace), query=query, timeout_s=timeout_s)
-            if len(body) > _LONG_BYTES:
-                items, meta = await decode_long_list(res, body)
-            else:
-                items, meta = decode_list(res, body)
-            yield items, meta
-            if not meta.continue_:
-                return
-            query["continue"] = meta.continue_
+            return decode_raw_list(body)
+
+        ahead: asyncio.Task[RawList] | None = asyncio.create_task(page(query))
+        try:
+            while ahead is not None:
+                now = await ahead
+                more = now.metadata.continue_
+                ahead = asyncio.create_task(page({**query, "continue": more})) if more else None
+                yield await _decoded(res, now), now.metadata
+        finally:
+            if ahead is not None:
+                ahead.cancel()
+                await asyncio.gather(ahead, return_exceptions=True)  # what it failed with concerns nobody any more
 
     async def list(
         self,
@@ -113,6 +119,16 @@ class Reads(Calls):
             ) from error
         finally:
             answer.close()
+
+
+async def _decoded(res: Resource[T], page: RawList) -> list[T]:
+    """Its objects; the loop has time for others in between."""
+    items: list[T] = []
+    slice_of_time = TimeSlice()
+    for item in items_of(res, page):
+        items.append(item)
+        await slice_of_time.share()
+    return items
 
 
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:

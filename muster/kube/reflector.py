@@ -15,7 +15,7 @@ import random as _random
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Generic, TypeVar
 
 import structlog
@@ -171,7 +171,7 @@ class Reflector(Generic[T]):
             log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
             return
         log.info("not served by this cluster", resource=self._resource.plural)
-        await self._become({})
+        await self._keep_only(set())
         self._synced.set()
         await asyncio.sleep(_NOT_SERVED_S * (1 + self._random()))
 
@@ -196,31 +196,42 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(self._backoff.next())
 
     async def _list(self) -> None:
-        """Makes the store equal to a full list."""
+        """Makes the store equal to a full list, page by page: of a long one only some pages are in memory at once."""
         if self._listed:
             self.relists += 1
             RELISTS.labels(self._resource.plural).inc()
         self._listed = True
-        found: dict[str, T] = {}
+        found: set[str] = set()
         pages = self._client.on_loop.pages(
             self._resource, self._namespace, **self._selectors, limit=self._page_objects, timeout_s=_LIST_TIMEOUT_S
         )
         try:
-            async for items, meta in pages:
-                found.update((item.metadata.key, item) for item in items)
-                version = meta.resource_version
+            async with aclosing(pages):
+                async for items, meta in pages:
+                    await self._put(items, found)
+                    version = meta.resource_version
         except Gone:
             self._page_objects = 0  # compacted between two pages: next time everything in one
             raise
         self._page_objects = _PAGE_OBJECTS
-        await self._become(found)
+        await self._keep_only(found)
         self._version = version
         self._synced.set()
 
-    async def _become(self, found: dict[str, T]) -> None:
-        """Makes the store equal to these objects, with time for others in between."""
+    async def _put(self, items: list[T], found: set[str]) -> None:
+        """Tells of these objects, with time for others in between, and notes their keys."""
         slice_of_time = TimeSlice()
-        for _ in self.mirror.become(found):
+        for item in items:
+            if self._stopping:
+                raise asyncio.CancelledError
+            found.add(item.metadata.key)
+            self.mirror.put(item)
+            await slice_of_time.share()
+
+    async def _keep_only(self, found: set[str]) -> None:
+        """Forgets all others, with time for others in between."""
+        slice_of_time = TimeSlice()
+        for _ in self.mirror.keep_only(found):
             if self._stopping:
                 raise asyncio.CancelledError
             await slice_of_time.share()

@@ -24,7 +24,9 @@ async def scripted_server(handler: Handler, tls: ssl.SSLContext | None = None) -
                 await writer.wait_closed()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.append(asyncio.create_task(guarded(reader, writer)))
+        task = asyncio.create_task(guarded(reader, writer))
+        task.add_done_callback(lambda _: writer.close())  # it may be cancelled before it begins
+        tasks.append(task)
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     try:

@@ -81,7 +81,10 @@ class Cluster:
         self._list(name, reflector)
 
     def _list(self, name: str, reflector: Reflector[Any]) -> None:
-        for _ in reflector.mirror.become({item.metadata.key: item for item in self.api.all(_resource(reflector))}):
+        items = self.api.all(_resource(reflector))
+        for item in items:
+            reflector.mirror.put(item)
+        for _ in reflector.mirror.keep_only({item.metadata.key for item in items}):
             pass
         self.cursors[name] = len(self.api.changes(_resource(reflector)))
 

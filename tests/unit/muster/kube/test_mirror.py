@@ -43,7 +43,10 @@ def test_changes_follow_from_each_other(told: list[list[Seen] | Seen | str]) -> 
     failures = REGISTRY.get_sample_value("muster_kube_handler_failures_total", {"resource": "tests"}) or 0
     for step in told:
         if isinstance(step, list):
-            for _ in mirror.become({each[0]: made(each) for each in step}):
+            for each in step:
+                mirror.put(made(each))
+                assert versions(mirror.store.list()) == versions([*known.values()])
+            for _ in mirror.keep_only({each[0] for each in step}):
                 assert versions(mirror.store.list()) == versions([*known.values()])
             assert versions(mirror.store.list()) == set(step)
         elif isinstance(step, str):

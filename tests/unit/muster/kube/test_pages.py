@@ -1,0 +1,184 @@
+"""Long lists come page by page: the next one is on its way while one is looked at, and each is told as it comes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import pytest
+import uvloop
+from scripted_server import head_and_body, scripted_server
+
+from muster.api.core import CONFIG_MAPS
+from muster.api.meta import ListMeta, Object, ObjectMeta
+from muster.kube.client import Client
+from muster.kube.config import Config
+from muster.kube.errors import Gone
+from muster.kube.reflector import Reflector
+
+LONGEST_S = 20.0
+Page = tuple[list[Object], ListMeta]
+
+
+class Api:
+    """Has pages of names, and tells who asked for which; a page that is `held` is answered when it is let go.
+
+    Page `gone` is answered with 410. Watches are silent.
+    """
+
+    def __init__(self, *pages: list[str]) -> None:
+        self.pages = list(pages)
+        self.asked: list[int] = []
+        self.asking = asyncio.Condition()
+        self.held: set[int] = set()
+        self.gone: int | None = None
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        while True:
+            head, _ = await head_and_body(reader)
+            query = parse_qs(urlsplit(head.split(b" ")[1].decode()).query)
+            if "watch" in query:
+                writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+                await reader.read()
+                return
+            number = int(query.get("continue", ["0"])[0])
+            async with self.asking:
+                self.asked.append(number)
+                self.asking.notify_all()
+                await self.asking.wait_for(lambda number=number: number not in self.held)
+            status, content = self.answer(number)
+            body = msgspec.json.encode(content)
+            writer.write(b"HTTP/1.1 %d OK\r\ncontent-length: %d\r\n\r\n" % (status, len(body)) + body)
+
+    def answer(self, number: int) -> tuple[int, dict[str, Any]]:
+        """What is answered."""
+        if number == self.gone:
+            return 410, {"kind": "Status", "reason": "Expired", "code": 410, "message": "too old"}
+        more = {"continue": str(number + 1)} if number + 1 < len(self.pages) else {}
+        items = [{"metadata": {"name": name, "uid": name, "resourceVersion": "1"}} for name in self.pages[number]]
+        return 200, {"metadata": {"resourceVersion": "9", **more}, "items": items}
+
+    async def until_asked(self, *numbers: int) -> None:
+        """Waits until these pages, and no others, were asked for."""
+        async with self.asking:
+            await self.asking.wait_for(lambda: self.asked == [*numbers])
+
+    async def let_go(self, number: int) -> None:
+        """Answers a page that is held."""
+        async with self.asking:
+            self.held.discard(number)
+            self.asking.notify_all()
+
+
+@asynccontextmanager
+async def served(api: Api) -> AsyncIterator[Client]:
+    """A client of the API; fails the test when something went wrong that nobody was told of."""
+    untold: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: untold.append(context))
+    async with scripted_server(api) as address, asyncio.timeout(LONGEST_S):
+        client = Client(Config(f"http://{address}"), loop=asyncio.get_running_loop())
+        yield client
+        client.close()
+    assert not untold
+
+
+def run(story: Callable[[], Any]) -> None:
+    """On a loop of its own."""
+    uvloop.run(story())
+
+
+def names(page: Page) -> list[str]:
+    """What is on it."""
+    return [item.metadata.name for item in page[0]]
+
+
+def test_the_next_page_is_asked_for_while_one_is_looked_at() -> None:
+    """The API server writes it meanwhile; not the one after it, of which it would be too early to know."""
+
+    async def story() -> None:
+        api = Api(["a", "b"], ["c"], ["d"])
+        async with served(api) as client, aclosing(client.on_loop.pages(CONFIG_MAPS, limit=2)) as pages:
+            assert names(await anext(pages)) == ["a", "b"]
+            await api.until_asked(0, 1)
+            assert names(await anext(pages)) == ["c"]
+            assert names(await anext(pages)) == ["d"]
+            with pytest.raises(StopAsyncIteration):
+                await anext(pages)
+            assert api.asked == [0, 1, 2]
+
+    run(story)
+
+
+@pytest.mark.parametrize("ahead", ["is refused", "is awaited"])
+def test_who_has_seen_enough_leaves_nothing_behind(ahead: str) -> None:
+    """The page that is on its way, or that was refused already, concerns nobody."""
+
+    async def story() -> None:
+        api = Api(["a"], ["b"])
+        if ahead == "is refused":
+            api.gone = 1
+        else:
+            api.held.add(1)
+        async with served(api) as client:
+            pages = client.on_loop.pages(CONFIG_MAPS, limit=1)
+            assert names(await anext(pages)) == ["a"]
+            await api.until_asked(0, 1)
+            await pages.aclose()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            assert not [task for task in others if "page" in repr(task.get_coro())]
+
+    run(story)
+
+
+def test_what_is_gone_is_said_after_what_was_there() -> None:
+    """A page that was read is given, whatever becomes of the next one."""
+
+    async def story() -> None:
+        api = Api(["a"], ["b"])
+        api.gone = 1
+        async with served(api) as client:
+            pages = client.on_loop.pages(CONFIG_MAPS, limit=1)
+            assert names(await anext(pages)) == ["a"]
+            with pytest.raises(Gone):
+                await anext(pages)
+
+    run(story)
+
+
+def test_each_page_is_told_when_it_is_there_and_what_is_gone_at_the_end() -> None:
+    """A cache that lists again: new objects at once, and those that no page had when all were read; then it is full."""
+
+    async def story() -> None:
+        api = Api(["a", "c"], ["d"])
+        api.held.add(1)
+        told: list[str] = []
+        changed = asyncio.Event()
+
+        def handler(old: Object | None, new: Object | None) -> None:
+            told.append(f"+{new.metadata.name}" if new else f"-{old.metadata.name}" if old else "")
+            changed.set()
+
+        async def until_told(*changes: str) -> None:
+            while told != [*changes]:
+                changed.clear()
+                await changed.wait()
+
+        async with served(api) as client:
+            reflector = Reflector(client, CONFIG_MAPS)
+            for name in ("a", "b"):
+                reflector.store.put(Object(metadata=ObjectMeta(name=name, uid=name, resource_version="1")))
+            reflector.add_handler(handler)
+            reflector.start()
+            await until_told("+c")
+            assert not reflector.synced
+            assert {each.metadata.name for each in reflector.store.list()} == {"a", "b", "c"}
+            await api.let_go(1)
+            await until_told("+c", "+d", "-b")
+            assert await asyncio.to_thread(reflector.wait_synced, LONGEST_S)
+            assert {each.metadata.name for each in reflector.store.list()} == {"a", "c", "d"}
+            reflector.stop()
+
+    run(story)
