@@ -1,6 +1,7 @@
 """The watched cluster: reflectors that feed the live state, and wake the planner."""
 
 from collections.abc import Callable, Iterator
+from sys import intern
 from typing import Any
 
 from extender.live import Live
@@ -8,7 +9,7 @@ from extender.state.feed import FEED, Fed
 from extender.state.state import State
 from muster.api.base import Resource
 from muster.api.core import PODS, Pod, PodSpec, PodStatus
-from muster.api.meta import ObjectMeta
+from muster.api.meta import ObjectMeta, OwnerReference
 from muster.kube.client import Client
 from muster.kube.optional import OptionalReflector
 from muster.kube.reflector import Reflector
@@ -18,12 +19,24 @@ MAX_DELAY_S = 5.0
 
 
 _NO_SPEC, _NO_STATUS = PodSpec(), PodStatus()
+_NOTHING: dict[str, str] = {}
+_NO_OWNERS: list[OwnerReference] = []
+_NO_FINALIZERS: list[str] = []
 
 
 def name_only(pod: Pod) -> Pod:
     """What the cache keeps of a pod: the state knows the rest. A whole pod is some 15 KiB, and there may be 50,000."""
     meta = pod.metadata
-    name = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
+    name = ObjectMeta(
+        name=meta.name,
+        namespace=intern(meta.namespace),
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        labels=_NOTHING,  # the same for all: there are empty ones of each pod's own else
+        annotations=_NOTHING,
+        owner_references=_NO_OWNERS,
+        finalizers=_NO_FINALIZERS,
+    )
     return Pod(metadata=name, spec=_NO_SPEC, status=_NO_STATUS)
 
 
@@ -79,5 +92,6 @@ class Cluster(Live):
         return reflector
 
     def _teller(self, fed: Fed) -> Callable[[Any, Any], None]:
-        """What is called with each change of a kind."""
-        return lambda old, new: self.change(lambda state: fed.tell(state, old, new))
+        """What is called with each change of a kind, on the loop."""
+        tell, state = fed.tell, self.state
+        return lambda old, new: self.changed(tell(state, old, new))

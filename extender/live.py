@@ -53,18 +53,13 @@ class Live:
 
     def change(self, change: Callable[[State], bool | None]) -> None:
         """Has the state changed, and tells of it: the planner too, unless the answer is False, nothing follows."""
+        self.ask(lambda state: self.changed(change(state)))
 
-        def changed(state: State) -> bool:
-            matters = change(state)
-            self._tell_waiting()
-            return matters is not False
-
-        if self.ask(changed):
+    def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - what an `on_*` method of the state says
+        """Tells those who wait of a change, and unless it does not matter the planner, too. Runs on the loop."""
+        self._tell_waiting()
+        if matters is not False:
             self._wake()
-
-    def changed(self) -> None:
-        """Tells those who wait, and the planner, of a change that was made by `ask`."""
-        self.change(lambda _: True)
 
     async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Waits until the state fulfils a condition; False if it did not in time."""

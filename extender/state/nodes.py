@@ -11,9 +11,10 @@ Rows and columns grow by doubling; those that are not used are all 0, and are th
 import re
 from collections import Counter
 from collections.abc import Collection, Hashable
-from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from msgspec import Struct
 
 from extender.dynamic.needs import SharedClaim
 from extender.state.amounts import CLIP, Amounts, clipped, row_along
@@ -31,8 +32,8 @@ GROWTH = 64
 ROWS = 4
 
 
-class Charge(NamedTuple):
-    """What one holder takes from one node."""
+class Charge(Struct, frozen=True, gc=False):
+    """What one holder takes from one node. It is in no cycle, so no garbage collection has to look at it."""
 
     node: str
     cls: PodClass
@@ -78,6 +79,8 @@ class NodeTable:
         """Node → what it offers."""
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
+        self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
+        """What pods of a class take on any node, along the axis as it is now."""
         self._shared = False
         self._charges: dict[Hashable, Charge] = {}
         self._by_node: dict[str, set[Hashable]] = {}
@@ -184,7 +187,8 @@ class NodeTable:
                 del self.claim_users[claim.key]
         column = self.index.get(charge.node)
         if column is not None:
-            self.used[:, column] += pods * self.row_of(self.taken(charge.cls, column))
+            row = self._row(charge.cls, column)
+            self.used[:, column] += row if pods == 1 else pods * row
             if charge.cls.gpu is not None:
                 self.devices.take(charge.cls.gpu, column, charge.devices, pods)
             if charge.cls.charged:
@@ -206,6 +210,15 @@ class NodeTable:
             known = self._charges.get(holder)
             at = known.node if known is not None and known.node in users else node
             self.charge(holder, at, self._classes.of_claim(shared.key, dict(shared.rows)))
+
+    def _row(self, cls: PodClass, column: int) -> Amounts:
+        """What one pod of this class takes on the node, int64 of shape (resources,); it may not be changed."""
+        row = self._rows.get(cls)
+        if row is None:
+            row = self.row_of(self.taken(cls, column))
+            if cls.gpu is None:  # else it depends on the node
+                self._rows[cls] = row
+        return row
 
     def taken(self, cls: PodClass, column: int) -> Vector:
         """What one pod of this class takes on the node: how much of a GPU an amount of memory is, depends on it."""
@@ -291,6 +304,7 @@ class NodeTable:
                 self.allocatable[row], self.used[row] = 0, 0
                 self._free_rows.append(row)
         self._add_rows([resource for resource in resources if resource not in self.axis])
+        self._rows.clear()
 
     def _add_rows(self, resources: list[str]) -> None:
         """Rows for resources that no node offered so far; who has asked for them already is charged for them now."""

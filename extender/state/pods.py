@@ -7,6 +7,7 @@ which is its own (see `extender.state.views.free_seats`).
 
 from collections import Counter
 from collections.abc import Hashable
+from sys import intern
 from typing import TypeVar
 
 from msgspec import Struct
@@ -127,7 +128,10 @@ class PodRecord(Struct, eq=False, gc=False):
 
 
 def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
-    """The record of a pod; `assumed` is the node that we have just bound it to, before the watch tells."""
+    """The record of a pod; `assumed` is the node that we have just bound it to, before the watch tells.
+
+    Words that many pods have are kept once.
+    """
     meta, status = pod.metadata, pod.status
     gang = gang_of(meta)
     scheduled = next((c for c in status.conditions if c.type == "PodScheduled"), None)
@@ -135,14 +139,14 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
     in_our_words = bool(scheduled and scheduled.message.startswith(SAYS))
     return PodRecord(
         uid=meta.uid,
-        namespace=meta.namespace,
+        namespace=intern(meta.namespace),
         name=meta.name,
         gang=f"{meta.namespace}/{gang}" if gang else None,
         seat=seat_of(meta),
         cls=cls,
         labels=meta.labels,
-        node=pod.spec.node_name or assumed,
-        phase=status.phase,
+        node=intern(pod.spec.node_name or assumed),
+        phase=intern(status.phase),
         terminating=meta.deletion_timestamp is not None,
         gated=gated(pod),
         other_gates=other_gates(pod.spec),
@@ -153,7 +157,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         says=scheduled.message.removeprefix(SAYS) if scheduled and in_our_words else "",
         evictable=meta.annotations.get(PODS_SAFE_TO_EVICT, ""),
         evictable_by_us=SAFE_TO_EVICT in meta.annotations,
-        scheduler_name=pod.spec.scheduler_name,
+        scheduler_name=intern(pod.spec.scheduler_name),
         ours=ours(pod.spec),
         created=meta.creation_timestamp or "",
         resource_version=meta.resource_version,
