@@ -1,6 +1,10 @@
 """Makes `python -m extender` start the process, as the container image does."""
 
+import os
 import sys
+
+# Before numpy is imported: OpenBLAS else starts a thread for each CPU, which spins; no large matrix is multiplied here.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from extender.main import main
 
