@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from math import inf
 from typing import Any
 
 from watching import Watching
@@ -92,7 +93,19 @@ class Life:
     phases: list[str] = field(default_factory=list)
     done: bool = False
     """It has succeeded, and not while it was being deleted: its owner does not count on one that goes."""
+    ended: float | None = None
+    """It has succeeded or failed."""
     gone: float | None = None
+
+    def met(self, other: "Life") -> bool:
+        """Whether both held their nodes at some time together."""
+        return self._from() < other._until() and other._from() < self._until()
+
+    def _from(self) -> float:
+        return inf if self.bound is None else self.bound
+
+    def _until(self) -> float:
+        return min(inf if self.ended is None else self.ended, inf if self.gone is None else self.gone)
 
 
 class History(Watching):
@@ -144,6 +157,8 @@ class History(Watching):
                 return
             if new.status.phase not in life.phases:
                 life.phases.append(new.status.phase)
+            if new.status.phase in {"Succeeded", "Failed"}:
+                life.ended = life.ended or now
             life.done |= new.status.phase == "Succeeded" and new.metadata.deletion_timestamp is None
             if new.spec.node_name:
                 life.bound = life.bound or now
