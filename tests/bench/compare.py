@@ -81,6 +81,7 @@ def _turn() -> Iterator[tuple[str, float]]:
     with tempfile.TemporaryDirectory() as folder, Plane(Path(folder) / "p", throughput.PARTS, bound=True) as plane:
         client = plane.client()
         make_nodes(client, NODE_COUNT)
+        throughput.warm_up(plane, client)
         for gangs, members in throughput.SIZES:
             yield from _figures(f"{gangs}x{members}", throughput.measure(plane, client, gangs, members))
         yield "extender MiB", resident_mib(plane.part("extender").pid or 0)
@@ -126,7 +127,8 @@ client share with what is measured. Each figure is the median of {turns} turns. 
 {table}
 
 A drain starts with the backlog before it and counts from the first binding to the last; the other rates count from the
-first submission to the last binding. `make bench` measures again. Ratios carry over to other machines, figures do not.
+first submission to the last binding, after a gang of 50 that does not count, with which processes that have just been
+started open their connections. `make bench` measures again. Ratios carry over to other machines, figures do not.
 """
 
 

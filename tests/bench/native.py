@@ -14,7 +14,7 @@ from muster.api.base import Resource
 from muster.api.core import PODS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
-from tests.bench.throughput import NODE_COUNT, Bindings, Run, costs, make_nodes
+from tests.bench.throughput import NODE_COUNT, WARM_UP, Bindings, Run, costs, make_nodes, remove_pods
 
 GANGS, MEMBERS = 30, 100
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
@@ -36,27 +36,30 @@ def run() -> Iterator[Run]:
     ):
         client = plane.client()
         make_nodes(client, NODE_COUNT)
-        yield measure(plane, client)
+        measure(plane, client, *WARM_UP)
+        yield measure(plane, client, GANGS, MEMBERS)
 
 
-def measure(plane: Plane, client: Client) -> Run:
+def measure(plane: Plane, client: Client, gangs: int, members: int) -> Run:
     """One run."""
-    bindings = Bindings(client, GANGS * MEMBERS)
+    bindings = Bindings(client, gangs * members)
     started = time.monotonic()
     cpu = costs(plane, {})
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: _submit(client, f"gang-{number}"), range(GANGS)))
+        list(pool.map(lambda number: _submit(client, f"gang-{members}-{number}", members), range(gangs)))
     bindings.done.wait(300)
     bindings.stop()
-    return bindings.result(f"kube-scheduler's own gangs, {GANGS} x {MEMBERS} pods", started, costs(plane, cpu))
+    result = bindings.result(f"kube-scheduler's own gangs, {gangs} x {members} pods", started, costs(plane, cpu))
+    remove_pods(client)
+    return result
 
 
-def _submit(client: Client, name: str) -> None:
+def _submit(client: Client, name: str, members: int) -> None:
     group = {
         "apiVersion": NATIVE_GROUPS.api_version,
         "kind": NATIVE_GROUPS.kind,
         "metadata": {"name": name},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": MEMBERS}}},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": members}}},
     }
     client.create(NATIVE_GROUPS, group, "default")
     resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
@@ -64,5 +67,5 @@ def _submit(client: Client, name: str) -> None:
         "schedulingGroup": {"podGroupName": name},
         "containers": [{"name": "main", "image": "none", "resources": resources}],
     }
-    for rank in range(MEMBERS):
+    for rank in range(members):
         client.create(PODS, {"metadata": {"name": f"{name}-{rank}"}, "spec": spec}, "default")
