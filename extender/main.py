@@ -37,7 +37,7 @@ from muster.kube.loopclient import LoopClient
 from muster.process import embedded, logs, memory, tracing
 from muster.process.debug import Debug
 from muster.process.health import Health, StatusServer
-from muster.process.tls import FileError
+from muster.process.tlsfiles import FileError
 
 log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")

@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from muster.api import names
 from muster.process.settings import Settings
-from muster.process.tls import Files
+from muster.process.tlsfiles import Files
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 

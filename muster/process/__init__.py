@@ -4,7 +4,7 @@
 
 `server` runs a Flask app under gunicorn. `worker` gives its threads requests that are whole, and nothing else: it reads
 them from each `connection` without waiting, `framing` says where one ends. `embedded` serves coroutines (`calls`) in a
-process's own event loop: over plain HTTP with `http1`, over TLS with `rsgi` and `tls`. Promises that nothing here knows
-what a process does: it gets an app and callbacks. It must not import the processes themselves,
-certs or the command line. Start with `server`.
+process's own event loop: over plain HTTP with `http1`, over TLS with `rsgi` and `tls`, of the files of `tlsfiles`.
+Promises that nothing here knows what a process does: it gets an app and callbacks. It must not import the processes
+themselves, certs or the command line. Start with `server`.
 """

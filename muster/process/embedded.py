@@ -20,6 +20,7 @@ import resource
 import signal
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import structlog
 import uvloop
@@ -28,8 +29,11 @@ from muster.api.base import prepare
 from muster.kube.loop import prefer_the_loop
 from muster.process.calls import BACKLOG, App
 from muster.process.http1 import Http1
-from muster.process.rsgi import Serving
-from muster.process.tls import Files, Followed, Material, tell_end
+from muster.process.tlsfiles import Files, Followed, tell_end
+
+if TYPE_CHECKING:
+    from muster.process.rsgi import Serving
+    from muster.process.tls import Material
 
 log = structlog.get_logger()
 
@@ -84,7 +88,7 @@ class Listener:
 
     def __init__(self, app: App, *, host: str, port: int, tls: Files | None = None) -> None:
         self._app, self._host, self._port = app, host, port
-        self._files = Followed(tls, Material.read) if tls else None
+        self._files = _followed(tls) if tls else None
         self._shown = self._files.get() if self._files else None
         self._socket: socket.socket | None = None
         self._current: Serving | Http1 | None = None
@@ -136,7 +140,7 @@ class Listener:
             each.task.cancel()
             each.forget()
 
-    async def _follow(self, files: Followed[Material]) -> None:
+    async def _follow(self, files: "Followed[Material]") -> None:
         """Has another server take over when the files have changed, or when this one has served long enough."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + _AGE_S
@@ -155,17 +159,17 @@ class Listener:
                 before.leave()
             until_s = loop.time() + _AGE_S
 
-    def _serve(self, material: Material | None) -> None:
+    def _serve(self, material: "Material | None") -> None:
         """Has a new server accept connections, from the same socket as the one before: no client is turned away."""
         if not self._socket:
             raise RuntimeError("a server needs a socket; start the listener first")
-        serving = Serving(self._app, self._socket, material) if material else Http1(self._app, self._socket)
+        serving = _over_tls(self._app, self._socket, material) if material else Http1(self._app, self._socket)
         self._current, self._shown = serving, material
         self._servings.add(serving)
         serving.task.add_done_callback(lambda task: self._gone(serving, task))
         log.info("serving", host=self._host, port=self._port, certificate_ends_s=material and material.ends_s)
 
-    def _gone(self, serving: Serving | Http1, task: "asyncio.Task[None]") -> None:
+    def _gone(self, serving: "Serving | Http1", task: "asyncio.Task[None]") -> None:
         self._servings.discard(serving)
         serving.forget()
         if serving is self._current:
@@ -177,6 +181,22 @@ class Listener:
             return
         error = task.exception()
         self._over.set_exception(error) if error else self._over.set_result(None)
+
+
+# What TLS takes is imported where it is asked for: 10 MiB, and a tenth of the time until a process serves.
+# ruff: noqa: PLC0415
+
+
+def _followed(files: Files) -> "Followed[Material]":
+    from muster.process.tls import Material
+
+    return Followed(files, Material.read)
+
+
+def _over_tls(app: App, listening: socket.socket, material: "Material") -> "Serving":
+    from muster.process.rsgi import Serving
+
+    return Serving(app, listening, material)
 
 
 async def _run(

@@ -16,7 +16,8 @@ from granian.server.embed import Server
 
 from muster.process import calls
 from muster.process.calls import BACKLOG, IDLE_S, App, Request, answered, check_length, too_slow
-from muster.process.tls import Files, Material
+from muster.process.tls import Material
+from muster.process.tlsfiles import Files
 
 MOST_CALLS = 40_000
 """Calls that are worked on at once; more wait in the socket. As many go over one connection of HTTP/2."""

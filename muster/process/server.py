@@ -22,7 +22,8 @@ from gunicorn.glogging import Logger
 from muster.api.base import prepare
 from muster.process.connection import Limits
 from muster.process.direct import Direct
-from muster.process.tls import TLSContext, memory_folder, tell_end
+from muster.process.tls import TLSContext
+from muster.process.tlsfiles import memory_folder, tell_end
 from muster.process.worker import Worker
 
 log = structlog.get_logger()

@@ -12,7 +12,7 @@ from extender.options import parse
 from extender.settings import ExtenderSettings
 from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.process.settings import text_of
-from muster.process.tls import Files
+from muster.process.tlsfiles import Files
 
 BODY = b'{"PodName":"p","PodNamespace":"ns","PodUID":"u","Node":"n"}'
 

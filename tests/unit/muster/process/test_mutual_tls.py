@@ -22,7 +22,8 @@ from certs.authority import Authority
 from muster.process import embedded
 from muster.process.calls import Answer, App, Request
 from muster.process.embedded import Listener
-from muster.process.tls import Files, Material
+from muster.process.tls import Material
+from muster.process.tlsfiles import Files
 
 OURS, OTHERS = Authority.create("ours"), Authority.create("others")
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from extender.barrier import LONGEST_S
 from extender.options import parse as parse_extender
-from muster.process.tls import Files, Material
+from muster.process.tls import Material
+from muster.process.tlsfiles import Files
 from musterctl.app import main
 from musterctl.commands.up import plane_of
 from musterctl.plane import components, machine, nodes, scheduler_config, state
