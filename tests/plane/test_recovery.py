@@ -10,7 +10,7 @@ from leases import start_at_once
 from muster.api.base import Resource
 from muster.api.batch import JOBS
 from muster.api.core import NODES, PODS
-from muster.api.names import SCHEDULER_LEASE
+from muster.api.names import JOB_NAME, SCHEDULER_LEASE
 from muster.api.placement import PLACEMENTS, Placement
 from muster.api.scheduling import POD_GROUPS
 from muster.api.storage import CLAIMS, VOLUMES
@@ -58,8 +58,11 @@ def planned(
 
     def make(replicas: int, gpus: int) -> Placement:
         wait_for(lambda: metric(plane, "extender", "muster_leading") == 1, 30, "the extender to lead")
+        # Its room may be that of the test before still: then its pods are made before it is planned.
+        wait_for(lambda: not client.list(PODS, label_selector=f"{JOB_NAME}=gang"), 30, "the pods before to be gone")
         plane.part("muster-scheduler").kill()
         client.create(JOBS, job("gang", namespace, replicas=replicas, gpus=gpus), namespace)
+        wait_for(lambda: client.list(PLACEMENTS, namespace), 30, "the placement")
         wait_for(lambda: len(client.list(PODS, namespace)) == replicas, 30, "the pods")
         placement: Placement = client.list(PLACEMENTS, namespace)[0]
         return placement
