@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from sys import intern
 from typing import Any
 
+from msgspec.structs import replace
+
 from extender.live import Live
 from extender.state.feed import FEED, Fed
 from extender.state.state import State
 from muster.api.base import Resource
 from muster.api.core import PODS, Pod, PodSpec, PodStatus
-from muster.api.meta import ObjectMeta, OwnerReference
+from muster.api.meta import ObjectMeta
 from muster.kube.client import Client
 from muster.kube.optional import OptionalReflector
 from muster.kube.reflector import Reflector
@@ -18,25 +20,17 @@ MAX_DELAY_S = 5.0
 """Between two tries while the API server does not answer: gangs wait for it."""
 
 
-_NO_SPEC, _NO_STATUS = PodSpec(), PodStatus()
-_NOTHING: dict[str, str] = {}
-_NO_OWNERS: list[OwnerReference] = []
-_NO_FINALIZERS: list[str] = []
+_NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), PodSpec(), PodStatus()
 
 
 def name_only(pod: Pod) -> Pod:
-    """What the cache keeps of a pod: the state knows the rest. A whole pod is some 15 KiB, and there may be 50,000."""
+    """What the cache keeps of a pod: the state knows the rest. A whole pod is some 15 KiB, and there may be 50,000.
+
+    What is empty is the same for all of them.
+    """
     meta = pod.metadata
-    name = ObjectMeta(
-        name=meta.name,
-        namespace=intern(meta.namespace),
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-        labels=_NOTHING,  # the same for all: there are empty ones of each pod's own else
-        annotations=_NOTHING,
-        owner_references=_NO_OWNERS,
-        finalizers=_NO_FINALIZERS,
-    )
+    namespace, version = intern(meta.namespace), meta.resource_version
+    name = replace(_NO_META, name=meta.name, namespace=namespace, uid=meta.uid, resource_version=version)
     return Pod(metadata=name, spec=_NO_SPEC, status=_NO_STATUS)
 
 

@@ -5,7 +5,7 @@ that a state kept by events is the one that the objects alone would give (`compa
 on one loop (`extender.live`) and has no lock. Of the extender it may import `extender.dynamic` and nothing else.
 
 Start at `state`, which is told of every object (`feed` lists the kinds), then `gangs`: what the planner sees of a gang.
-`nodes` has the arrays, with what is charged to them by `pods` and by the seats of `holds`; `podclass`, `neighbours` and
-`queries` are what makes pods of one kind, and what they demand of each other; `devices` and `claimants` are the devices
-that they claim.
+`nodes` has the arrays, with what is charged to them by `pods` and by the seats of `holds`; `podclass` is what makes
+pods of one kind, as `podshape` reads it from them, `neighbours` and `queries` what they demand of each other; `devices`
+and `claimants` are the devices that they claim.
 """

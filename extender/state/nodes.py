@@ -187,8 +187,7 @@ class NodeTable:
                 del self.claim_users[claim.key]
         column = self.index.get(charge.node)
         if column is not None:
-            row = self._row(charge.cls, column)
-            self.used[:, column] += row if pods == 1 else pods * row
+            self.used[:, column] += pods * self._row(charge.cls, column)
             if charge.cls.gpu is not None:
                 self.devices.take(charge.cls.gpu, column, charge.devices, pods)
             if charge.cls.charged:
@@ -279,7 +278,7 @@ class NodeTable:
         self.used[:, column] = 0
         for holder in self._by_node.get(node.metadata.name, ()):
             charge = self._charges[holder]
-            self.used[:, column] += self.row_of(self.taken(charge.cls, column))
+            self.used[:, column] += self._row(charge.cls, column)
             if charge.cls.gpu is not None:
                 devices.take(charge.cls.gpu, column, charge.devices)
 

@@ -76,7 +76,15 @@ class ClassTable:
         known = self._by_raw_key.get(raw) if raw is not None else None
         if known is not None:
             return self.matched_again(known, meta.namespace, meta.labels)
-        cls = self.of_spec(
+        cls = self.worked_out(pod)
+        if raw is not None:
+            self._by_raw_key[raw] = cls
+        return cls
+
+    def worked_out(self, pod: Pod) -> PodClass:
+        """The same, made from all of the pod, whether or not there was one like it."""
+        meta = pod.metadata
+        return self.of_spec(
             pod.spec,
             namespace=meta.namespace,
             labels=meta.labels,
@@ -85,9 +93,6 @@ class ClassTable:
             annotations=meta.annotations if ours(pod.spec) else None,
             taken=requests_on_node(pod) if pod.spec.node_name else None,
         )
-        if raw is not None:
-            self._by_raw_key[raw] = cls
-        return cls
 
     def of_spec(
         self,

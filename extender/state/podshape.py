@@ -69,24 +69,17 @@ def _asked(containers: list[Container]) -> list[object]:
     return [(each.name, each.resources, each.ports, each.restart_policy) for each in containers]
 
 
-def requests_of(spec: PodSpec) -> Vector:
-    """What a pod takes from a node. Markers are not among it: no node has any, and kube-scheduler ignores them too."""
-    return _without_markers(pod_requests(spec))
-
-
-def _without_markers(requests: Vector) -> Vector:
-    return {name: amount for name, amount in requests.items() if name not in names.MARKERS}
-
-
 def asked_of(
     spec: PodSpec, annotations: Mapping[str, str] | None, taken: Vector | None = None
 ) -> tuple[Vector, GpuShare | None]:
     """What a pod takes from a node, with its part of GPUs; without annotations it has none by annotation.
 
     A part of a device counts among the GPUs, so that queues, quotas and victims count it; how much that is where it
-    asks for memory, depends on the node, so that it is not in these requests (see `NodeTable.taken`).
+    asks for memory, depends on the node, so that it is not in these requests (see `NodeTable.taken`). Nor are markers:
+    no node has any, and kube-scheduler ignores them too.
     """
-    requests = _without_markers(pod_requests(spec) if taken is None else taken)
+    amounts = pod_requests(spec) if taken is None else taken
+    requests = {name: amount for name, amount in amounts.items() if name not in names.MARKERS}
     gpu = share_of(annotations or {}, requests)
     if gpu is not None and not gpu.by_resource:
         requests = requests | {GPU: gpu.portion * gpu.devices}

@@ -1,6 +1,6 @@
 """Makes a store equal to what the API server is seen to have, and tells handlers the differences. No I/O."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Generic, TypeVar
 
 import structlog
@@ -29,6 +29,13 @@ class Mirror(Generic[T]):
         self.handlers: list[Handler[T]] = []
         self._plural = plural
         self._keep = keep
+
+    def put_all(self, items: Iterable[T], keys: set[str]) -> Iterator[None]:
+        """Puts each of them and notes its key, a step for each."""
+        for item in items:
+            keys.add(item.metadata.key)
+            self.put(item)
+            yield
 
     def keep_only(self, keys: Collection[str]) -> Iterator[None]:
         """Removes all others, a step for each: with every object of a list put before, the store is equal to it.

@@ -14,7 +14,7 @@ import asyncio
 import random as _random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
 from typing import Generic, TypeVar
 
@@ -172,7 +172,7 @@ class Reflector(Generic[T]):
             log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
             return
         log.info("not served by this cluster", resource=self._resource.plural)
-        await self._keep_only(set())
+        await self._in_steps(self.mirror.keep_only(()))
         self._synced.set()
         await asyncio.sleep(_NOT_SERVED_S * (1 + self._random()))
 
@@ -209,30 +209,20 @@ class Reflector(Generic[T]):
         try:
             async with aclosing(pages):
                 async for items, meta in pages:
-                    await self._put(items, found)
+                    await self._in_steps(self.mirror.put_all(items, found))
                     version = meta.resource_version
         except Gone:
             self._page_objects = 0  # compacted between two pages: next time everything in one
             raise
         self._page_objects = _PAGE_OBJECTS
-        await self._keep_only(found)
+        await self._in_steps(self.mirror.keep_only(found))
         self._version = version
         self._synced.set()
 
-    async def _put(self, items: list[T], found: set[str]) -> None:
-        """Tells of these objects, with time for others in between, and notes their keys."""
+    async def _in_steps(self, change: Iterator[None]) -> None:
+        """Carries a change of the mirror out, with time for others in between."""
         slice_of_time = TimeSlice()
-        for item in items:
-            if self._stopping:
-                raise asyncio.CancelledError
-            found.add(item.metadata.key)
-            self.mirror.put(item)
-            await slice_of_time.share()
-
-    async def _keep_only(self, found: set[str]) -> None:
-        """Forgets all others, with time for others in between."""
-        slice_of_time = TimeSlice()
-        for _ in self.mirror.keep_only(found):
+        for _ in change:
             if self._stopping:
                 raise asyncio.CancelledError
             await slice_of_time.share()

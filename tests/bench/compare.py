@@ -127,8 +127,9 @@ client share with what is measured. Each figure is the median of {turns} turns. 
 {table}
 
 A drain starts with the backlog before it and counts from the first binding to the last; the other rates count from the
-first submission to the last binding, after a gang of 50 that does not count, with which processes that have just been
-started open their connections. `make bench` measures again. Ratios carry over to other machines, figures do not.
+first submission to the last binding, after a gang of {throughput.WARM_UP[1]} that does not count, with which processes
+that have just been started open their connections. `make bench` measures again. Ratios carry over to other machines,
+figures do not.
 """
 
 

@@ -7,6 +7,7 @@ knows nothing, at any moment.
 
 import random
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from simulated_api import Api, Change
@@ -81,10 +82,10 @@ class Cluster:
         self._list(name, reflector)
 
     def _list(self, name: str, reflector: Reflector[Any]) -> None:
-        items = self.api.all(_resource(reflector))
-        for item in items:
-            reflector.mirror.put(item)
-        for _ in reflector.mirror.keep_only({item.metadata.key for item in items}):
+        found: set[str] = set()
+        for _ in chain(
+            reflector.mirror.put_all(self.api.all(_resource(reflector)), found), reflector.mirror.keep_only(found)
+        ):
             pass
         self.cursors[name] = len(self.api.changes(_resource(reflector)))
 

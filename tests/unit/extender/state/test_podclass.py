@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.state.podclass import ClassTable, PodClass
-from extender.state.podshape import ours, pin_of, raw_key
+from extender.state.podclass import ClassTable
+from extender.state.podshape import raw_key
 from muster.api.core import Pod
-from muster.resources.pods import requests_on_node
 
 JSON = dict[str, Any]
 NEAR = [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}, "matchLabelKeys": ["app"]}]
@@ -116,27 +115,13 @@ def every_pod() -> Iterator[tuple[str, ...]]:
         yield from combinations(CHANGES, count)
 
 
-def made(table: ClassTable, pod: Pod) -> PodClass:
-    """The class of a pod, made from all of it."""
-    meta = pod.metadata
-    return table.of_spec(
-        pod.spec,
-        namespace=meta.namespace,
-        labels=meta.labels,
-        pod_name=meta.name,
-        pin=pin_of(meta),
-        annotations=meta.annotations if ours(pod.spec) else None,
-        taken=requests_on_node(pod) if pod.spec.node_name else None,
-    )
-
-
 def test_who_differs_in_anything_that_matters_is_found_apart() -> None:
     """Of 600 pods that differ in one thing or two, all in one table, as the first of its kind and as the second."""
     table = ClassTable()
     classes = [table.of_pod(changed(*parts)) for parts in every_pod()]
     for parts, cls in zip(every_pod(), classes, strict=True):
         pod = changed(*parts)
-        now = made(table, pod)  # who came later may demand something of this one
+        now = table.worked_out(pod)  # who came later may demand something of this one
         assert now.shape == cls.shape, parts
         assert table.of_pod(pod) is now, parts
 
@@ -164,4 +149,4 @@ def test_a_number_that_no_key_can_hold_has_its_class_nevertheless(amount: int) -
     pod.spec.containers[0].resources.requests["cpu"] = amount
     assert raw_key(pod) is None
     table = ClassTable()
-    assert table.of_pod(pod) is made(table, pod)
+    assert table.of_pod(pod) is table.worked_out(pod)

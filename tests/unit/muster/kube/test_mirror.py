@@ -1,5 +1,7 @@
 """What handlers are told adds up to what is in the store, whatever is seen in whatever order."""
 
+from itertools import chain
+
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
@@ -43,10 +45,8 @@ def test_changes_follow_from_each_other(told: list[list[Seen] | Seen | str]) -> 
     failures = REGISTRY.get_sample_value("muster_kube_handler_failures_total", {"resource": "tests"}) or 0
     for step in told:
         if isinstance(step, list):
-            for each in step:
-                mirror.put(made(each))
-                assert versions(mirror.store.list()) == versions([*known.values()])
-            for _ in mirror.keep_only({each[0] for each in step}):
+            found: set[str] = set()
+            for _ in chain(mirror.put_all(map(made, step), found), mirror.keep_only(found)):
                 assert versions(mirror.store.list()) == versions([*known.values()])
             assert versions(mirror.store.list()) == set(step)
         elif isinstance(step, str):
