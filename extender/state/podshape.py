@@ -16,6 +16,8 @@ from muster.resources.gpus import ASKING, GpuShare, share_of
 from muster.resources.pods import amounts_on_node, pod_requests
 from muster.resources.vector import GPU, Vector
 
+MOST_KEY_BYTES = 16 * 1024
+"""Usual ones are some hundred bytes; a pod may be a million, and its key would be kept as long as its class."""
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - Kubernetes' word for every address of a node
 Port = tuple[str, str, int]
 """Address, protocol and number of a host port."""
@@ -37,7 +39,8 @@ def pin_of(meta: ObjectMeta) -> str:
 def raw_key(pod: Pod) -> bytes | None:
     """Everything of a pod that its class is made from: pods with the same key are of one class, others may be, too.
 
-    It costs a fifth of making the class. None where it cannot be written: numbers that leave 64 bits.
+    It costs a fifth of making the class. None where it cannot be written (numbers that leave 64 bits), or is too long
+    to be kept beside the class.
     """
     spec, meta = pod.spec, pod.metadata
     pin = pin_of(meta)
@@ -60,9 +63,10 @@ def raw_key(pod: Pod) -> bytes | None:
         [(name, meta.annotations[name]) for name in sorted(asking)] if asking and ours(spec) else None,
     )
     try:
-        return msgspec.msgpack.encode(parts)
+        key = msgspec.msgpack.encode(parts)
     except OverflowError:
         return None
+    return key if len(key) <= MOST_KEY_BYTES else None
 
 
 def _asked(containers: list[Container]) -> list[object]:

@@ -150,3 +150,12 @@ def test_a_number_that_no_key_can_hold_has_its_class_nevertheless(amount: int) -
     assert raw_key(pod) is None
     table = ClassTable()
     assert table.of_pod(pod) is table.worked_out(pod)
+
+
+def test_a_pod_of_a_million_bytes_has_no_key_that_is_kept() -> None:
+    """Somebody may make many of them, and all different; each is worked out as if there were no keys."""
+    pod = changed()
+    pod.spec.node_selector["disk"] = "x" * 1_000_000
+    assert raw_key(pod) is None
+    table = ClassTable()
+    assert table.of_pod(pod) is table.worked_out(pod)
