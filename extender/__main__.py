@@ -1,11 +1,13 @@
 """Makes `python -m extender` start the process, as the container image does."""
 
+import gc
 import os
 import sys
 
 # Before numpy is imported: OpenBLAS else starts a thread for each CPU, which spins; no large matrix is multiplied here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+gc.disable()  # what is imported stays; `extender.settle` has garbage collected again, once the caches are filled
 
-from extender.main import main
+from extender.main import main  # noqa: E402 - it is what is imported
 
 sys.exit(main())

@@ -1,29 +1,31 @@
-"""Where the API server is and who we are, read by the `kubernetes` package.
+"""Where the API server is and who we are: a kubeconfig file, or the service account of a pod.
 
-That package knows kubeconfig files, service accounts, exec plugins and token refresh; nothing else of it is used.
+Certificates and tokens are read here; whoever has to log in, or goes through a proxy, is left to `muster.kube.logins`.
 """
 
+import base64
 import contextlib
 import os
 import ssl
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import yaml
-from kubernetes.client import Configuration
-from kubernetes.client.rest import should_bypass_proxies
-from kubernetes.config import ConfigException, list_kube_config_contexts, load_incluster_config, load_kube_config
-from kubernetes.config.incluster_config import SERVICE_TOKEN_FILENAME
-
+from muster.kube import kubeconfig as files
 from muster.kube.errors import ConfigurationError
+from muster.kube.kubeconfig import Kubeconfig
 
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+TOKEN_FRESH_S = 10.0
 _DEFAULT = "~/.kube/config"
-_TOKEN_FRESH_S = 10.0
+_PLAIN_USER = frozenset(
+    {"token", "tokenFile", "client-certificate", "client-certificate-data", "client-key", "client-key-data"}
+)
+_PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 
 
 def anonymous() -> str | None:
@@ -48,18 +50,13 @@ class Config:
 
 def load_config(kubeconfig: Path | str | None = None) -> Config:
     """Reads a kubeconfig; "" means the pod's service account, None that if we are in a pod, else the user's default."""
-    configuration = Configuration()
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
     in_cluster = kubeconfig == "" or (kubeconfig is None and in_pod)
     file = _file(kubeconfig)
     where = "the pod's service account" if in_cluster else f"kubeconfig {file}"
     try:
-        if in_cluster:
-            load_incluster_config(client_configuration=configuration)
-        else:
-            load_kube_config(file, client_configuration=configuration)
-        return _config(configuration, SERVICE_TOKEN_FILENAME if in_cluster else token_file(file))
-    except (ConfigException, OSError, ValueError) as error:
+        return _of_pod() if in_cluster else _of_file(file)
+    except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"cannot use {where}: {error}; name a readable file with --kubeconfig or in KUBECONFIG"
         ) from error
@@ -68,90 +65,118 @@ def load_config(kubeconfig: Path | str | None = None) -> Config:
 def context_namespace(kubeconfig: Path | str | None = None) -> str:
     """The namespace that the current context of a kubeconfig names, as kubectl takes it; else "default"."""
     try:
-        _, context = list_kube_config_contexts(_file(kubeconfig))
-    except (ConfigException, OSError):
+        return files.read(_file(kubeconfig)).namespace or "default"
+    except (OSError, ValueError):
         return "default"  # what is wrong with the file is said when a client is made from it
-    return str(context["context"].get("namespace") or "default")
+
+
+def tls_of(
+    server: str,
+    *,
+    ca_file: str | None = None,
+    ca_pem: bytes = b"",
+    certificate: str | None = None,
+    key: str | None = None,
+    verify: bool = True,
+) -> ssl.SSLContext | None:
+    """What a connection to the server begins with, files read; None for plain HTTP. ValueError for anything else."""
+    if not server.startswith(("http://", "https://")):
+        raise ValueError(f"the server {server!r} should begin with https:// (or http://)")
+    if server.startswith("http:"):
+        return None
+    context = ssl.create_default_context(cafile=ca_file or None, cadata=ca_pem.decode() if ca_pem else None)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if certificate:
+        context.load_cert_chain(certificate, key)
+    return context
 
 
 def _file(kubeconfig: Path | str | None) -> str:
     return str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
 
 
-def token_file(kubeconfig: str) -> str:
-    """The file with the token of the current context's user; empty if it has none, or a token of its own beside it."""
-    contexts: dict[str, dict[str, Any]] = {}
-    users: dict[str, dict[str, Any]] = {}
-    current = ""
-    for path in filter(None, kubeconfig.split(os.pathsep)):  # several are one, and the first that says something wins
-        file = Path(path).expanduser()
-        content = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else None
-        content = content if isinstance(content, dict) else {}
-        current = current or str(content.get("current-context") or "")
-        for each in content.get("contexts") or ():
-            contexts.setdefault(each["name"], each.get("context") or {})
-        for each in content.get("users") or ():
-            user = each.get("user") or {}
-            named = str(user.get("tokenFile") or "")
-            users.setdefault(each["name"], {**user, "tokenFile": str(file.parent / named) if named else ""})
-    user = users.get(str(contexts.get(current, {}).get("user")), {})
-    return str(user.get("tokenFile") or "")
+def _of_pod() -> Config:
+    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{part}", "") for part in ("HOST", "PORT"))
+    if not host or not port:
+        raise ValueError("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, so this is no pod")
+    token = _TokenFile(SERVICE_ACCOUNT / "token").header
+    if _through_proxy():
+        from muster.kube import logins  # noqa: PLC0415 - it takes long to import
+
+        return logins.of_pod(token)
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return Config(server, tls_of(server, ca_file=str(SERVICE_ACCOUNT / "ca.crt")), authorization=token)
 
 
-def _config(configuration: Any, token_file: str) -> Config:
-    server: str = configuration.host
-    if not server.startswith(("http://", "https://")):
-        raise ValueError(f"the server {server!r} should begin with https:// (or http://)")
-    proxied = configuration.proxy and not should_bypass_proxies(server, configuration.no_proxy or "")
+def _of_file(file: str) -> Config:
+    said = files.read(file)
+    named = said.user.get("tokenFile")
+    token = _TokenFile(Path(named)).header if named else None
+    if said.user.keys() - _PLAIN_USER or "proxy-url" in said.cluster or _through_proxy():
+        from muster.kube import logins  # noqa: PLC0415 - it takes long to import
+
+        return logins.of_context(file, said.context, token)
+    server = str(said.cluster.get("server") or "").rstrip("/")
     return Config(
-        server=server,
-        tls=_tls(configuration) if server.startswith("https:") else None,
-        server_name=configuration.tls_server_name or None,
-        proxy=_proxy(configuration.proxy) if proxied else None,
-        authorization=_authorization(configuration, token_file),
+        server,
+        _tls(server, said),
+        server_name=said.cluster.get("tls-server-name") or None,
+        authorization=token or _fixed(said.user.get("token")),
     )
 
 
-def _proxy(url: str) -> str:
-    """A proxy that `muster.kube.dial` can use; its URL may hold a password, so no error shows it."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        kind = parts.scheme if "://" in url else "without a scheme"
-        raise ValueError(
-            f"the proxy's URL ({kind}) should begin with http:// or https://, no other proxies can be used: "
-            "change proxy-url or HTTPS_PROXY, or name the server in NO_PROXY"
+def _through_proxy() -> bool:
+    return any(name.lower() in _PROXIES and value for name, value in os.environ.items())
+
+
+def _tls(server: str, said: Kubeconfig) -> ssl.SSLContext | None:
+    """Data in the file itself count before files that it names, as for kubectl."""
+    ca_pem = _data(said.cluster, "certificate-authority")
+    pem = _data(said.user, "client-certificate"), _data(said.user, "client-key")
+    with contextlib.ExitStack() as stack:
+        certificate, key = (
+            _written(stack, data) if data else said.user.get(name)
+            for data, name in zip(pem, ("client-certificate", "client-key"), strict=True)
         )
-    return url
+        return tls_of(
+            server,
+            ca_file=None if ca_pem else said.cluster.get("certificate-authority"),
+            ca_pem=ca_pem,
+            certificate=certificate,
+            key=key,
+            verify=not said.cluster.get("insecure-skip-tls-verify"),
+        )
 
 
-def _tls(configuration: Any) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert or None)
-    if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    return context
+def _data(said: dict[str, Any], name: str) -> bytes:
+    return base64.b64decode(str(said.get(f"{name}-data") or ""))
 
 
-def _authorization(configuration: Any, token_file: str) -> Callable[[], str | None]:
-    if token_file:
-        return _TokenFile(Path(token_file)).header
-    return _Token(configuration).header if configuration.api_key else anonymous
+def _written(stack: contextlib.ExitStack, pem: bytes) -> str:
+    """A file of our own with this in it, until the stack ends: of a client, OpenSSL reads only files."""
+    file = stack.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115 - the stack closes it
+    file.write(pem)
+    file.flush()
+    return file.name
+
+
+def _fixed(token: object) -> Callable[[], str | None]:
+    return (lambda: f"Bearer {token}") if token else anonymous
 
 
 class _TokenFile:
     """The bearer token in a file, read again every few seconds: whoever renews it writes it anew.
 
-    The `kubernetes` package reads that of a kubeconfig once, and that of a pod by the wall clock, which may jump. While
-    it cannot be read, the last token stays.
+    While it cannot be read, the last token stays.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._lock = threading.Lock()
         self._header = self._read()
-        self._fresh_until = time.monotonic() + _TOKEN_FRESH_S
+        self._fresh_until = time.monotonic() + TOKEN_FRESH_S
 
     def header(self) -> str:
         with self._lock:
@@ -159,7 +184,7 @@ class _TokenFile:
             if now >= self._fresh_until:
                 with contextlib.suppress(OSError, ValueError):
                     self._header = self._read()
-                self._fresh_until = now + _TOKEN_FRESH_S
+                self._fresh_until = now + TOKEN_FRESH_S
             return self._header
 
     def _read(self) -> str:
@@ -167,21 +192,3 @@ class _TokenFile:
         if not token:
             raise ValueError(f"{self._file} is empty; it should hold a token")
         return f"Bearer {token}"
-
-
-class _Token:
-    """The bearer token, asked for again every few seconds (asking is slow, and not thread safe)."""
-
-    def __init__(self, configuration: Any) -> None:
-        self._configuration = configuration
-        self._lock = threading.Lock()
-        self._header: str | None = None
-        self._fresh_until = 0.0
-
-    def header(self) -> str | None:
-        with self._lock:
-            now = time.monotonic()
-            if now >= self._fresh_until:
-                self._header = self._configuration.get_api_key_with_prefix("BearerToken")
-                self._fresh_until = now + _TOKEN_FRESH_S
-            return self._header

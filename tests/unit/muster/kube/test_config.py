@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from certs.authority import Authority
-from muster.kube.config import Config, context_namespace, load_config, token_file
+from muster.kube.config import Config, context_namespace, load_config
 from muster.kube.errors import ConfigurationError
 
 
@@ -61,10 +61,7 @@ def test_the_token_of_a_pod_is_read_again(tmp_path: Path, monkeypatch: pytest.Mo
     ca = Authority.create("a test").cert_pem
     for name, content in (("token", b"first"), ("ca.crt", ca)):
         (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr("muster.kube.config.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    for name in ("token", "cert"):
-        file = tmp_path / {"token": "token", "cert": "ca.crt"}[name]
-        monkeypatch.setattr(f"kubernetes.config.incluster_config.SERVICE_{name.upper()}_FILENAME", str(file))
+    monkeypatch.setattr("muster.kube.config.SERVICE_ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
     config = load_config("")
@@ -72,24 +69,6 @@ def test_the_token_of_a_pod_is_read_again(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "token").write_text("second")
     now[0] += 11
     assert config.authorization() == "Bearer second"
-
-
-def test_several_files_are_one(tmp_path: Path) -> None:
-    """As kubectl merges them: the first that says something wins."""
-    (tmp_path / "users").mkdir()
-    first = {"current-context": "b", "contexts": [{"name": "a", "context": {"user": "me"}}]}
-    second = {
-        "current-context": "a",
-        "contexts": [{"name": "b", "context": {"user": "other"}}, {"name": "a", "context": {"user": "other"}}],
-        "users": [{"name": "me", "user": {"tokenFile": "mine"}}, {"name": "other", "user": {"tokenFile": "/theirs"}}],
-    }
-    (tmp_path / "first").write_text(json.dumps(first))
-    (tmp_path / "users" / "second").write_text(json.dumps(second))
-    assert token_file(f"{tmp_path / 'first'}:{tmp_path / 'users' / 'second'}") == "/theirs"
-    assert token_file(str(tmp_path / "users" / "second")) == "/theirs"
-    (tmp_path / "first").write_text(json.dumps({**first, "current-context": "a"}))
-    assert token_file(f"{tmp_path / 'first'}:{tmp_path / 'users' / 'second'}") == str(tmp_path / "users" / "mine")
-    assert token_file(str(tmp_path / "missing")) == ""
 
 
 def test_the_namespace_of_the_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
