@@ -61,7 +61,7 @@ class Cluster(Live):
 
     def pods(self) -> Iterator[Pod]:
         """Every pod, read from the API server now, page by page."""
-        for page, _ in self._client.pages(PODS):
+        for page in self._client.pages(PODS):
             yield from page
 
     def start(self) -> None:

@@ -6,9 +6,8 @@ from typing import TypeVar
 
 from muster.api.base import Resource
 from muster.api.core import PODS
-from muster.api.meta import ListMeta
 from muster.kube.calls import Calls, given
-from muster.kube.codec import RawList, decode_raw_list, items_of
+from muster.kube.codec import Page
 from muster.kube.errors import Unreachable
 from muster.kube.loop import TimeSlice
 from muster.kube.watch import Watch, lines_of
@@ -37,7 +36,7 @@ class Reads(Calls):
         field_selector: str = "",
         limit: int = 500,
         timeout_s: float | None = None,
-    ) -> AsyncGenerator[tuple[list[T], ListMeta]]:
+    ) -> AsyncGenerator[Page[T]]:
         """What `list` gives in pages of `limit` objects (0: one page); all pages show one resource version.
 
         The next page is asked for while one is looked at. Raises `Gone` when the version was compacted away meanwhile.
@@ -46,17 +45,18 @@ class Reads(Calls):
         if limit:
             query["limit"] = str(limit)
 
-        async def page(query: dict[str, str]) -> RawList:
-            body = await self._send("list", res, "GET", res.path(namespace), query=query, timeout_s=timeout_s)
-            return decode_raw_list(body)
+        async def page(query: dict[str, str]) -> Page[T]:
+            return Page(
+                res, await self._send("list", res, "GET", res.path(namespace), query=query, timeout_s=timeout_s)
+            )
 
-        ahead: asyncio.Task[RawList] | None = asyncio.create_task(page(query))
+        ahead: asyncio.Task[Page[T]] | None = asyncio.create_task(page(query))
         try:
             while ahead is not None:
                 now = await ahead
                 more = now.metadata.continue_
                 ahead = asyncio.create_task(page({**query, "continue": more})) if more else None
-                yield await _decoded(res, now), now.metadata
+                yield now
         finally:
             if ahead is not None:
                 ahead.cancel()
@@ -71,11 +71,17 @@ class Reads(Calls):
         field_selector: str = "",
         timeout_s: float | None = None,
     ) -> list[T]:
-        """All objects (of one namespace, if given) that match."""
+        """All objects (of one namespace, if given) that match; the loop has time for others while they are decoded."""
         pages = self.pages(
             res, namespace, label_selector=label_selector, field_selector=field_selector, timeout_s=timeout_s
         )
-        return [item async for items, _ in pages for item in items]
+        items: list[T] = []
+        slice_of_time = TimeSlice()
+        async for page in pages:
+            for item in page:
+                items.append(item)
+                await slice_of_time.share()
+        return items
 
     async def watch(
         self,
@@ -119,16 +125,6 @@ class Reads(Calls):
             ) from error
         finally:
             answer.close()
-
-
-async def _decoded(res: Resource[T], page: RawList) -> list[T]:
-    """Its objects; the loop has time for others in between."""
-    items: list[T] = []
-    slice_of_time = TimeSlice()
-    for item in items_of(res, page):
-        items.append(item)
-        await slice_of_time.share()
-    return items
 
 
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:

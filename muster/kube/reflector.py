@@ -208,9 +208,9 @@ class Reflector(Generic[T]):
         )
         try:
             async with aclosing(pages):
-                async for items, meta in pages:
-                    await self._in_steps(self.mirror.put_all(items, found))
-                    version = meta.resource_version
+                async for page in pages:
+                    await self._in_steps(self.mirror.put_all(page, found))
+                    version = page.metadata.resource_version
         except Gone:
             self._page_objects = 0  # compacted between two pages: next time everything in one
             raise

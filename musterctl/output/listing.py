@@ -78,9 +78,9 @@ class Listing:
         """The list, and with `watch` what comes after it."""
         version, items = "", list[JSON]()
         with failing_as("list", client, self._resource):
-            for page, meta in client.pages(self._resource, namespace, label_selector=selector):
+            for page in client.pages(self._resource, namespace, label_selector=selector):
                 items += page
-                version = meta.resource_version
+                version = page.metadata.resource_version
         items.sort(key=lambda obj: (obj["metadata"].get("namespace", ""), obj["metadata"]["name"]))
         if not items and not watch and self._output in {"table", "wide"}:
             click.echo(f"No resources found{f' in {namespace} namespace' if namespace else ''}.", err=True)

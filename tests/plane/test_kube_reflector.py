@@ -310,9 +310,9 @@ def test_ten_thousand_objects_come_in_pages(client: Client, home: str) -> None:
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda body: client.request("POST", path, body=body), bodies))
     pages = list(client.pages(CONFIG_MAPS, home, limit=500))
-    assert [len(items) for items, _ in pages] == [500] * 20
-    assert len({meta.resource_version for _, meta in pages}) == 1
-    assert {item.metadata.name for items, _ in pages for item in items} == {f"n{number}" for number in range(objects)}
+    assert [len(page) for page in pages] == [500] * 20
+    assert len({page.metadata.resource_version for page in pages}) == 1
+    assert {item.metadata.name for page in pages for item in page} == {f"n{number}" for number in range(objects)}
     reflector = Reflector(client, CONFIG_MAPS, namespace=home)
     reflector.start()
     assert reflector.wait_synced(30)

@@ -9,40 +9,41 @@ import pytest
 from muster.api.core import PODS, Pod
 from muster.api.meta import ObjectMeta
 from muster.api.scheduling import POD_GROUPS
-from muster.kube.codec import content_of, decode_raw_list, items_of
+from muster.kube.codec import Page, content_of
 
 
-def page(*items: dict[str, Any], **meta: str) -> bytes:
+def content(*items: dict[str, Any], **meta: str) -> bytes:
     """A list as the API server sends it."""
     return json.dumps({"kind": "List", "metadata": meta, "items": list(items)}).encode()
 
 
 def test_items_say_what_they_are() -> None:
     """The API server leaves kind and version out of the items of built-in lists; whoever reads an item needs them."""
-    read = decode_raw_list(page({"metadata": {"name": "a"}}, resourceVersion="7", **{"continue": "next"}))
-    (pod,), meta = items_of(PODS, read), read.metadata
+    page = Page(PODS, content({"metadata": {"name": "a"}}, resourceVersion="7", **{"continue": "next"}))
+    (pod,), meta = page, page.metadata
     assert (pod.api_version, pod.kind, pod.metadata.name) == ("v1", "Pod", "a")
     assert (meta.resource_version, meta.continue_) == ("7", "next")
 
 
 def test_an_empty_list_may_be_null() -> None:
     """Go writes an empty list so."""
-    assert list(items_of(PODS, decode_raw_list(b'{"metadata":{"resourceVersion":"1"},"items":null}'))) == []
+    assert list(Page(PODS, b'{"metadata":{"resourceVersion":"1"},"items":null}')) == []
 
 
 def test_an_odd_object_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     """It is left out, and the log names it."""
     odd = {"metadata": {"name": "odd", "namespace": "ns"}, "status": {"phase": "Dreaming"}}
-    read = decode_raw_list(page({"metadata": {"name": "a"}}, odd, {"metadata": {"name": "b"}}, resourceVersion="7"))
-    assert [group.metadata.name for group in items_of(POD_GROUPS, read)] == ["a", "b"]
-    assert read.metadata.resource_version == "7"
+    others = [{"metadata": {"name": name}} for name in "ab"]
+    page = Page(POD_GROUPS, content(others[0], odd, others[1], resourceVersion="7"))
+    assert [group.metadata.name for group in page] == ["a", "b"]
+    assert (len(page), page.metadata.resource_version) == (3, "7")
     assert "ns/odd" in capsys.readouterr().out
 
 
 def test_garbage_is_not_an_empty_list() -> None:
     """What is not JSON raises."""
     with pytest.raises(msgspec.DecodeError):
-        decode_raw_list(b"oops")
+        Page(PODS, b"oops")
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ import uvloop
 from scripted_server import head_and_body, scripted_server
 
 from muster.api.core import CONFIG_MAPS
-from muster.api.meta import ListMeta, Object, ObjectMeta
+from muster.api.meta import Object, ObjectMeta
 from muster.kube.client import Client
+from muster.kube.codec import Page
 from muster.kube.config import Config
 from muster.kube.errors import Gone
 from muster.kube.reflector import Reflector
 
 LONGEST_S = 20.0
-Page = tuple[list[Object], ListMeta]
 
 
 class Api:
@@ -90,9 +90,9 @@ def run(story: Callable[[], Any]) -> None:
     uvloop.run(story())
 
 
-def names(page: Page) -> list[str]:
+def names(page: Page[Object]) -> list[str]:
     """What is on it."""
-    return [item.metadata.name for item in page[0]]
+    return [item.metadata.name for item in page]
 
 
 def test_the_next_page_is_asked_for_while_one_is_looked_at() -> None:
