@@ -13,10 +13,7 @@ from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from cel_expr_python import cel
-from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
-
-from extender.dynamic.functions import declarations, quantity_value, semver_value
+from extender.dynamic.functions import quantity_value, semver_value
 from muster.api.devices import Device, DeviceAttribute
 
 MOST_CHARS = 10 * 1024
@@ -52,8 +49,10 @@ class Selector:
         self.mentions = mentions(expression)
         self._domains = [(what, domain) for what, domain, _ in self.mentions if domain is not None]
         self._answers: dict[Hashable, bool] = {}
+        from extender.dynamic.interpreter import environment  # noqa: PLC0415 - 10 MiB that most clusters never need
+
         try:
-            self._program = _environment().compile(expression)
+            self._program = environment().compile(expression)
         except Exception as error:
             raise UnsupportedError(f"its expression is not understood: {_first_line(error)}") from error
 
@@ -165,12 +164,3 @@ def _unquoted(text: str | None) -> str | None:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0][:200]
-
-
-@lru_cache(maxsize=1)
-def _environment() -> cel.Env:
-    return cel.NewEnv(
-        variables={"device": cel.Type.Map(cel.Type.STRING, cel.Type.DYN)},
-        extensions=[ext_bindings.ExtBindings(), ext_optional.ExtOptional(), ext_strings.ExtStrings()],
-        functions=declarations(),
-    )

@@ -9,9 +9,6 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
-
-from cel_expr_python import cel
 
 QUANTITY, SEMVER = "quantity", "semver"
 Value = dict[str, str]
@@ -33,53 +30,17 @@ Release = tuple[int, int, int]
 
 def quantity_value(text: str | float) -> Value:
     """A quantity as a value of the language; ValueError if it is none."""
-    return {QUANTITY: str(_quantity(str(text)))}
+    return {QUANTITY: str(parse_quantity(str(text)))}
 
 
 def semver_value(text: str) -> Value:
     """A semantic version as a value of the language; ValueError if it is none. What it was built from never counts."""
-    _semver(text)
+    parse_semver(text)
     return {SEMVER: text.partition("+")[0]}
 
 
-def declarations() -> list[cel.FunctionDecl]:
-    """The functions with their overloads, for an environment of the language."""
-    of_text: list[tuple[str, Any, Callable[..., Any]]] = [
-        ("quantity", _VALUE, quantity_value),
-        ("isQuantity", cel.Type.BOOL, lambda text: _is(_quantity, text)),
-        ("semver", _VALUE, semver_value),
-        ("isSemver", cel.Type.BOOL, lambda text: _is(_semver, text)),
-    ]
-    of_two: list[tuple[str, Any, Callable[..., Any]]] = [
-        ("compareTo", cel.Type.INT, _compare),
-        ("isGreaterThan", cel.Type.BOOL, lambda left, right: _compare(left, right) > 0),
-        ("isLessThan", cel.Type.BOOL, lambda left, right: _compare(left, right) < 0),
-    ]
-    of_one: list[tuple[str, Any, Callable[..., Any]]] = [
-        ("sign", cel.Type.INT, lambda value: (amount := _amount(value)) and (1 if amount > 0 else -1)),
-        ("isInteger", cel.Type.BOOL, lambda value: _amount(value).denominator == 1),
-        ("asInteger", cel.Type.INT, lambda value: _integer(_amount(value))),
-        ("asApproximateFloat", cel.Type.DOUBLE, lambda value: float(_amount(value))),
-        ("major", cel.Type.INT, lambda value: _release(value)[0]),
-        ("minor", cel.Type.INT, lambda value: _release(value)[1]),
-        ("patch", cel.Type.INT, lambda value: _release(value)[2]),
-    ]
-    return [
-        *(_declared(name, result, [cel.Type.STRING], fn, member=False) for name, result, fn in of_text),
-        *(_declared(name, result, [_VALUE, _VALUE], fn, member=True) for name, result, fn in of_two),
-        *(_declared(name, result, [_VALUE], fn, member=True) for name, result, fn in of_one),
-    ]
-
-
-_VALUE = cel.Type.Map(cel.Type.STRING, cel.Type.STRING)
-
-
-def _declared(name: str, result: Any, given: list[Any], fn: Callable[..., Any], *, member: bool) -> cel.FunctionDecl:
-    overload = cel.Overload(f"muster_{name}", return_type=result, parameters=given, is_member=member, impl=fn)
-    return cel.FunctionDecl(name, [overload])
-
-
-def _is(read: Callable[[str], object], text: str) -> bool:
+def readable(read: Callable[[str], object], text: str) -> bool:
+    """Whether a text is one of those that `read` reads."""
     try:
         read(text)
     except ValueError:
@@ -87,9 +48,10 @@ def _is(read: Callable[[str], object], text: str) -> bool:
     return True
 
 
-def _compare(left: Value, right: Value) -> int:
+def compare(left: Value, right: Value) -> int:
+    """1, 0 or -1: whether the first is more, or newer. ValueError for values of two kinds."""
     if QUANTITY in left and QUANTITY in right:
-        a, b = _amount(left), _amount(right)
+        a, b = amount_of(left), amount_of(right)
         return (a > b) - (a < b)
     if SEMVER in left and SEMVER in right:
         newer, older = _precedence(left[SEMVER]), _precedence(right[SEMVER])
@@ -97,26 +59,30 @@ def _compare(left: Value, right: Value) -> int:
     raise ValueError("only two quantities, or two versions, can be compared")
 
 
-def _amount(value: Value) -> Fraction:
+def amount_of(value: Value) -> Fraction:
+    """How much a quantity is; ValueError if the value is none."""
     if QUANTITY not in value:
         raise ValueError("this is no quantity")
     return Fraction(value[QUANTITY])
 
 
-def _integer(amount: Fraction) -> int:
+def integer(amount: Fraction) -> int:
+    """A whole number; ValueError if it is none."""
     if amount.denominator != 1:
         raise ValueError("the quantity is no whole number")
     return amount.numerator
 
 
-def _release(value: Value) -> Release:
+def release_of(value: Value) -> Release:
+    """Major, minor and patch; ValueError if the value is no version."""
     if SEMVER not in value:
         raise ValueError("this is no version")
-    return _semver(value[SEMVER])[0]
+    return parse_semver(value[SEMVER])[0]
 
 
 @lru_cache(maxsize=4096)
-def _quantity(text: str) -> Fraction:
+def parse_quantity(text: str) -> Fraction:
+    """How much the text says; ValueError if it is no quantity."""
     match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if match is None:
         raise ValueError("this is no quantity")
@@ -130,8 +96,8 @@ def _quantity(text: str) -> Fraction:
 
 
 @lru_cache(maxsize=4096)
-def _semver(text: str) -> tuple[Release, tuple[str, ...]]:
-    """Numbers and pre-release parts (semver.org 2.0)."""
+def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
+    """Numbers and pre-release parts (semver.org 2.0); ValueError if the text is no version."""
     match = _SEMVER.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if match is None:
         raise ValueError("this is no semantic version")
@@ -141,6 +107,6 @@ def _semver(text: str) -> tuple[Release, tuple[str, ...]]:
 
 def _precedence(text: str) -> tuple[Release, bool, tuple[tuple[bool, int, str], ...]]:
     """Sorts as versions do: a pre-release comes before its release, numbers before words."""
-    release, pre = _semver(text)
+    release, pre = parse_semver(text)
     parts = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in pre)
     return release, not pre, parts
