@@ -57,7 +57,8 @@ class Live:
 
     def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - what an `on_*` method of the state says
         """Tells those who wait of a change, and unless it does not matter the planner, too. Runs on the loop."""
-        self._tell_waiting()
+        if self._waiting:
+            self._tell_waiting()
         if matters is not False:
             self._wake()
 
@@ -88,7 +89,7 @@ class Live:
             answer.set_exception(error)
 
     def _tell_waiting(self) -> None:
-        """Has those who wait look again. Mostly nobody does, and a change costs nothing."""
+        """Has those who wait look again."""
         for changed in self._waiting:
             changed.set()
         self._waiting.clear()

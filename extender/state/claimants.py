@@ -132,12 +132,15 @@ class Claimants:
             self._nodes.charge(("allocated", key), node, self._classes.of_claim(key, rows))
 
 
-def _claims_of(record: PodRecord | None) -> set[str]:
+_NONE: frozenset[str] = frozenset()
+
+
+def _claims_of(record: PodRecord | None) -> frozenset[str]:
     """The claims and claim templates that a pod names."""
     if record is None or not (record.claims or record.extended_claim):
-        return set()
+        return _NONE
     keys = {key for ref in record.claims for key in (ref.key, ref.template) if key}
-    return keys | ({record.extended_claim} if record.extended_claim else set())
+    return frozenset(keys | {record.extended_claim} if record.extended_claim else keys)
 
 
 def _own_claims(record: PodRecord) -> set[str]:

@@ -158,12 +158,16 @@ class NodeTable:
         """Lets `holder` use what `cls` requests on `node`, in place of what it used before."""
         known = self._charges.get(holder)
         charge = Charge(node, cls, leaving, devices)
-        if known is not None and known.cls is cls and known == charge:
-            return
-        self.discharge(holder)
+        if known is not None:
+            if known.cls is cls and known == charge:
+                return
+            self.discharge(holder)
         self.version += 1
         self._charges[holder] = charge
-        self._by_node.setdefault(node, set()).add(holder)
+        holders = self._by_node.get(node)
+        if holders is None:
+            holders = self._by_node[node] = set()
+        holders.add(holder)
         self._count(charge, 1)
 
     def discharge(self, holder: Hashable) -> Charge | None:
@@ -187,7 +191,8 @@ class NodeTable:
                 del self.claim_users[claim.key]
         column = self.index.get(charge.node)
         if column is not None:
-            self.used[:, column] += pods * self._row(charge.cls, column)
+            row = self._row(charge.cls, column)
+            self.used[:, column] += row if pods > 0 else -row
             if charge.cls.gpu is not None:
                 self.devices.take(charge.cls.gpu, column, charge.devices, pods)
             if charge.cls.charged:

@@ -170,7 +170,8 @@ class ClassTable:
 
     def matched_again(self, cls: PodClass, namespace: str, labels: Mapping[str, str]) -> PodClass:
         """The class of the same pods with the demands of others that they meet now."""
-        return self.marked(cls, self.queries.matching(namespace, labels))
+        matched = self.queries.matching(namespace, labels)
+        return cls if matched == cls.matched else self.marked(cls, matched)
 
     def marked(self, cls: PodClass, matched: frozenset[Mark]) -> PodClass:
         """The class like this one that meets exactly these demands of others."""

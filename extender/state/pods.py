@@ -15,20 +15,12 @@ from msgspec.structs import replace
 
 from extender.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.state.podclass import PodClass
-from extender.state.podshape import ours, pin_of
-from muster.api.core import Pod
-from muster.api.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
-from muster.api.meta import ObjectMeta, readable_time
-from muster.api.names import (
-    PODS_SAFE_TO_EVICT,
-    PREEMPTABLE,
-    QUEUE,
-    QUEUE_NAME,
-    SAFE_TO_EVICT,
-    SAYS,
-    VOLCANO_QUEUE,
-)
-from muster.resources import topology
+from extender.state.podsaid import said_by
+from extender.state.podshape import ours
+from muster.api.core import Pod, PodCondition
+from muster.api.gang import Seat, gated, other_gates
+from muster.api.meta import readable_time
+from muster.api.names import SAYS
 from muster.resources.gpus import chosen_devices
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 from muster.resources.topology import PodTopology
@@ -133,16 +125,16 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
     Words that many pods have are kept once.
     """
     meta, status = pod.metadata, pod.status
-    gang = gang_of(meta)
-    scheduled = next((c for c in status.conditions if c.type == "PodScheduled"), None)
+    said = said_by(meta)
+    scheduled = _condition(status.conditions, "PodScheduled")
     unschedulable = bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable")
     in_our_words = bool(scheduled and scheduled.message.startswith(SAYS))
     return PodRecord(
         uid=meta.uid,
         namespace=intern(meta.namespace),
         name=meta.name,
-        gang=f"{meta.namespace}/{gang}" if gang else None,
-        seat=seat_of(meta),
+        gang=said.gang,
+        seat=said.seat,
         cls=cls,
         labels=meta.labels,
         node=intern(pod.spec.node_name or assumed),
@@ -150,24 +142,24 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
         terminating=meta.deletion_timestamp is not None,
         gated=gated(pod),
         other_gates=other_gates(pod.spec),
-        epoch=epoch_of(meta),
-        pin=pin_of(meta),
+        epoch=said.epoch,
+        pin=said.pin,
         refused=unschedulable and not in_our_words,
         asks=unschedulable and in_our_words,
         says=scheduled.message.removeprefix(SAYS) if scheduled and in_our_words else "",
-        evictable=meta.annotations.get(PODS_SAFE_TO_EVICT, ""),
-        evictable_by_us=SAFE_TO_EVICT in meta.annotations,
+        evictable=said.evictable,
+        evictable_by_us=said.evictable_by_us,
         scheduler_name=intern(pod.spec.scheduler_name),
         ours=ours(pod.spec),
         created=meta.creation_timestamp or "",
         resource_version=meta.resource_version,
-        queue=_queue_of(meta),
-        preemptable=preemptable(meta),
+        queue=said.queue,
+        preemptable=said.preemptable,
         system=meta.namespace == "kube-system" or pod.spec.priority_class_name in SYSTEM_CLASSES,
         gone_by=meta.deletion_timestamp or "",
         runtime=runtime_of(meta.annotations, pod.spec.active_deadline_seconds),
         since=readable_time(status.start_time),
-        topology=topology.of_pods(meta.annotations, meta.labels),
+        topology=said.topology,
         devices=chosen_devices(meta.annotations) if cls.gpu else (),
         bound_at=readable_time(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None,
         claims=claim_refs(pod.spec, meta.namespace, pod),
@@ -194,13 +186,11 @@ def uses_the_same(before: PodRecord, after: PodRecord) -> bool:
     )
 
 
-def preemptable(meta: ObjectMeta) -> bool:
-    """Whether a pod or PodGroup does not forbid that it is evicted to make room for others."""
-    return "false" not in {meta.labels.get(PREEMPTABLE), meta.annotations.get(PREEMPTABLE)}
-
-
-def _queue_of(meta: ObjectMeta) -> str:
-    return meta.labels.get(QUEUE_NAME) or meta.labels.get(QUEUE) or meta.annotations.get(VOLCANO_QUEUE, "")
+def _condition(conditions: list[PodCondition], kind: str) -> PodCondition | None:
+    for condition in conditions:
+        if condition.type == kind:
+            return condition
+    return None
 
 
 class PodTable:

@@ -97,8 +97,9 @@ def ours(spec: PodSpec) -> bool:
 
 def marked(spec: PodSpec) -> bool:
     """Whether a scheduler that Muster shares with others asks Muster about the pod: it carries both markers."""
-    containers = (*spec.containers, *spec.init_containers)
-    asked = {name for each in containers for name in (*each.resources.limits, *each.resources.requests)}
+    asked: set[str] = set()
+    for each in (*spec.containers, *spec.init_containers):
+        asked.update(each.resources.limits, each.resources.requests)
     return asked >= names.MARKERS
 
 

@@ -66,9 +66,11 @@ class QueueUse:
         `queue` counts for pods without a gang, or until that is known.
         """
         entry = _Entry(gang, queue, requests, leaving)
-        if self._entries.get(holder) == entry:
-            return
-        self.discharge(holder)
+        known = self._entries.get(holder)
+        if known is not None:
+            if known == entry:
+                return
+            self.discharge(holder)
         self._entries[holder] = entry
         if gang is not None:
             self._holders.setdefault(gang, set()).add(holder)

@@ -72,12 +72,14 @@ def _seat(pod_set: str, index: str | None) -> Seat | None:
 
 def gated(pod: Pod) -> bool:
     """Whether the pod still waits for its gang's placement."""
-    return any(gate.name in names.GATES for gate in pod.spec.scheduling_gates)
+    gates = pod.spec.scheduling_gates
+    return bool(gates) and any(gate.name in names.GATES for gate in gates)
 
 
 def other_gates(spec: PodSpec) -> tuple[str, ...]:
     """Scheduling gates that are not Muster's: somebody else decides when the pod may run."""
-    return tuple(gate.name for gate in spec.scheduling_gates if gate.name not in names.GATES)
+    gates = spec.scheduling_gates
+    return tuple(gate.name for gate in gates if gate.name not in names.GATES) if gates else ()
 
 
 def epoch_of(meta: ObjectMeta) -> int | None:

@@ -33,8 +33,7 @@ class Mirror(Generic[T]):
     def put_all(self, items: Iterable[T], keys: set[str]) -> Iterator[None]:
         """Puts each of them and notes its key, a step for each."""
         for item in items:
-            keys.add(item.metadata.key)
-            self.put(item)
+            keys.add(self.put(item))
             yield
 
     def keep_only(self, keys: Collection[str]) -> Iterator[None]:
@@ -48,18 +47,20 @@ class Mirror(Generic[T]):
                 self.remove(key)
                 yield
 
-    def put(self, new: T) -> None:
-        """The object is there, or has changed; one that is known in this version is not told."""
-        old = self.store.get(new.metadata.key)
+    def put(self, new: T) -> str:
+        """The object is there, or has changed; one that is known in this version is not told. Gives its key."""
+        key = new.metadata.key
+        old = self.store.get(key)
         if old is not None:
             if old.metadata.uid != new.metadata.uid:
                 # Deleted and created again while we were not looking: two changes, not one.
-                self.remove(new.metadata.key)
+                self.remove(key)
                 old = None
             elif old.metadata.resource_version == new.metadata.resource_version:
-                return
+                return key
         self.store.put(self._keep(new) if self._keep else new)
         self._tell(old, new)
+        return key
 
     def remove(self, key: str) -> None:
         """There is no such object any more."""
