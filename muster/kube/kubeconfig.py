@@ -40,7 +40,7 @@ def read(files: str) -> Kubeconfig:
     OSError or ValueError for what cannot be read, or names what is not there.
     """
     merged = _Merged()
-    found = [path for each in files.split(os.pathsep) if each and (path := Path(each).expanduser()).is_file()]
+    found = [path for each in files.split(os.pathsep) if each and (path := Path(each).expanduser()).exists()]
     if not found:
         raise FileNotFoundError("there is no such file")
     for path in found:

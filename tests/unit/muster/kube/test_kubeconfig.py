@@ -6,6 +6,7 @@ import os
 import ssl
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,70 @@ def test_what_is_wrong_is_said(tmp_path: Path, content: str, said: str) -> None:
         load_config(tmp_path / "config")
 
 
+def test_a_pipe_will_do(tmp_path: Path) -> None:
+    """As a shell passes one that a command prints: `--kubeconfig <(…)`."""
+    os.mkfifo(tmp_path / "pipe")
+    content = plain({"server": "http://127.0.0.1:1"}, {"token": "secret"})
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit((tmp_path / "pipe").write_text, json.dumps(content))
+        assert load_config(tmp_path / "pipe").authorization() == "Bearer secret"
+        writing.result()
+
+
+def test_the_service_account_of_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its token, and only its own authority; by an address of either kind."""
+    SERVING.save(tmp_path, "serving")
+    (tmp_path / "token").write_text("secret")
+    (tmp_path / "ca.crt").write_bytes(AUTHORITY.cert_pem)
+    monkeypatch.setattr("muster.kube.config.SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    config = load_config("")
+    assert (config.server, config.authorization()) == ("https://[fd00::1]:443", "Bearer secret")
+    assert handshake(config, tmp_path) == "nobody"
+    (tmp_path / "ca.crt").write_bytes(Authority.create("another").cert_pem)
+    assert handshake(load_config(""), tmp_path) == "CERTIFICATE_VERIFY_FAILED"
+    monkeypatch.delenv("KUBERNETES_SERVICE_PORT")
+    with pytest.raises(ConfigurationError, match="KUBERNETES_SERVICE_PORT are not set, so this is no pod"):
+        load_config("")
+
+
+def test_who_logs_in_is_of_the_same_context(tmp_path: Path) -> None:
+    """That of the first file; and a file with a token counts before a login."""
+    first = {**plain({"server": "http://first"}, {"username": "me", "password": "secret"}), "current-context": "here"}
+    second = plain({"server": "http://second"}, {"token": "secret"})
+    second["current-context"] = "there"
+    second["contexts"] = [{"name": "there", "context": {"cluster": "d", "user": "v"}}]
+    second["clusters"][0]["name"], second["users"][0]["name"] = "d", "v"
+    files = os.pathsep.join((write(tmp_path / "first", first), write(tmp_path / "second", second)))
+    config = load_config(files)
+    assert (config.server, config.authorization()) == ("http://first", "Basic bWU6c2VjcmV0")
+    (tmp_path / "token").write_text("of a file")
+    first["users"][0]["user"] |= {"tokenFile": "token", "token": "in the kubeconfig"}
+    write(tmp_path / "first", first)
+    assert load_config(files).authorization() == "Bearer of a file"
+
+
+def test_the_environment_may_name_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a kubeconfig, and for the service account of a pod."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    file = write(tmp_path / "config", plain({"server": "https://api.example"}, {"token": "secret"}))
+    assert load_config(file).proxy == "http://proxy.example:3128"
+    (tmp_path / "token").write_text("secret")
+    (tmp_path / "ca.crt").write_bytes(AUTHORITY.cert_pem)
+    monkeypatch.setattr("muster.kube.config.SERVICE_ACCOUNT", tmp_path)
+    for name in ("token", "cert"):
+        file = str(tmp_path / {"token": "token", "cert": "ca.crt"}[name])
+        monkeypatch.setattr(f"kubernetes.config.incluster_config.SERVICE_{name.upper()}_FILENAME", file)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    assert load_config("").proxy == "http://proxy.example:3128"
+    monkeypatch.setenv("NO_PROXY", "10.0.0.0/8")
+    assert load_config("").proxy is None
+
+
 def as_file_or_data(name: str, pem: str, *, data: bool) -> dict[str, str]:
     """A certificate or key by its file's name, or in the kubeconfig itself; where both stand, the file is not read."""
     if not data:
@@ -102,9 +167,7 @@ tokens = st.fixed_dictionaries({}, optional={"token": st.just("secret")})
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    cluster=clusters, user=tokens, ca=st.sampled_from([None, True, False]), mine=st.sampled_from([None, True, False])
-)
+@given(cluster=clusters, user=tokens, ca=st.sampled_from(GIVEN), mine=st.sampled_from(GIVEN))
 def test_it_is_what_the_package_reads(
     tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], ca: str, mine: str
 ) -> None:
