@@ -1,7 +1,8 @@
 """End to end beside stock kube-scheduler and its own gangs, in turns; a table, also as docs/benchmarks.md.
 
-`python -m tests.bench compare`. Every figure is the median of three turns. The figures of the last release are in
-`released.json` beside this file; `python -m tests.bench.compare --keep` puts those of docs/benchmarks.json there.
+`python -m tests.bench compare`. Every figure is the median of three turns, or of three starts. The figures of the last
+release are in `released.json` beside this file; `python -m tests.bench.compare --keep` puts those of
+docs/benchmarks.json there.
 """
 
 import json
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from musterctl.plane.plane import Plane
-from tests.bench import drain, native, throughput
+from tests.bench import drain, native, review, startup, throughput
 from tests.bench.throughput import NODE_COUNT, Run, make_nodes
 from tests.bench.usual import resident_mib
 
@@ -55,6 +56,9 @@ LINES = (
     Line("API server, CPU per pod of 30 x 100", "30x100 kube-apiserver", "ms", "native kube-apiserver"),
     Line("all processes, CPU per pod of 30 x 100", "30x100 all", "ms", "native all"),
     Line("extender, memory after all of these", "extender MiB", "MiB", "", "≤ 150"),
+    Line("extender ready after its start, 50,000 pods", "start", "s", "", "≤ 2"),
+    Line("extender, memory with 50,000 pods", "start MiB", "MiB", "", "≤ 350"),
+    Line("webhook, CPU of a review over TLS", "review", "ms", "", "≤ 0.3"),
 )
 
 
@@ -65,6 +69,10 @@ def run(turns: int = TURNS) -> Iterator[str]:
         for name, one in _turn():
             yield f"turn {turn + 1}: {name} {one:.2f}"
             samples.setdefault(name, []).append(one)
+    for start in startup.run():
+        yield str(start)
+        samples.setdefault("start", []).append(start.ready_s)
+        samples.setdefault("start MiB", []).append(start.mib)
     figures = {name: statistics.median(values) for name, values in samples.items()}
     FIGURES.write_text(json.dumps({name: round(value, 3) for name, value in figures.items()}, indent=1) + "\n")
     table = "\n".join(rows(figures, read(RELEASED)))
@@ -85,6 +93,8 @@ def _turn() -> Iterator[tuple[str, float]]:
         for gangs, members in throughput.SIZES:
             yield from _figures(f"{gangs}x{members}", throughput.measure(plane, client, gangs, members))
         yield "extender MiB", resident_mib(plane.part("extender").pid or 0)
+    for load in review.loads((1,)):
+        yield "review", load.cpu_ms
 
 
 def _figures(name: str, result: Run) -> Iterator[tuple[str, float]]:
@@ -128,8 +138,9 @@ client share with what is measured. Each figure is the median of {turns} turns. 
 
 A drain starts with the backlog before it and counts from the first binding to the last; the other rates count from the
 first submission to the last binding, after a gang of {throughput.WARM_UP[1]} that does not count, with which processes
-that have just been started open their connections. `make bench` measures again. Ratios carry over to other machines,
-figures do not.
+that have just been started open their connections. Of a start, {startup.TURNS} on one cluster; where the API server
+collects its garbage meanwhile it takes some 0.5 s longer. `make bench` measures again. Ratios carry over to other
+machines, figures do not.
 """
 
 

@@ -100,24 +100,41 @@ class Served:
         return (int(values[11]) + int(values[12])) / _CLOCK_TICKS
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Reviews over so many connections at once."""
+
+    connections: int
+    p50_ms: float
+    p99_ms: float
+    cpu_ms: float
+    """Of one review."""
+    per_s: float
+
+
 def run() -> Iterator[Result | str]:
     """Latency at 1 and 16 connections, requests per second, CPU of one review."""
+    for load in loads():
+        what = f"review over TLS, {load.connections} connection{'s' if load.connections > 1 else ''}"
+        yield Result(f"{what}: p50", load.p50_ms)
+        yield Result(f"{what}: p99", load.p99_ms, 5.0 if load.connections == 1 else None)
+        yield Result(f"{what}: CPU of one", load.cpu_ms, 0.5)
+        yield f"{what}: {load.per_s:,.0f} reviews/s"
+
+
+def loads(counts: tuple[int, ...] = CONNECTIONS) -> Iterator[Load]:
+    """The same server at each number of connections, after some reviews that do not count."""
     body = pod_review()
     with served() as server:
         send(server, body, connections=4, each=200)
-        for connections in CONNECTIONS:
+        for connections in counts:
             server.durations_s.clear()
             before, started = server.cpu_s(), time.perf_counter()
             send(server, body, connections=connections, each=REVIEWS_EACH // connections)
             spent, elapsed = server.cpu_s() - before, time.perf_counter() - started
             count = len(server.durations_s)
-            what = f"review over TLS, {connections} connection{'s' if connections > 1 else ''}"
-            p50, p99 = (1000 * at for at in percentiles(server.durations_s))
-            budget = 5.0 if connections == 1 else None
-            yield Result(f"{what}: p50", p50)
-            yield Result(f"{what}: p99", p99, budget)
-            yield Result(f"{what}: CPU of one", 1000 * spent / count, 0.5)
-            yield f"{what}: {count / elapsed:,.0f} reviews/s"
+            p50, p99 = percentiles(server.durations_s)
+            yield Load(connections, 1000 * p50, 1000 * p99, 1000 * spent / count, count / elapsed)
 
 
 def send(server: Served, body: bytes, *, connections: int, each: int) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from muster.api.core import PODS
 from musterctl.plane.components import EXTENDER
@@ -28,8 +28,23 @@ _REST_S = 7.0
 """What the lists took is given back by then."""
 
 
-def run() -> Iterator[str]:
-    """A line per start."""
+class Start(NamedTuple):
+    """One start."""
+
+    ready_s: float
+    cpu_s: dict[str, float]
+    """Until then, of the extender and the servers."""
+    mib: float
+    """What it weighs a while later."""
+
+    def __str__(self) -> str:
+        cpu = ", ".join(f"{name} {each:.1f}" for name, each in self.cpu_s.items())
+        size = f"{NODE_COUNT} nodes, {POD_COUNT} pods"
+        return f"{size}: ready after {self.ready_s:.2f} s, CPU s: {cpu}; {self.mib:.0f} MiB"
+
+
+def run() -> Iterator[Start]:
+    """Starts on one cluster."""
     with tempfile.TemporaryDirectory() as folder, Plane(Path(folder) / "plane", PARTS, bound=True) as plane:
         client, part = plane.client(), plane.part(EXTENDER)
         part.stop()
@@ -44,9 +59,7 @@ def run() -> Iterator[str]:
             ready_s = time.monotonic() - began
             used = {name: cpu_s(plane.part(name).pid or 0) - before.get(name, 0.0) for name in (EXTENDER, *SERVERS)}
             time.sleep(_REST_S)
-            size = f"{NODE_COUNT} nodes, {POD_COUNT} pods"
-            cpu = ", ".join(f"{name} {each:.1f}" for name, each in used.items())
-            yield f"{size}: ready after {ready_s:.2f} s, CPU s: {cpu}; {resident_mib(part.pid or 0):.0f} MiB"
+            yield Start(ready_s, used, resident_mib(part.pid or 0))
             part.stop()
 
 
