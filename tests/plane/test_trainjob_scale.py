@@ -13,7 +13,7 @@ import pytest
 from train_jobs import TrainStory, train_job
 
 from muster.api.batch import JOBS
-from muster.api.core import CONFIG_MAPS, SECRETS
+from muster.api.core import CONFIG_MAPS, NAMESPACES, SECRETS
 from muster.api.trainer import TRAIN_JOBS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
@@ -68,6 +68,11 @@ def settled(plane: Plane, wait_for: WaitFor) -> None:
 def run(plane: Plane, namespace: str, wait_for: WaitFor, jobs: int, timeout_s: float) -> None:
     """So many TrainJobs from submission to their end, then the same ones under a controller that is started anew."""
     with contextlib.closing(plane.client()) as client, TrainStory(client, namespace) as story:
+        wait_for(
+            lambda: not any(each.metadata.deletion_timestamp for each in client.list(NAMESPACES)),
+            120,
+            what="no namespace of another test is being deleted: its Jobs are written to, and that is counted here",
+        )
         before = calls(plane)
 
         def submit(number: int) -> None:
