@@ -1,6 +1,6 @@
 """End to end beside stock kube-scheduler and its own gangs, in turns; a table, also as docs/benchmarks.md.
 
-`python -m tests.bench compare`. Every figure is the median of three turns, or of three starts. The figures of the last
+`python -m tests.bench compare`. Every figure is the median of three turns, or of seven starts. The figures of the last
 release are in `released.json` beside this file; `python -m tests.bench.compare --keep` puts those of
 docs/benchmarks.json there.
 """
