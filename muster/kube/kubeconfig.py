@@ -58,8 +58,9 @@ def read(files: str) -> Kubeconfig:
 def _merge(merged: _Merged, path: Path) -> None:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is no YAML: {error}") from error
+    except yaml.YAMLError as error:  # its own words quote the file, in which secrets may be
+        mark = getattr(error, "problem_mark", None)
+        raise ValueError(f"{path} is no YAML{f', see line {mark.line + 1}' if mark else ''}") from None
     if not isinstance(content, dict):
         raise ValueError(f"{path} is empty, or not a mapping")  # noqa: TRY004 - of a file, not of an argument
     merged.current = merged.current or str(content.get("current-context") or "")

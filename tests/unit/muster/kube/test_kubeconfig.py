@@ -70,7 +70,9 @@ def test_several_files_are_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("a: [", "is no YAML"),
+        ("a: [", "is no YAML, see line 1"),
+        ('users:\n- {name: a, user: {token: "geheim', "is no YAML, see line 2"),
+        ("users:\n- {name: a, user: {token: geheim\nb: *geheim", "is no YAML, see line 3"),
         ("", "is empty"),
         ("- a", "not a mapping"),
         ("contexts: []", "current-context names '', which is not among its contexts: none"),
@@ -81,10 +83,11 @@ def test_several_files_are_one(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, content: str, said: str) -> None:
-    """With what there is instead."""
+    """With what there is instead, and without what may be a secret."""
     (tmp_path / "config").write_text(content)
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=said) as caught:
         load_config(tmp_path / "config")
+    assert "geheim" not in str(caught.value)
 
 
 def test_a_pipe_will_do(tmp_path: Path) -> None:
