@@ -58,7 +58,9 @@ class Live:
     def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - what an `on_*` method of the state says
         """Tells those who wait of a change, and unless it does not matter the planner, too. Runs on the loop."""
         if self._waiting:
-            self._tell_waiting()
+            for changed in self._waiting:
+                changed.set()
+            self._waiting.clear()
         if matters is not False:
             self._wake()
 
@@ -87,9 +89,3 @@ class Live:
             answer.set_result(question(self.state))
         except BaseException as error:  # noqa: BLE001 - it belongs to the thread that has asked
             answer.set_exception(error)
-
-    def _tell_waiting(self) -> None:
-        """Has those who wait look again."""
-        for changed in self._waiting:
-            changed.set()
-        self._waiting.clear()

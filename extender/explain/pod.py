@@ -8,7 +8,7 @@ from extender.framework.shortage import Shortage, shortage
 from extender.state.gangs import GangView
 from extender.state.pods import PodRecord
 from extender.state.podset import PodSetView
-from muster.api.core import Pod, PodCondition
+from muster.api.core import Pod
 from muster.api.names import GATES, SCHEDULERS
 from muster.api.placement import node_of
 from muster.api.pod_problems import problem
@@ -21,7 +21,7 @@ def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
     report = GangExplainer(what_if).explain(gang, relief=not record.node) if gang else None
     lacks = _lacks(what_if, record) if not gang and record.waiting and pod.spec.scheduler_name in SCHEDULERS else None
     cause, summary = _decided(what_if, pod, record) or _why(pod, record, gang, lacks)
-    scheduled = _scheduled(pod)
+    scheduled = pod.status.condition("PodScheduled")
     return PodReport(
         pod=pod.metadata.key,
         cause=cause,
@@ -38,10 +38,6 @@ def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:
         gang=report,
         relief=[*frees(what_if, [pod])] if report is None and is_lost(what_if, pod) else [],
     )
-
-
-def _scheduled(pod: Pod) -> PodCondition | None:
-    return next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
 
 
 def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | None) -> tuple[PodCause, str]:
@@ -95,7 +91,7 @@ def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]
     placement = gang.placement
     where = f"{record.pin or 'its node'} by placement {record.epoch}"
     if record.refused:
-        scheduled = _scheduled(pod)
+        scheduled = pod.status.condition("PodScheduled")
         says = scheduled.message if scheduled else ""
         return (
             "refused",
@@ -121,7 +117,7 @@ def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
 
 
 def _alone(pod: Pod, lacks: Shortage | None) -> str:
-    scheduled = _scheduled(pod)
+    scheduled = pod.status.condition("PodScheduled")
     says = f"; kube-scheduler says: {scheduled.message}" if scheduled and scheduled.message else ""
     if lacks is None:
         return f"kube-scheduler decides{says}"

@@ -6,6 +6,6 @@ on one loop (`extender.live`) and has no lock. Of the extender it may import `ex
 
 Start at `state`, which is told of every object (`feed` lists the kinds), then `gangs`: what the planner sees of a gang.
 `nodes` has the arrays, with what is charged to them by `pods` and by the seats of `holds`; `podclass` is what makes
-pods of one kind, as `podshape` reads it from them, `neighbours` and `queries` what they demand of each other; `devices`
-and `claimants` are the devices that they claim.
+pods of one kind, as `podshape` reads it from them, and `podsaid` what a pod says of its own; `neighbours` and `queries`
+are what pods demand of each other, `devices` and `claimants` the devices that they claim.
 """

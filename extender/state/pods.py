@@ -17,7 +17,7 @@ from extender.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.state.podclass import PodClass
 from extender.state.podsaid import said_by
 from extender.state.podshape import ours
-from muster.api.core import Pod, PodCondition
+from muster.api.core import Pod
 from muster.api.gang import Seat, gated, other_gates
 from muster.api.meta import readable_time
 from muster.api.names import SAYS
@@ -126,7 +126,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
     """
     meta, status = pod.metadata, pod.status
     said = said_by(meta)
-    scheduled = _condition(status.conditions, "PodScheduled")
+    scheduled = status.condition("PodScheduled")
     unschedulable = bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable")
     in_our_words = bool(scheduled and scheduled.message.startswith(SAYS))
     return PodRecord(
@@ -184,13 +184,6 @@ def uses_the_same(before: PodRecord, after: PodRecord) -> bool:
         after.seat,
         after.ours,
     )
-
-
-def _condition(conditions: list[PodCondition], kind: str) -> PodCondition | None:
-    for condition in conditions:
-        if condition.type == kind:
-            return condition
-    return None
 
 
 class PodTable:

@@ -120,6 +120,13 @@ class PodStatus(Wire):
     resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
+    def condition(self, kind: str) -> PodCondition | None:
+        """What is told of this, e.g. of PodScheduled; None if nothing is."""
+        for condition in self.conditions:
+            if condition.type == kind:
+                return condition
+        return None
+
 
 class Pod(Object):
     """A pod: the member of a gang, or what takes room on a node."""
