@@ -74,9 +74,7 @@ _LABELLED: Final = _labelled("object.metadata")
 _JOB_LABELLED: Final = (
     f"{_LABELLED} || (has(object.spec.template.metadata) && {_labelled('object.spec.template.metadata')})"
 )
-_SHARES: Final = " || ".join(
-    f"'{key}' in {_ANNOTATIONS}" for key in (names.GPU_FRACTION, names.GPU_MEMORY_ASKED, names.GPU_NUM_DEVICES)
-)
+_SHARES: Final = " || ".join(f"'{key}' in {_ANNOTATIONS}" for key in names.GPU_SHARE_KEYS)
 _SHARES_GPUS: Final = f"(has({_ANNOTATIONS}) && ({_SHARES}))"
 ASKS_ITSELF: Final = f"{annotated(names.QUEUE_ALLOCATION_GATE, 'true')} || {_SHARES_GPUS}"
 """The pod has the annotation for a gate, or for a part of a GPU."""

@@ -71,7 +71,10 @@ def _trainer(verb: str, kind: str, *expressions: Expression) -> _Entry:
 
 
 _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
-_UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)
+# Muster's controller labels so the pods of a Job that was reviewed, where they have nothing for which we change pods.
+# Conditions would say the same, but for each of them the API server makes a copy of the pod.
+_UNSEEN: Expression = {"key": names.REVIEWED, "operator": "NotIn", "values": ["true"]}
+_UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 
 # Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here.
 _MUTATING = (
@@ -110,7 +113,7 @@ _VALIDATING = (
                conditions=conditions.validated(kind))
         for kind in VALIDATED
     ),
-    _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED,), conditions=conditions.NEEDS_A_CHECK),
+    _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED, _UNSEEN), conditions=conditions.NEEDS_A_CHECK),
     _Entry("commands", "/validate/command", _VOLCANO_BUS, "commands", _CHANGES),
     _Entry("queues", "/validate/queue", _VOLCANO_SCHEDULING, "queues", ("CREATE", "UPDATE", "DELETE")),
     _Entry("hypernodes", "/validate/hypernode", _VOLCANO_TOPOLOGY, "hypernodes", _CHANGES),

@@ -18,6 +18,7 @@ from muster.api.names import (
     GPU_FRACTION,
     GPU_MEMORY_ASKED,
     GPU_NUM_DEVICES,
+    GPU_SHARE_KEYS,
     GPU_PER_DEVICE_MEMORY,
     GPU_PORTION,
     VOLCANO_GPU_INDEX,
@@ -29,7 +30,7 @@ from muster.resources.pods import pod_requests, requests_on_node
 from muster.resources.quantity import parse
 from muster.resources.vector import GPU, WHOLE, Vector, add
 
-ASKING = frozenset({GPU_FRACTION, GPU_MEMORY_ASKED, GPU_NUM_DEVICES})
+ASKING = frozenset(GPU_SHARE_KEYS)
 """The annotations that say which part a pod asks for."""
 _MEBI = 2**20
 _FRACTION = re.compile(r"0?\.[0-9]{1,3}0*")

@@ -14,12 +14,13 @@ import audits
 import pytest
 from gangs import job
 
+from muster.api import names
 from muster.api.batch import JOBS
+from muster.api.core import NAMESPACES
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 CALLS = {"create", "update", "patch", "delete", "get"}
-SIZES = (1, 8)
 PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
 ROW = re.compile(
     r"^\| `(?P<process>[\w-]+)` \| (?P<verb>\w+) `(?P<resource>[\w/]+)` \| (?P<one>\d+) \| (?P<eight>\d+) \|",
@@ -55,12 +56,13 @@ def reviews(plane: Plane) -> Counter[Price]:
     return counts
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "labels"), [(1, {}), (8, {}), (8, {names.QUEUE: names.DEFAULT_QUEUE})])
 def test_a_job_costs_no_more_writes_than_the_table_says(
-    plane: Plane, namespace: str, wait_for: Callable[..., Any], size: int
+    plane: Plane, namespace: str, wait_for: Callable[..., Any], size: int, labels: dict[str, str]
 ) -> None:
-    """From its submission until all its pods have ended."""
+    """From its submission until all its pods have ended; its pods are not reviewed where those of others are."""
     client, before = plane.client(), reviews(plane)
+    client.merge_patch(NAMESPACES, namespace, {"metadata": {"labels": labels}})
     client.create(JOBS, job("price", namespace, replicas=size, gpus=0, run_s=3.0), namespace)
     wait_for(lambda: client.get(JOBS, "price", namespace).status.state.phase == "Completed", 60)
     allowed, seen = prices(size), paid(plane, namespace) + (reviews(plane) - before)

@@ -13,6 +13,7 @@ from webhook.config import ResourceGroup
 from webhook.registration import configurations
 
 LEAVE = {"muster.dev/managed": "false"}
+REVIEWED = {"muster.dev/reviewed": "true"}
 GROUPS = [
     ResourceGroup(name="a", namespaces=("team", "ops"), labels={"x": "y"}),
     ResourceGroup(name="b", annotations=(("example.com/it's", 'a "b" \\ c\n'),), labels={"x": "y"}),
@@ -88,21 +89,23 @@ def holds(webhook: JSON, known: dict[str, bool]) -> bool:
 @pytest.mark.parametrize("framework", [{}, {"muster.dev/framework": "torch"}])
 @pytest.mark.parametrize("queue", [{}, {"muster.dev/queue": "b"}])
 @pytest.mark.parametrize("managed", [{}, LEAVE, {"muster.dev/managed": "true"}])
+@pytest.mark.parametrize("reviewed", [{}, REVIEWED, {"muster.dev/reviewed": "false"}])
 def test_a_pod_is_sent_once(
     *,
     namespace: JSON,
     framework: JSON,
     queue: JSON,
     managed: JSON,
+    reviewed: JSON,
     groups: Sequence[ResourceGroup],
     grouped: bool,
     held: bool,
 ) -> None:
     """However labels, groups and the gate's annotation are combined, one webhook at most changes a pod.
 
-    None does if it shall be left alone.
+    None does if it shall be left alone; one whose Job was reviewed is changed only for its own labels.
     """
-    pod = {**framework, **queue, **managed}
+    pod = {**framework, **queue, **managed, **reviewed}
     known = {ASKS_ITSELF: held} | ({in_a_group(groups): grouped} if groups else {})
     mutating, _ = configurations(url="https://x", ca_bundle=b"", groups=groups)
     taken = [
@@ -114,7 +117,8 @@ def test_a_pod_is_sent_once(
         and holds(each, known)
     ]
     inherits = "muster.dev/queue" in namespace and LEAVE.items() - namespace.items() != set()
-    asks = bool(framework or queue or inherits or grouped or held) and managed != LEAVE
+    unseen = reviewed != REVIEWED
+    asks = bool(framework or queue or (unseen and (inherits or grouped or held))) and managed != LEAVE
     assert len(taken) == asks
 
 

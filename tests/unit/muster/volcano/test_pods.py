@@ -58,6 +58,7 @@ def test_names_labels_and_annotations() -> None:
         "volcano.sh/job-name": "j",
         "volcano.sh/job-namespace": "n",
         "volcano.sh/queue-name": "q",
+        "muster.dev/reviewed": "true",
         "volcano.sh/partition-id": "1",
     }
     assert meta["annotations"] == {
@@ -73,6 +74,15 @@ def test_names_labels_and_annotations() -> None:
     }
     assert [(o["uid"], o["controller"], o["kind"]) for o in meta["ownerReferences"]] == [("u", True, "Job")]
     assert (made["spec"]["schedulerName"], made["spec"]["priorityClassName"]) == ("volcano", "high")
+
+
+@pytest.mark.parametrize(
+    "key", ["gpu-fraction", "gpu-memory", "gpu-fraction-num-devices", "scheduling.volcano.sh/queue-allocation-gate"]
+)
+def test_a_pod_that_the_webhook_changes_does_not_say_that_it_was_reviewed(key: str) -> None:
+    """Even if its template says so."""
+    of = job({**TEMPLATE, "metadata": {"labels": {"muster.dev/reviewed": "true"}, "annotations": {key: "1"}}})
+    assert pod(of, slot(of, 0))["metadata"]["labels"]["muster.dev/reviewed"] == "false"
 
 
 def test_the_template_wins_over_the_job_and_is_left_as_it_is() -> None:
