@@ -26,12 +26,13 @@ _COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "vo
 _COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 _DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _NUMA_POLICY = "volcano.sh/numa-topology-policy"
-_FOR_THE_WEBHOOK = frozenset({names.QUEUE_ALLOCATION_GATE, *names.GPU_SHARE_KEYS})
-"""Annotations for which the webhook changes a pod, other than for its labels."""
 
 
 def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[Plugin]) -> Manifest:
-    """The pod with the Job's volumes and all that its plugins add, before it is pinned or gated."""
+    """The pod with the Job's volumes and all that its plugins add, before it is pinned or gated.
+
+    It says whether it was reviewed with its Job: not if it has, by its template or a plugin, what it is reviewed for.
+    """
     manifest = pod(job, slot)
     mount(job, manifest)
     for plugin in plugins:
@@ -40,6 +41,8 @@ def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[Plugin]) -> Manifest
             for container in containers(manifest, init=plugin.env_in_init_containers):
                 add_env(container, variables)
         plugin.shape(job, slot, manifest)
+    metadata = manifest["metadata"]
+    metadata["labels"][names.REVIEWED] = "true" if names.REVIEWED_FOR.isdisjoint(metadata["annotations"]) else "false"
     return manifest
 
 
@@ -76,17 +79,11 @@ def task_labels(job: Job, task: TaskSpec) -> dict[str, str]:
 
 
 def _labels(job: Job, slot: PodSlot) -> dict[str, str]:
-    template = slot.task.template.get("metadata") or {}
-    unchanged = _FOR_THE_WEBHOOK.isdisjoint(template.get("annotations") or {})
-    labels = {
-        names.TASK_INDEX: str(slot.index),
-        **task_labels(job, slot.task),
-        names.REVIEWED: "true" if unchanged else "false",  # whatever the template says
-    }
+    labels = {names.TASK_INDEX: str(slot.index), **task_labels(job, slot.task)}
     partition = partition_of(slot.task, slot.index)
     if partition:
         labels[names.PARTITION_ID] = partition
-    if names.REPLICATED_JOB in (template.get("labels") or {}):
+    if names.REPLICATED_JOB in ((slot.task.template.get("metadata") or {}).get("labels") or {}):
         labels[names.COMPLETION_INDEX] = str(slot.index)  # who looks for the pods of a step needs this as well
     return labels | _copied(job.metadata.labels, _COPIED_LABELS)
 

@@ -88,7 +88,6 @@ def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
     if not optin.may_inherit(spec, review.meta):
         return None
     # Unless the pod itself is a reason to send it to us, its namespace is, and its labels are known to hold a queue.
-    sent_for = {names.QUEUE_ALLOCATION_GATE, names.GPU_FRACTION, names.GPU_MEMORY_ASKED}
-    annotated = not sent_for.isdisjoint(review.meta.annotations)
+    annotated = not names.REVIEWED_FOR.isdisjoint(review.meta.annotations)
     for_itself = review.group is not None or names.FRAMEWORK in labels or annotated
     return optin.from_namespace(review.namespace, namespaces.labels(review.namespace, with_queue=not for_itself))

@@ -24,7 +24,7 @@ _OF_USERS = frozenset({
 _OURS = frozenset({
     *(names.EPOCH, names.NODE, names.LATER_TASKS, names.GROUPED_TEMPLATES, names.MEMBER_INDEX, HOSTFILE_ANNOTATION),
     *(names.SAFE_TO_EVICT, names.RUNTIME_VERSION, names.TRAIN_JOB, names.TRAIN_JOB_SPEC, names.RESUMED_AT),
-    names.DELETE_AFTER,
+    *(names.DELETE_AFTER, names.REVIEWED),
     *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers")),
 })  # fmt: skip
 _KNOWN: Mapping[str, frozenset[str]] = {"labels": LABELS, "annotations": _OF_USERS}

@@ -26,3 +26,8 @@ def test_a_way_to_reserve_that_nobody_knows_is_warned_of() -> None:
     assert unknown_keys({"annotations": {"muster.dev/reservations": "Strict"}}) == []
     [warning] = unknown_keys({"annotations": {"muster.dev/reservations": "greedy"}})
     assert warning.endswith("'greedy' is none of strict, reserve, besteffort; it has no effect")
+
+
+def test_what_muster_writes_is_known() -> None:
+    """Who copies a pod of a Job is not warned of Muster's own words."""
+    assert unknown_keys({"labels": {"muster.dev/reviewed": "true"}, "annotations": {"muster.dev/node": "a"}}) == []

@@ -8,7 +8,9 @@ from muster.api.batch import Job, JobSpec, JobStatus, PartitionPolicy, TaskSpec,
 from muster.api.meta import ObjectMeta
 from muster.api.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
 from muster.volcano.claims import claims, mount
-from muster.volcano.pods import pinned_or_gated, pod, usable
+from muster.volcano.manifests import Manifest
+from muster.volcano.plugins.base import Plugin
+from muster.volcano.pods import complete_pod, pinned_or_gated, pod, usable
 from muster.volcano.slots import PodSlot
 
 TEMPLATE: dict[str, Any] = {
@@ -58,7 +60,6 @@ def test_names_labels_and_annotations() -> None:
         "volcano.sh/job-name": "j",
         "volcano.sh/job-namespace": "n",
         "volcano.sh/queue-name": "q",
-        "muster.dev/reviewed": "true",
         "volcano.sh/partition-id": "1",
     }
     assert meta["annotations"] == {
@@ -80,9 +81,18 @@ def test_names_labels_and_annotations() -> None:
     "key", ["gpu-fraction", "gpu-memory", "gpu-fraction-num-devices", "scheduling.volcano.sh/queue-allocation-gate"]
 )
 def test_a_pod_that_the_webhook_changes_does_not_say_that_it_was_reviewed(key: str) -> None:
-    """Even if its template says so."""
-    of = job({**TEMPLATE, "metadata": {"labels": {"muster.dev/reviewed": "true"}, "annotations": {key: "1"}}})
-    assert pod(of, slot(of, 0))["metadata"]["labels"]["muster.dev/reviewed"] == "false"
+    """Even if its template says so, and also where a plugin is why; any other was reviewed with its Job."""
+
+    class Asks(Plugin):
+        def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
+            del job, slot
+            manifest["metadata"]["annotations"][key] = "1"
+
+    lies = {"muster.dev/reviewed": "true"}
+    itself, other = job({**TEMPLATE, "metadata": {"labels": lies, "annotations": {key: "1"}}}), job()
+    made = [complete_pod(itself, slot(itself, 0), []), complete_pod(other, slot(other, 0), [Asks([])])]
+    assert [one["metadata"]["labels"]["muster.dev/reviewed"] for one in made] == ["false", "false"]
+    assert complete_pod(other, slot(other, 0), [])["metadata"]["labels"]["muster.dev/reviewed"] == "true"
 
 
 def test_the_template_wins_over_the_job_and_is_left_as_it_is() -> None:
