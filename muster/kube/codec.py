@@ -45,6 +45,7 @@ class Page(Generic[T]):
     def __init__(self, res: Resource[T], body: bytes) -> None:
         content = _raw_lists.decode(body)
         self.metadata = content.metadata
+        self.size_bytes = len(body)
         self._res = res
         self._items = content.items or []
 

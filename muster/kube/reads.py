@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from muster.api.base import Resource
 from muster.api.core import PODS
@@ -14,6 +14,12 @@ from muster.kube.watch import Watch, lines_of
 
 T = TypeVar("T")
 
+FIRST_OBJECTS = 100
+"""Of the first page, of which nobody knows how large its objects are: a pod is some kilobytes, or a megabyte."""
+_PAGE_BYTES = 16 * 1024 * 1024
+_MOST_OBJECTS = 5000
+"""A page costs the API server a look at all that come after it, and memory for it: 50,000 pods of a kilobyte in pages
+of 1,000 cost it 1.7 s CPU with its garbage collections, in pages of 5,000 it is 0.9."""
 # A quiet stream still carries a bookmark about every minute; longer silence means that the peer is gone.
 _SILENCE_S = 150.0
 
@@ -34,16 +40,17 @@ class Reads(Calls):
         *,
         label_selector: str = "",
         field_selector: str = "",
-        limit: int = 500,
+        first: int = FIRST_OBJECTS,
         timeout_s: float | None = None,
     ) -> AsyncGenerator[Page[T]]:
-        """What `list` gives in pages of `limit` objects (0: one page); all pages show one resource version.
+        """What `list` gives in pages, the first of `first` objects (0: one page); all show one resource version.
 
-        The next page is asked for while one is looked at. Raises `Gone` when the version was compacted away meanwhile.
+        A page has as many objects as come to some 16 MiB, going by the page before it, and is asked for while that one
+        is looked at. Raises `Gone` when the version was compacted away meanwhile.
         """
         query = _selectors(label_selector, field_selector)
-        if limit:
-            query["limit"] = str(limit)
+        if first:
+            query["limit"] = str(first)
 
         async def page(query: dict[str, str]) -> Page[T]:
             return Page(
@@ -54,8 +61,9 @@ class Reads(Calls):
         try:
             while ahead is not None:
                 now = await ahead
-                more = now.metadata.continue_
-                ahead = asyncio.create_task(page({**query, "continue": more})) if more else None
+                if more := now.metadata.continue_:
+                    query |= {"limit": str(_objects_after(now)), "continue": more}
+                ahead = asyncio.create_task(page(dict(query))) if more else None
                 yield now
         finally:
             if ahead is not None:
@@ -125,6 +133,11 @@ class Reads(Calls):
             ) from error
         finally:
             answer.close()
+
+
+def _objects_after(page: Page[Any]) -> int:
+    """How many objects the next page is to have."""
+    return max(1, min(_MOST_OBJECTS, _PAGE_BYTES * len(page) // page.size_bytes)) if len(page) else FIRST_OBJECTS
 
 
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:

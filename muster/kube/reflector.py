@@ -28,6 +28,7 @@ from muster.kube.errors import APIError, Gone, NotFound, TooManyRequests, Unreac
 from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
 from muster.kube.metrics import RELISTS, RESTARTS
 from muster.kube.mirror import Handler, Mirror
+from muster.kube.reads import FIRST_OBJECTS
 from muster.kube.store import Store
 
 T = TypeVar("T", bound=Object)
@@ -36,8 +37,6 @@ log = structlog.get_logger(__name__)
 
 _FIRST_DELAY_S = 0.2
 _HEALTHY_S = 5.0
-_PAGE_OBJECTS = 1000
-"""Half of what it costs etcd, the API server and us with 500; two pages of real pods are some 20 MiB."""
 _LIST_TIMEOUT_S = 60.0
 _WATCH_S = 300.0
 _JOIN_S = 5.0
@@ -87,7 +86,7 @@ class Reflector(Generic[T]):
         self._monotonic_s = monotonic_s
         self._random = random
         self._backoff = Backoff(_FIRST_DELAY_S, longest_delay_s, random)
-        self._page_objects = _PAGE_OBJECTS
+        self._first_page = FIRST_OBJECTS
         self._version = ""
         self._listed = self._watched = False
         self._synced = threading.Event()
@@ -204,7 +203,7 @@ class Reflector(Generic[T]):
         self._listed = True
         found: set[str] = set()
         pages = self._client.on_loop.pages(
-            self._resource, self._namespace, **self._selectors, limit=self._page_objects, timeout_s=_LIST_TIMEOUT_S
+            self._resource, self._namespace, **self._selectors, first=self._first_page, timeout_s=_LIST_TIMEOUT_S
         )
         try:
             async with aclosing(pages):
@@ -212,9 +211,9 @@ class Reflector(Generic[T]):
                     await self._in_steps(self.mirror.put_all(page, found))
                     version = page.metadata.resource_version
         except Gone:
-            self._page_objects = 0  # compacted between two pages: next time everything in one
+            self._first_page = 0  # compacted between two pages: next time everything in one
             raise
-        self._page_objects = _PAGE_OBJECTS
+        self._first_page = FIRST_OBJECTS
         await self._in_steps(self.mirror.keep_only(found))
         self._version = version
         self._synced.set()

@@ -309,8 +309,8 @@ def test_ten_thousand_objects_come_in_pages(client: Client, home: str) -> None:
     path = CONFIG_MAPS.path(home)
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(lambda body: client.request("POST", path, body=body), bodies))
-    pages = list(client.pages(CONFIG_MAPS, home, limit=500))
-    assert [len(page) for page in pages] == [500] * 20
+    pages = list(client.pages(CONFIG_MAPS, home, first=500))
+    assert [len(page) for page in pages] == [500, 5000, 4500]
     assert len({page.metadata.resource_version for page in pages}) == 1
     assert {item.metadata.name for page in pages for item in page} == {f"n{number}" for number in range(objects)}
     reflector = Reflector(client, CONFIG_MAPS, namespace=home)

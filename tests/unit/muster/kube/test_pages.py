@@ -31,6 +31,10 @@ class Api:
     def __init__(self, *pages: list[str]) -> None:
         self.pages = list(pages)
         self.asked: list[int] = []
+        self.limits: list[int | None] = []
+        """How many objects each page that was asked for was to have at most."""
+        self.object_bytes = 0
+        """What each object has besides its name."""
         self.asking = asyncio.Condition()
         self.held: set[int] = set()
         self.gone: int | None = None
@@ -47,6 +51,7 @@ class Api:
             number = int(query.get("continue", ["0"])[0])
             async with self.asking:
                 self.asked.append(number)
+                self.limits.append(int(query["limit"][0]) if "limit" in query else None)
                 self.asking.notify_all()
                 await self.asking.wait_for(lambda number=number: number not in self.held)
             status, content = self.answer(number)
@@ -58,7 +63,10 @@ class Api:
         if number == self.gone:
             return 410, {"kind": "Status", "reason": "Expired", "code": 410, "message": "too old"}
         more = {"continue": str(number + 1)} if number + 1 < len(self.pages) else {}
-        items = [{"metadata": {"name": name, "uid": name, "resourceVersion": "1"}} for name in self.pages[number]]
+        data = {"data": {"x": "x" * self.object_bytes}}
+        items = [
+            {"metadata": {"name": name, "uid": name, "resourceVersion": "1"}} | data for name in self.pages[number]
+        ]
         return 200, {"metadata": {"resourceVersion": "9", **more}, "items": items}
 
     async def until_asked(self, *numbers: int) -> None:
@@ -100,7 +108,7 @@ def test_the_next_page_is_asked_for_while_one_is_looked_at() -> None:
 
     async def story() -> None:
         api = Api(["a", "b"], ["c"], ["d"])
-        async with served(api) as client, aclosing(client.on_loop.pages(CONFIG_MAPS, limit=2)) as pages:
+        async with served(api) as client, aclosing(client.on_loop.pages(CONFIG_MAPS, first=2)) as pages:
             assert names(await anext(pages)) == ["a", "b"]
             await api.until_asked(0, 1)
             assert names(await anext(pages)) == ["c"]
@@ -123,12 +131,53 @@ def test_who_has_seen_enough_leaves_nothing_behind(ahead: str) -> None:
         else:
             api.held.add(1)
         async with served(api) as client:
-            pages = client.on_loop.pages(CONFIG_MAPS, limit=1)
+            pages = client.on_loop.pages(CONFIG_MAPS, first=1)
             assert names(await anext(pages)) == ["a"]
             await api.until_asked(0, 1)
             await pages.aclose()
             others = asyncio.all_tasks() - {asyncio.current_task()}
             assert not [task for task in others if "page" in repr(task.get_coro())]
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    ("pages", "object_bytes", "limits"),
+    [
+        ((["a", "b"], ["c"]), 100, [100, 5000]),
+        ((["a", "b"], ["c"]), 2**20, [100, 15]),
+        ((["a"], ["b"]), 17 * 2**20, [100, 1]),
+        (([], ["b"]), 0, [100, 100]),
+    ],
+    ids=["small", "a megabyte each", "more than a page each", "none of a page match"],
+)
+def test_a_page_has_as_many_objects_as_are_cheap(
+    pages: tuple[list[str], ...], object_bytes: int, limits: list[int]
+) -> None:
+    """By the size of those before: pods of a megabyte must not be in memory by the thousand."""
+
+    async def story() -> None:
+        api = Api(*pages)
+        api.object_bytes = object_bytes
+        async with served(api) as client:
+            assert [len(page) async for page in client.on_loop.pages(CONFIG_MAPS)] == [len(page) for page in pages]
+        assert api.limits == limits
+
+    run(story)
+
+
+def test_what_changes_faster_than_its_pages_are_read_is_read_at_once() -> None:
+    """A list of which one page was gone is asked for without pages, once."""
+
+    async def story() -> None:
+        api = Api(["a"], ["b"])
+        api.gone = 1
+        async with served(api) as client:
+            reflector = Reflector(client, CONFIG_MAPS, random=lambda: 0.0)
+            reflector.start()
+            await api.until_asked(0, 1, 0, 1)
+            reflector.stop()
+        assert api.limits[2] is None
 
     run(story)
 
@@ -140,7 +189,7 @@ def test_what_is_gone_is_said_after_what_was_there() -> None:
         api = Api(["a"], ["b"])
         api.gone = 1
         async with served(api) as client:
-            pages = client.on_loop.pages(CONFIG_MAPS, limit=1)
+            pages = client.on_loop.pages(CONFIG_MAPS, first=1)
             assert names(await anext(pages)) == ["a"]
             with pytest.raises(Gone):
                 await anext(pages)
