@@ -7,7 +7,7 @@ import structlog
 from extender.evictions import EVICT_AGAIN_S
 from extender.framework import decisions
 from extender.live import Live
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from muster.api import names
 from muster.api.core import PODS, Pod
 from muster.kube.client import Client

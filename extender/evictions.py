@@ -14,7 +14,7 @@ from extender.framework import decisions
 from extender.framework.session import Session
 from extender.live import Live
 from extender.state.gangs import GangView
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from muster.api.core import PODS
 from muster.api.meta import Object, ObjectMeta
 from muster.api.placement import PlacementPhase

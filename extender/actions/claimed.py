@@ -2,7 +2,7 @@
 
 from extender.framework.session import Session
 from extender.state.gangs import GangView
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.victims.budgets import Budgets
 from muster.api.meta import parse_time
 from muster.api.placement import Placement, Victim

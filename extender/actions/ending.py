@@ -7,7 +7,7 @@ ran, and their owner makes them again.
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.state.gangs import GangView
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from muster.api.meta import parse_time
 from muster.api.placement import NodeRun, Placement, PodSetPlacement, node_of, nodes_of, runs_of
 

@@ -19,7 +19,7 @@ from extender.actions.search import gated_until_others
 from extender.framework import decisions
 from extender.framework.session import Session
 from extender.state.gangs import GangView
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.victims.budgets import Budgets
 from muster.api.gang import Seat
 from muster.api.meta import parse_time

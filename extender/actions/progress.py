@@ -26,7 +26,7 @@ from extender.framework import decisions
 from extender.framework.session import Session
 from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.podset import PodSetView
 from muster.api.gang import Seat
 from muster.api.meta import parse_time, readable_time

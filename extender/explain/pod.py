@@ -6,7 +6,7 @@ from extender.explain.report import PodCause, PodReport
 from extender.explain.whatif import WhatIf
 from extender.framework.shortage import Shortage, shortage
 from extender.state.gangs import GangView
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.podset import PodSetView
 from muster.api.core import Pod
 from muster.api.names import GATES, SCHEDULERS

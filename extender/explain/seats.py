@@ -6,7 +6,7 @@ from extender.explain.report import PodSetReport
 from extender.explain.whatif import WhatIf
 from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.podset import PodSetView
 from muster.api.placement import NodeRun, Placement, PodSetPlacement, runs_of, seats_of
 from muster.resources.vector import PODS, Vector, add, to_quantities

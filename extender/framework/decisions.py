@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from extender.framework.shortage import Shortage
 from extender.state.gangs import GangView
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from muster.api.autoscaling import ProvisioningRequest
 from muster.api.placement import PlacementPhase, PodSetPlacement
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from extender.state.gangs import GangView
 from extender.state.nodes import taken_on
 from extender.state.podclass import PodClass
 from extender.state.podcounts import Counts
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.queries import Mark
 from extender.state.queueuse import Use
 from extender.state.state import State

@@ -25,7 +25,7 @@ from extender.framework.session import Session
 from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.queries import Mark
 from muster.resources.gpus import GpuShare
 

@@ -8,7 +8,7 @@ from extender.framework.ordering import by_key
 from extender.framework.registry import PlainPlugin
 from extender.framework.session import Session
 from extender.state.gangs import GangView
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.podset import PodSetView
 from muster.api.names import TASK_PRIORITY
 

@@ -9,7 +9,7 @@ from extender.framework.session import Session
 from extender.scaleup.voices import Bucket
 from extender.scaleup.wishes import annotated, evictable_of
 from extender.state.gangs import GangView
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from muster.api.names import SAFE_TO_EVICT
 
 PER_S = 20.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from extender.framework.decisions import Say
 from extender.state.gangs import GangView
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 
 SETTLE_S = 2.0
 """A gang that has waited for less says nothing: mostly it starts."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from extender.state.devicetable import DeviceTable, PodClaims
 from extender.state.nodes import NodeTable
 from extender.state.podclass import ClassTable
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.templates import Templates
 from muster.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from muster.resources.pods import node_allocatable

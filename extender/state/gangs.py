@@ -11,7 +11,7 @@ from math import inf
 
 from extender.state.minimums import counting, enough, lower
 from extender.state.podclass import PodClass
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.podsaid import preemptable
 from extender.state.podset import PodSetView
 from muster.api.meta import parse_time, readable_time

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from extender.state.aside import sentence
 from extender.state.gangs import GangView, once_whole
-from extender.state.pods import PodRecord, PodTable
+from extender.state.podrecord import PodRecord
+from extender.state.pods import PodTable
 from extender.state.templates import Templates
 from extender.state.views import free_seats, set_aside, view_of
 from muster.api.batch import Job

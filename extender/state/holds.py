@@ -10,7 +10,7 @@ from typing import NamedTuple
 from extender.state.gangs import ACTIVE, GangView
 from extender.state.nodes import NodeTable
 from extender.state.podclass import PodClass
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.queueuse import QueueUse
 from muster.api.gang import Seat
 from muster.api.names import DEFAULT_QUEUE

@@ -1,172 +1,20 @@
 """Pods as the planner keeps them: a small record each, found by UID and by gang.
 
-A whole pod is some 15 KiB and there may be 50,000, so that only what decides is kept of it. A record is made from a
-pod whenever it changes. One thing is not in the pod and is put in afterwards: the seat of a member that does not say
-which is its own (see `extender.state.views.free_seats`).
+A whole pod is some 15 KiB and there may be 50,000, so that only what decides is kept of it
+(`extender.state.podrecord`).
 """
 
 from collections import Counter
 from collections.abc import Hashable
-from sys import intern
 from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from extender.state.devicetable import ClaimRef, claim_refs, extended_claim
-from extender.state.podclass import PodClass
-from extender.state.podsaid import said_by
-from extender.state.podshape import ours
-from muster.api.core import Pod
-from muster.api.gang import Seat, gated, other_gates
-from muster.api.meta import readable_time
-from muster.api.names import SAYS
-from muster.resources.gpus import chosen_devices
-from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
-from muster.resources.topology import PodTopology
+from extender.state.podrecord import PodRecord
+from muster.api.gang import Seat
+from muster.resources.runtime import UNKNOWN
 
 K = TypeVar("K", bound=Hashable)
-SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
-"""Priority classes of pods without which a cluster or a node does not work."""
-
-
-class PodRecord(Struct, eq=False, gc=False):
-    """What the planner keeps of a pod. It is in no cycle, so no garbage collection has to look at it."""
-
-    uid: str
-    namespace: str
-    name: str
-    gang: str | None
-    """Key (`namespace/name`) of its PodGroup."""
-    seat: Seat | None
-    """None until the state has given one to a pod that does not say which is its own."""
-    cls: PodClass
-    labels: dict[str, str]
-    """The pod's own; not a copy."""
-    node: str
-    """Where it is bound (or being bound by us); empty if it is not."""
-    phase: str
-    terminating: bool
-    gated: bool
-    other_gates: tuple[str, ...]
-    """Scheduling gates that are not Muster's."""
-    epoch: int | None
-    pin: str
-    refused: bool
-    """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable, and not in Muster's words)."""
-    asks: bool
-    """Muster wrote that reason while the pod waits behind its gate, so that autoscalers see it."""
-    says: str
-    """What Muster wrote as the message of that condition, without the word that it begins with; empty if nothing."""
-    evictable: str
-    """What the pod tells cluster-autoscaler about its eviction; empty if nothing."""
-    evictable_by_us: bool
-    """Muster wrote that, as the pod's queue says."""
-    scheduler_name: str
-    ours: bool
-    """Muster's extender is asked about it: by its scheduler's name, or by the markers that it carries."""
-    created: str
-    resource_version: str
-    queue: str = ""
-    """The queue that it names; that of its gang counts before it."""
-    preemptable: bool = True
-    """It does not forbid that it is evicted to make room for others."""
-    system: bool = False
-    """The cluster needs it: it is in kube-system, or of a priority class system-*-critical."""
-    gone_by: str = ""
-    """When a pod that is being deleted should be gone, its grace period over (RFC 3339)."""
-    runtime: Runtime = UNKNOWN
-    """How long it is expected to run, as far as it says so itself."""
-    claims: tuple[ClaimRef, ...] = ()
-    """Its claims to devices."""
-    extended_claim: str = ""
-    """The claim that kube-scheduler made for its extended resources; empty if there is none."""
-    since: float | None = None
-    """When its kubelet accepted it, in seconds since the epoch; None if it has not yet."""
-    topology: PodTopology | None = None
-    """How near it is to be to others of its gang, as far as it says so itself."""
-    devices: tuple[int, ...] = ()
-    """The GPUs of its node that it shares, by number; empty if it shares none, or nobody says which."""
-    bound_at: float | None = None
-    """When it was bound, in seconds since the epoch; None if it is not, as far as its condition says."""
-
-    waiting: bool = False
-    """It exists, wants to run, and has no node."""
-    pinned: bool = False
-    """It waits, and only one node is good for it: its pin cannot be changed any more."""
-    taken: bool = False
-    """Its seat counts for the gang: bound and alive, or done."""
-    alive: bool = False
-    """It holds a node for the gang: bound and not ended."""
-    uses_node: bool = False
-    """It is on a node and has not ended, so that what it asks for is not free there."""
-
-    def __post_init__(self) -> None:
-        """Finds once what is asked of each pod whenever its gang is looked at: a record does not change."""
-        self.waiting = not self.node and not self.terminating and self.phase in {"", "Pending"}
-        self.pinned = self.waiting and bool(self.pin) and not self.gated
-        self.taken = self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
-        self.alive = self.taken and self.phase != "Succeeded"
-        self.uses_node = bool(self.node) and self.phase not in {"Succeeded", "Failed"}
-
-    @property
-    def shares_claims(self) -> bool:
-        """Whether it uses a claim to devices that others may use too.
-
-        kube-scheduler refuses it for as long as another pod's binding is giving the claim its devices, and tries it
-        again when they are there: such a refusal means nothing.
-        """
-        return any(not ref.template for ref in self.claims)
-
-
-def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
-    """The record of a pod; `assumed` is the node that we have just bound it to, before the watch tells.
-
-    Words that many pods have are kept once.
-    """
-    meta, status = pod.metadata, pod.status
-    said = said_by(meta)
-    scheduled = status.condition("PodScheduled")
-    unschedulable = bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable")
-    in_our_words = bool(scheduled and scheduled.message.startswith(SAYS))
-    return PodRecord(
-        uid=meta.uid,
-        namespace=intern(meta.namespace),
-        name=meta.name,
-        gang=said.gang,
-        seat=said.seat,
-        cls=cls,
-        labels=meta.labels,
-        node=intern(pod.spec.node_name or assumed),
-        phase=intern(status.phase),
-        terminating=meta.deletion_timestamp is not None,
-        gated=gated(pod),
-        other_gates=other_gates(pod.spec),
-        epoch=said.epoch,
-        pin=said.pin,
-        refused=unschedulable and not in_our_words,
-        asks=unschedulable and in_our_words,
-        says=scheduled.message.removeprefix(SAYS) if scheduled and in_our_words else "",
-        evictable=said.evictable,
-        evictable_by_us=said.evictable_by_us,
-        scheduler_name=intern(pod.spec.scheduler_name),
-        ours=ours(pod.spec),
-        created=meta.creation_timestamp or "",
-        resource_version=meta.resource_version,
-        queue=said.queue,
-        preemptable=said.preemptable,
-        system=meta.namespace == "kube-system" or pod.spec.priority_class_name in SYSTEM_CLASSES,
-        gone_by=meta.deletion_timestamp or "",
-        runtime=runtime_of(meta.annotations, pod.spec.active_deadline_seconds),
-        since=readable_time(status.start_time),
-        topology=said.topology,
-        devices=chosen_devices(meta.annotations) if cls.gpu else (),
-        bound_at=readable_time(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None,
-        claims=claim_refs(pod.spec, meta.namespace, pod),
-        extended_claim=extended_claim(pod),
-    )
-
-
 _GOES_ON = frozenset({"", "Pending", "Running"})
 
 

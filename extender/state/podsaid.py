@@ -23,7 +23,7 @@ KEYS = frozenset(
 
 
 class Said(Struct, frozen=True, gc=False):
-    """What is told at the fields of `extender.state.pods.PodRecord`, where these are."""
+    """What is told at the fields of `extender.state.podrecord.PodRecord`, where these are."""
 
     gang: str | None = None
     seat: Seat | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from extender.state.podclass import PodClass
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from muster.resources.runtime import UNKNOWN, Runtime
 from muster.resources.topology import PodTopology
 

@@ -97,10 +97,10 @@ def ours(spec: PodSpec) -> bool:
 
 def marked(spec: PodSpec) -> bool:
     """Whether a scheduler that Muster shares with others asks Muster about the pod: it carries both markers."""
-    asked: set[str] = set()
+    missing = names.MARKERS
     for each in (*spec.containers, *spec.init_containers):
-        asked.update(each.resources.limits, each.resources.requests)
-    return asked >= names.MARKERS
+        missing = missing.difference(each.resources.limits, each.resources.requests)
+    return not missing
 
 
 def host_ports(spec: PodSpec) -> tuple[Port, ...]:

@@ -26,7 +26,8 @@ from extender.state.kept import KeptRooms
 from extender.state.nodes import NodeTable
 from extender.state.pledges import Pledges
 from extender.state.podclass import ClassTable
-from extender.state.pods import PodRecord, PodTable, goes_on, record_of, uses_the_same
+from extender.state.podrecord import PodRecord, record_of
+from extender.state.pods import PodTable, goes_on, uses_the_same
 from extender.state.queueuse import QueueUse
 from extender.state.templates import Templates
 from extender.state.volumes import Volumes

@@ -4,7 +4,7 @@ from operator import attrgetter
 
 from extender.state.gangs import GangView
 from extender.state.podclass import PodClass
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.podset import PodSetView
 from extender.state.templates import Templates
 from muster.api.batch import Job

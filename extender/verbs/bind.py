@@ -16,7 +16,7 @@ from extender.scaleup.requests import consumption
 from extender.scaleup.wishes import safe_to_evict
 from extender.state.gangs import ACTIVE
 from extender.state.pledges import Pledge
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.verbs.reasons import Reason, counted, unavailable
 from extender.verbs.room import nodes_with_room
 from extender.verbs.sharedgpus import SharedGpus

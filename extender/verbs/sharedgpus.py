@@ -7,7 +7,7 @@ from functools import partial
 from extender.framework.session import Session
 from extender.live import Live
 from extender.state.podclass import PodClass
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from muster.api.names import GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX, VOLCANO_PREDICATE_TIME
 from muster.api.placement import text_of_devices
 from muster.resources.gpus import format_portion

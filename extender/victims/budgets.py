@@ -7,7 +7,7 @@ altogether; so does this. What is being evicted for others already is counted in
 from collections.abc import Iterable
 
 from extender.framework.snapshot import Snapshot
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.queries import Requirements, requirements
 from muster.api.policy import PodDisruptionBudget
 

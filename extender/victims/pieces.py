@@ -11,7 +11,7 @@ from extender.fairshare.preemptibility import preemptible
 from extender.framework.snapshot import Snapshot
 from extender.state.amounts import Amounts
 from extender.state.gangs import GangView
-from extender.state.pods import PodRecord
+from extender.state.podrecord import PodRecord
 from extender.state.podset import PodSetView
 from muster.api.limits import whole_number
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
