@@ -144,7 +144,7 @@ def test_who_has_seen_enough_leaves_nothing_behind(ahead: str) -> None:
 @pytest.mark.parametrize(
     ("pages", "object_bytes", "limits"),
     [
-        ((["a", "b"], ["c"]), 100, [100, 5000]),
+        ((["a", "b"], ["c"], ["d"], ["e"]), 100, [100, 1000, 5000, 5000]),
         ((["a", "b"], ["c"]), 2**20, [100, 15]),
         ((["a"], ["b"]), 17 * 2**20, [100, 1]),
         (([], ["b"]), 0, [100, 100]),
