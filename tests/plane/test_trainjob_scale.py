@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from train_jobs import TrainStory, train_job
 
-from muster.api.batch import JOBS
+from muster.api.batch import JOBS, Job
 from muster.api.core import CONFIG_MAPS, NAMESPACES, SECRETS
 from muster.api.trainer import TRAIN_JOBS
 from muster.kube.client import Client
@@ -65,6 +65,11 @@ def settled(plane: Plane, wait_for: WaitFor) -> None:
     wait_for(idle, 120, what="the controller has nothing to do")
 
 
+def runs(job: Job) -> bool:
+    """Whether a Job says that it runs."""
+    return job.status.state.phase == "Running"
+
+
 def run(plane: Plane, namespace: str, wait_for: WaitFor, jobs: int, timeout_s: float) -> None:
     """So many TrainJobs from submission to their end, then the same ones under a controller that is started anew."""
     with contextlib.closing(plane.client()) as client, TrainStory(client, namespace) as story:
@@ -96,13 +101,20 @@ def run(plane: Plane, namespace: str, wait_for: WaitFor, jobs: int, timeout_s: f
         unfinished = [train_job(f"runs{number}") for number in range(10)]
         for one in unfinished:
             client.create(TRAIN_JOBS, one, namespace)
+        running = {one["metadata"]["name"] for one in unfinished}
         wait_for(
-            lambda: all(story.counts(one["metadata"]["name"], "node")[-1:] == [RUNS] for one in unfinished),
+            lambda: all(story.counts(name, "node")[-1:] == [RUNS] for name in running),
             60,
+            what="each TrainJob says that its pod runs",
+        )
+        wait_for(
+            lambda: running == {job.metadata.name for job in client.list(JOBS, namespace) if runs(job)},
+            60,
+            what="each Job says so, too: its own pass may come later",
         )
         settled(plane, wait_for)
+        plane.part("controller").stop()  # whatever it was still writing is written now
         before_restart = versions(client, namespace)
-        plane.part("controller").restart()
         plane.start()
         settled(plane, wait_for)
         again = {key: n for key, n in calls(plane).items() if key[0] in WRITES and key[1] in THEIRS and n}
