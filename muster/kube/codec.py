@@ -46,6 +46,7 @@ class Page(Generic[T]):
         content = _raw_lists.decode(body)
         self.metadata = content.metadata
         self.size_bytes = len(body)
+        """As it came over the wire."""
         self._res = res
         self._items = content.items or []
 

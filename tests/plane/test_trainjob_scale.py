@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from gangs import runs
 from train_jobs import TrainStory, train_job
 
-from muster.api.batch import JOBS, Job
+from muster.api.batch import JOBS
 from muster.api.core import CONFIG_MAPS, NAMESPACES, SECRETS
 from muster.api.trainer import TRAIN_JOBS
 from muster.kube.client import Client
@@ -65,11 +66,6 @@ def settled(plane: Plane, wait_for: WaitFor) -> None:
     wait_for(idle, 120, what="the controller has nothing to do")
 
 
-def runs(job: Job) -> bool:
-    """Whether a Job says that it runs."""
-    return job.status.state.phase == "Running"
-
-
 def run(plane: Plane, namespace: str, wait_for: WaitFor, jobs: int, timeout_s: float) -> None:
     """So many TrainJobs from submission to their end, then the same ones under a controller that is started anew."""
     with contextlib.closing(plane.client()) as client, TrainStory(client, namespace) as story:
@@ -101,14 +97,14 @@ def run(plane: Plane, namespace: str, wait_for: WaitFor, jobs: int, timeout_s: f
         unfinished = [train_job(f"runs{number}") for number in range(10)]
         for one in unfinished:
             client.create(TRAIN_JOBS, one, namespace)
-        running = {one["metadata"]["name"] for one in unfinished}
+        running = [one["metadata"]["name"] for one in unfinished]
         wait_for(
             lambda: all(story.counts(name, "node")[-1:] == [RUNS] for name in running),
             60,
             what="each TrainJob says that its pod runs",
         )
         wait_for(
-            lambda: running == {job.metadata.name for job in client.list(JOBS, namespace) if runs(job)},
+            lambda: all(runs(client, namespace, name, 1) for name in running),
             60,
             what="each Job says so, too: its own pass may come later",
         )
