@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from certs.certificate import Certificate
 from certs.content import Content, all_pairs
-from muster.api.meta import format_time
+from muster.api.kubernetes.meta import format_time
 
 _LATE = 4
 """A certificate is late when one part of so many is over of the time between its renewal, as planned, and its end."""

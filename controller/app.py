@@ -27,10 +27,10 @@ from controller.trainjob.authority import Authorities
 from controller.trainjob.controller import TrainJobs
 from controller.trainjob.finalizers import Finalizers
 from controller.worker import Worker
-from muster.api.batch import JOBS, Job
-from muster.api.bus import COMMANDS, Command
-from muster.api.core import PODS, PRIORITY_CLASSES, Pod
-from muster.api.scheduling import POD_GROUPS, QUEUES, PodGroup, Queue
+from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES, Pod
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.bus import COMMANDS, Command
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup, Queue
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector

@@ -3,7 +3,7 @@
 from typing import Any
 
 from muster.api.base import Resource
-from muster.api.meta import Object, ObjectMeta
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import structs
 
-from muster.api.core import Container, Pod, PodCondition
-from muster.api.meta import OwnerReference
+from muster.api.kubernetes.core import Container, Pod, PodCondition
+from muster.api.kubernetes.meta import OwnerReference
 from muster.volcano.owner import job_of_pod
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ import yaml
 
 from controller.worker import Worker
 from muster.api.base import Resource
-from muster.api.scheduling import QUEUES
-from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import Conflict
 

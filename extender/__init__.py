@@ -1,14 +1,11 @@
 """The scheduler extender: where pods run.
 
-One process beside a stock kube-scheduler. `state` is the cluster as arrays and gangs, kept by the watches of `cluster`;
-`dynamic` counts the devices that pods claim.
-A thread, `planner`, decides whole gangs on a snapshot of it: `cycle` is how, with `framework` (what a cycle is),
-`actions` (its steps) and `plugins` (what they ask). `commit` and `statuses` write the decisions, each gang's as a
-Placement before anything acts on it; `verbs` carry placements out when kube-scheduler asks, with the `barrier` for
-gangs that start. `explain` says what the planner would do and why. `callers` says whom
-it answers; `main` wires all of it together.
+One process beside a stock kube-scheduler. `planner/` decides, pure; what stands here serves, watches and writes.
+`cluster` feeds the planner's state from watches, `cycles` runs planning cycles in a thread, `commit` writes their
+decisions: each gang's as a Placement (`placements`) before anything acts on it. `app` answers kube-scheduler with the
+`verbs/`, `barrier` holds the bind calls of a gang that starts. `explain/` runs a cycle over a dump of the cluster.
+`main` wires the parts together.
 
-It promises that no gang stays half placed, and that what is not certain is an error, never an answer. `state`,
-`framework`, `actions`, `plugins`, `cycle` and `explain` do no I/O and read no clock. It must not import webhook or
-controller. Start at `planner`: its cycle has numbered steps.
+Promises that no gang stays half placed, and that an answer which is not certain is an error, never a rejection. Must
+not import webhook or controller. Start with `cycles`: its cycle has numbered steps.
 """

@@ -18,7 +18,7 @@ from extender.verbs.bind import DECODE_BINDING
 from extender.verbs.filter import DECODE_ARGS
 from extender.verbs.preempt import DECODE_PREEMPTION
 from extender.verbs.reasons import Reason
-from muster.api.extender import (
+from muster.api.kubernetes.extender import (
     ExtenderArgs,
     ExtenderBindingArgs,
     ExtenderBindingResult,

@@ -23,7 +23,7 @@ from enum import Enum
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from muster.api.gang import Seat
+from muster.api.muster.gang import Seat
 
 HELD = Gauge("muster_barrier_held", "Bind calls that wait for the other members of their gang")
 OUTCOMES = Counter("muster_barrier_total", "Barriers by how they ended", ["outcome"])

@@ -7,11 +7,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from extender.live import Live
-from extender.state.feed import FEED, Fed
-from extender.state.state import State
+from extender.planner.state.feed import FEED, Fed
+from extender.planner.state.state import State
 from muster.api.base import Resource
-from muster.api.core import PODS, Pod, PodSpec, PodStatus
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import PODS, Pod, PodSpec, PodStatus
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.kube.client import Client
 from muster.kube.optional import OptionalReflector
 from muster.kube.reflector import Reflector

@@ -14,20 +14,20 @@ import msgspec
 from extender.barrier import Barrier
 from extender.deletions import Deletions
 from extender.evictions import Evictions
-from extender.framework import decisions
-from extender.framework.session import Session
 from extender.hypernodestatus import HyperNodeStatusWriter
 from extender.live import Live
 from extender.notes import NoteWriter
 from extender.placements import PlacementWriter, moves
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.scaleup.requests import consumption
 from extender.queuestatus import QueueStatusWriter
-from extender.scaleup.requests import consumption
 from extender.scaling import Scaling
 from extender.statuses import StatusWriter
 from extender.writes import Lane, Writes
 from muster.api import names
-from muster.api.core import PODS
-from muster.api.gang import DEFAULT_POD_SET, pinned_affinity
+from muster.api.kubernetes.core import PODS
+from muster.api.muster.gang import DEFAULT_POD_SET, pinned_affinity
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import structlog
 from prometheus_client import Counter, Gauge
 
-from extender.configuration.known.entry import Effect
-from extender.configuration.report import Report
-from extender.cycle import report_of
-from extender.framework.config import SchedulerConfig, parse
+from extender.planner.configuration.known.entry import Effect
+from extender.planner.configuration.report import Report
+from extender.planner.cycle import report_of
+from extender.planner.framework.config import SchedulerConfig, parse
 
 log = structlog.get_logger()
 RELOADS = Counter("muster_config_reloads_total", "Changes of the scheduler configuration's file, by result", ["result"])

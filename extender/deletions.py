@@ -5,11 +5,11 @@ from collections.abc import Callable
 import structlog
 
 from extender.evictions import EVICT_AGAIN_S
-from extender.framework import decisions
 from extender.live import Live
-from extender.state.podrecord import PodRecord
+from extender.planner.framework import decisions
+from extender.planner.state.podrecord import PodRecord
 from muster.api import names
-from muster.api.core import PODS, Pod
+from muster.api.kubernetes.core import PODS, Pod
 from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound
 from muster.kube.events import Recorder

@@ -10,14 +10,14 @@ from typing import Any
 
 import structlog
 
-from extender.framework import decisions
-from extender.framework.session import Session
 from extender.live import Live
-from extender.state.gangs import GangView
-from extender.state.podrecord import PodRecord
-from muster.api.core import PODS
-from muster.api.meta import Object, ObjectMeta
-from muster.api.placement import PlacementPhase
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podrecord import PodRecord
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.muster.placement import PlacementPhase
 from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound, TooManyRequests
 from muster.kube.events import Recorder

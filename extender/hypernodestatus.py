@@ -13,12 +13,12 @@ import structlog
 from msgspec import to_builtins
 from prometheus_client import Gauge
 
-from extender.framework.session import Session
-from extender.topology.hypernodes import HyperNodes
-from extender.topology.problems import Problem
+from extender.planner.framework.session import Session
+from extender.planner.topology.hypernodes import HyperNodes
+from extender.planner.topology.problems import Problem
 from extender.writes import Lane, Writes
-from muster.api.meta import Condition, format_time
-from muster.api.topology import HYPER_NODES, HyperNode
+from muster.api.kubernetes.meta import Condition, format_time
+from muster.api.volcano.topology import HYPER_NODES, HyperNode
 from muster.kube.client import Client
 
 log = structlog.get_logger()

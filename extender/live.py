@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from extender.state.state import State
+from extender.planner.state.state import State
 from muster.kube.loop import runs_on
 
 T = TypeVar("T")

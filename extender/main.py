@@ -14,20 +14,20 @@ from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.commit import Committer
 from extender.configfile import ConfigFile
-from extender.framework.session import Session
+from extender.cycles import Planner
 from extender.milestones import Milestones
 from extender.options import Options, parse
-from extender.planner import Planner
+from extender.planner.framework.session import Session
 from extender.selfcheck import SelfCheck
 from extender.settle import Settle
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize
-from muster.api.core import LEASES, Lease
-from muster.api.meta import ObjectMeta
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.kubernetes.core import LEASES, Lease
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.config import load_config
 from muster.kube.errors import ConfigurationError

@@ -9,10 +9,10 @@ from typing import Final
 
 from prometheus_client import Gauge, Histogram
 
-from muster.api.meta import ObjectMeta, readable_time
-from muster.api.noted import noted
-from muster.api.placement import Placement
-from muster.api.scheduling import PodGroup, Queue
+from muster.api.kubernetes.meta import ObjectMeta, readable_time
+from muster.api.muster.noted import noted
+from muster.api.muster.placement import Placement
+from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.process.tracing import ROOT, SPANS, workload_of
 from muster.resources.vector import unit, vector
 

@@ -1,6 +1,6 @@
 """Writes the placements that are noted in PodGroups: those of gangs of one pod, as long as all goes well.
 
-What is noted and the phase that follows from it are one write. See `muster.api.noted` for what is noted, and
+What is noted and the phase that follows from it are one write. See `muster.api.muster.noted` for what is noted, and
 `extender.placements` for what has an object of its own.
 """
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import msgspec
 
-from extender.framework import decisions
-from extender.framework.groupstatus import wanted_status
-from extender.framework.session import Session
 from extender.live import Live
-from extender.state.gangs import GangView
+from extender.planner.framework import decisions
+from extender.planner.framework.groupstatus import wanted_status
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
 from extender.statuses import StatusWriter, status_body
 from muster.api import names
 from muster.api.merge_diff import applied
-from muster.api.noted import is_noted, noted, text_of
-from muster.api.placement import Placement
-from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.api.muster.noted import is_noted, noted, text_of
+from muster.api.muster.placement import Placement
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Conflict
 

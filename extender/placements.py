@@ -11,23 +11,23 @@ from contextlib import suppress
 import msgspec
 import structlog
 
-from extender.actions.progress import AVOID_S
 from extender.barrier import Barrier
-from extender.fairshare.plain import bounded, queue_full
-from extender.framework import decisions, placementstatus
-from extender.framework.session import Session
 from extender.live import Live
 from extender.notes import NoteWriter, content_of, fits
-from extender.state.gangs import GangView
-from extender.state.pledges import Pledge
-from extender.state.podclass import PodClass
-from extender.state.state import State
+from extender.planner.actions.progress import AVOID_S
+from extender.planner.fairshare.plain import bounded, queue_full
+from extender.planner.framework import decisions, placementstatus
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from extender.planner.state.pledges import Pledge
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.state import State
 from extender.writes import Lane, Writes
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, format_time
 from muster.api.merge_diff import applied
-from muster.api.meta import ObjectMeta, OwnerReference, format_time
-from muster.api.noted import is_noted
-from muster.api.placement import PLACEMENTS, Placement, Victim, ranks_of
-from muster.api.scheduling import POD_GROUPS
+from muster.api.muster.noted import is_noted
+from muster.api.muster.placement import PLACEMENTS, Placement, Victim, ranks_of
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.events import Recorder

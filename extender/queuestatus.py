@@ -6,12 +6,12 @@ The controller writes the other fields (state, counts, allocated). Each writes o
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from extender.framework import decisions
-from extender.framework.session import Session
-from extender.framework.standing import QueueStanding
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.framework.standing import QueueStanding
 from extender.writes import Lane, Writes
-from muster.api.meta import format_time, readable_time
-from muster.api.scheduling import QUEUES, Queue
+from muster.api.kubernetes.meta import format_time, readable_time
+from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from muster.resources.vector import Vector, to_quantities
 

@@ -1,22 +1,22 @@
 """Writes what waiting gangs say to autoscalers: conditions of pods and ProvisioningRequests, and reads their answers.
 
 The requests are listed, not watched: mostly there are none, and often the cluster does not have the kind. What decides
-is in `extender.scaleup`.
+is in `planner.scaleup`.
 """
 
 from typing import Any
 
 import structlog
 
-from extender.framework.decisions import RequestNodes, Say, TellEviction, WithdrawRequest
-from extender.framework.session import Session
 from extender.live import Live
-from extender.scaleup.requests import newest
+from extender.planner.framework.decisions import RequestNodes, Say, TellEviction, WithdrawRequest
+from extender.planner.framework.session import Session
+from extender.planner.scaleup.requests import newest
 from muster.api import names
-from muster.api.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
 from muster.api.base import Resource
-from muster.api.core import PODS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 

@@ -7,7 +7,7 @@ import structlog
 from prometheus_client import Counter
 
 from extender.cluster import Cluster
-from extender.state.comparison import differences, digest, objects_of, rebuilt
+from extender.planner.state.comparison import differences, digest, objects_of, rebuilt
 
 log = structlog.get_logger()
 DIFFERENCES = Counter(

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import msgspec
 import structlog
 
-from extender.framework import decisions
-from extender.framework.groupstatus import wanted_status
-from extender.framework.session import Session
 from extender.live import Live
-from extender.state.gangs import GangView
+from extender.planner.framework import decisions
+from extender.planner.framework.groupstatus import wanted_status
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
 from extender.writes import Lane, Writes
-from muster.api.scheduling import POD_GROUPS, PodGroupStatus
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroupStatus
 from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound
 from muster.kube.events import Recorder

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import structlog
 from prometheus_client import Counter, Gauge
 
-from extender.state.gangs import GangView
+from extender.planner.state.gangs import GangView
 from muster.kube.errors import APIError
 
 log = structlog.get_logger()

@@ -13,11 +13,11 @@ import click
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.snapshotfile import load
-from extender.state.feed import FEED
+from extender.planner.state.feed import FEED
 from muster.api import names
-from muster.api.autoscaling import PROVISIONING_REQUESTS
 from muster.api.base import Resource
-from muster.api.extensions import DEFINITIONS
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from muster.api.kubernetes.extensions import DEFINITIONS
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from musterctl.kind import cluster as kind

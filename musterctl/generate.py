@@ -13,10 +13,10 @@ from typing import Any
 
 import click
 
-from extender.actions import ACTIONS
-from extender.configuration.page import page as configuration_page
-from extender.framework.registry import Registry
-from extender.plugins import PLUGINS
+from extender.planner.actions import ACTIONS
+from extender.planner.configuration.page import page as configuration_page
+from extender.planner.framework.registry import Registry
+from extender.planner.plugins import PLUGINS
 from muster.crds import growth
 from muster.crds.limits import limits_page
 from muster.crds.manifest import manifests

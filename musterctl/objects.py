@@ -11,9 +11,9 @@ import click
 import msgspec
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.bus import COMMANDS
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.config import context_namespace
 from muster.kube.errors import APIError, NotFound, Unauthorized, Unreachable

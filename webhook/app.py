@@ -10,7 +10,7 @@ from time import time
 
 import flask
 
-from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.process.direct import Post, Reply
 from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target

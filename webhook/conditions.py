@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from muster.api import names
-from muster.api.batch import JOBS
 from muster.api.limits import RESOURCES
+from muster.api.volcano.batch import JOBS
 from muster.workloads.kind import WorkloadKind
 from muster.workloads.templates import Path
 from webhook.config import ResourceGroup

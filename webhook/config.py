@@ -12,8 +12,8 @@ import msgspec
 import yaml
 
 from muster.api import names
-from muster.api.constraints import Affinity, Toleration
 from muster.api.fields import FieldError
+from muster.api.kubernetes.constraints import Affinity, Toleration
 from muster.process.mistakes import mistakes
 from webhook.grouprules import affinity_errors, label_errors, scheduler_errors, toleration_errors
 

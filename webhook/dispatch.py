@@ -8,8 +8,8 @@ import msgspec
 import structlog
 from prometheus_client import Counter, Histogram
 
-from muster.api.admission import AdmissionRequest
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.kube.errors import APIError
 from muster.process.tracing import SPANS, workload_of
 from webhook import deadline, review

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from muster.api.core import PODS
+from muster.api.kubernetes.core import PODS
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid
 from webhook import deadline

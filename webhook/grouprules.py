@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from muster.api.constraints import Affinity, NodeSelectorTerm, PodAffinity, Toleration
 from muster.api.fields import FieldError
-from muster.api.meta import LabelSelector, LabelSelectorRequirement
+from muster.api.kubernetes.constraints import Affinity, NodeSelectorTerm, PodAffinity, Toleration
+from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
 from webhook.objects.names import MAX_LABEL, is_subdomain
 
 _TOLERATED: Final = ("Equal", "Exists")

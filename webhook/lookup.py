@@ -14,16 +14,16 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.core import INDEXED_JOBS, NAMESPACES
-from muster.api.meta import Object, OwnerReference
-from muster.api.scheduling import QUEUES, Queue
-from muster.api.trainer import RuntimeRef
-from muster.api.trainingruntime import (
+from muster.api.kubeflow.trainer import RuntimeRef
+from muster.api.kubeflow.trainingruntime import (
     CLUSTER_TRAINING_RUNTIMES,
     TRAINING_RUNTIMES,
     ClusterTrainingRuntime,
     TrainingRuntime,
 )
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES
+from muster.api.kubernetes.meta import Object, OwnerReference
+from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from muster.api import names
-from muster.api.bus import COMMANDS
-from muster.api.topology import HYPER_NODES
-from muster.api.trainer import WEBHOOK_VALIDATION
+from muster.api.kubeflow.trainer import WEBHOOK_VALIDATION
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.topology import HYPER_NODES
 from muster.workloads.batch_job import BATCH_JOB
 from webhook import conditions
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from muster.api.admission import (
+from muster.api.fields import FieldError
+from muster.api.kubernetes.admission import (
     AdmissionRequest,
     AdmissionResponse,
     AdmissionReview,
@@ -20,7 +21,6 @@ from muster.api.admission import (
     StatusCause,
     StatusDetails,
 )
-from muster.api.fields import FieldError
 from webhook.patch import Operation, Why
 
 T = TypeVar("T")

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import msgspec
 
-from muster.api.admission import UserInfo
-from muster.api.authorization import (
+from muster.api.kubernetes.admission import UserInfo
+from muster.api.kubernetes.authorization import (
     SUBJECT_ACCESS_REVIEWS,
     ResourceAttributes,
     SubjectAccessReview,

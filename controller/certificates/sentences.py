@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple
 
 from certs.content import Content
 from certs.rotation import Drop, Issue, NewAuthority, Refuse, Step
-from muster.api.meta import format_time
+from muster.api.kubernetes.meta import format_time
 
 
 class Told(NamedTuple):

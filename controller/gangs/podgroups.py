@@ -23,10 +23,10 @@ from controller.gangs.workloads import (
 from controller.worker import Worker
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.core import NAMESPACES, PODS, SERVICES, Pod
-from muster.api.gang import gang_of
-from muster.api.meta import Object, ObjectMeta
-from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.api.kubernetes.core import NAMESPACES, PODS, SERVICES, Pod
+from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.muster.gang import gang_of
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Forbidden, Invalid, NotFound
 from muster.kube.events import Recorder

@@ -12,9 +12,9 @@ from certs.ssh import complete
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.core import CONFIG_MAPS, SECRETS, SERVICES, Pod
 from muster.api.fields import InvalidFieldError
-from muster.api.meta import Object, ObjectMeta
+from muster.api.kubernetes.core import CONFIG_MAPS, SECRETS, SERVICES, Pod
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Invalid, NotFound
 from muster.kube.events import Recorder

@@ -6,12 +6,12 @@ from typing import Any
 from msgspec import structs, to_builtins
 
 from muster.api import names
-from muster.api.core import Pod
-from muster.api.gang import gang_of
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.limits import whole_number
 from muster.api.merge_diff import difference
-from muster.api.meta import Object, ObjectMeta, OwnerReference
-from muster.api.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
+from muster.api.muster.gang import gang_of
+from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
 from muster.resources.usage import pod_usage, quota
 from muster.volcano.owner import job_of
 from muster.workloads.minimum import min_member

@@ -20,10 +20,10 @@ from controller.job.rules.policies import SYNC, Match, match
 from controller.job.rules.request import Request
 from controller.job.rules.timers import Timer, from_note, still_true, to_note
 from controller.metrics import ACTIONS
-from muster.api.batch import Job, JobStatus
-from muster.api.compat import RESUME_COUNTS, compat
-from muster.api.core import PODS
-from muster.api.meta import parse_time
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import parse_time
+from muster.api.volcano.batch import Job, JobStatus
+from muster.api.volcano.compat import RESUME_COUNTS, compat
 from muster.kube.errors import NotFound
 
 

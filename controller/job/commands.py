@@ -14,9 +14,9 @@ from controller.job.pending_events import Batch
 from controller.job.rules.machine import TARGETED, Action
 from controller.job.rules.request import Request
 from controller.worker import Retry
-from muster.api.batch import JOBS, Job
-from muster.api.bus import COMMANDS
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.bus import COMMANDS
 from muster.kube.errors import NotFound
 
 KNOWN = tuple(action for action in Action if action not in TARGETED)

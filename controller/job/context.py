@@ -11,9 +11,9 @@ from controller.job.objects import Objects
 from controller.job.rules.kill import Target
 from controller.job.rules.request import Request
 from controller.job.writer import StatusWriter
-from muster.api.batch import Job
-from muster.api.core import Pod
-from muster.api.scheduling import PodGroup
+from muster.api.kubernetes.core import Pod
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.store import Store

@@ -16,9 +16,9 @@ from controller.job.fair_pool import FairPool
 from controller.job.refusals import Attempts, Refusals
 from controller.metrics import POD_FAILURES, PODS_CREATED, PODS_DELETED
 from muster.api import names
-from muster.api.batch import Job
-from muster.api.core import PODS, Pod
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound, over_quota
 from muster.kube.events import Recorder

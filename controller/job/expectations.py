@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from muster.api.batch import Job
-from muster.api.core import Pod
-from muster.api.scheduling import PodGroup
+from muster.api.kubernetes.core import Pod
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.owner import JobRef, job_of_pod
 
 KEPT_S = 30.0

@@ -8,7 +8,7 @@ import structlog
 
 from controller.job.rules.timers import expires_s
 from controller.worker import Worker
-from muster.api.batch import JOBS, Job
+from muster.api.volcano.batch import JOBS, Job
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.store import Store

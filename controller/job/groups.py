@@ -6,11 +6,11 @@ from controller.deletion import delete
 from controller.job.expectations import Expectations
 from controller.job.rules.sync import not_counted_yet
 from controller.worker import Retry
-from muster.api.batch import Job
-from muster.api.core import Pod, PriorityClass
-from muster.api.noted import noted
-from muster.api.placement import PLACEMENTS, Placement
-from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.api.kubernetes.core import Pod, PriorityClass
+from muster.api.muster.noted import noted
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.store import Store

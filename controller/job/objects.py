@@ -11,9 +11,9 @@ from msgspec import to_builtins
 from certs import ssh
 from controller.deletion import delete
 from muster.api.base import Resource
-from muster.api.batch import Job
-from muster.api.meta import Object
-from muster.api.storage import CLAIMS
+from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.storage import CLAIMS
+from muster.api.volcano.batch import Job
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, NotFound
 from muster.volcano.claims import claims

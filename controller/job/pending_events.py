@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from controller.job.rules.request import SYNC, Request
-from muster.api.batch import Job
+from muster.api.volcano.batch import Job
 
 
 class Batch:

@@ -7,10 +7,10 @@ from controller.job.context import Context
 from controller.job.objects import ObjectError
 from controller.job.rules.outcome import Failure
 from controller.worker import Retry
-from muster.api.batch import Job
-from muster.api.core import Pod
-from muster.api.placement import Placement
-from muster.api.scheduling import PodGroup
+from muster.api.kubernetes.core import Pod
+from muster.api.muster.placement import Placement
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import APIError
 from muster.process.tracing import SPANS
 from muster.volcano.manifests import Manifest

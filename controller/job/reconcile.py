@@ -22,9 +22,9 @@ from controller.job.rules.machine import STOPPED_PHASES, Effect
 from controller.job.rules.outcome import SYNCED, Failure, Work, concluded
 from controller.job.rules.sync import decide, over_limits
 from controller.worker import Retry
-from muster.api.batch import Job
-from muster.api.core import Pod
-from muster.api.meta import parse_time
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import parse_time
+from muster.api.volcano.batch import Job
 from muster.volcano.claims import claim_names
 from muster.volcano.defaults import queue_of
 from muster.volcano.owner import reference

@@ -8,8 +8,8 @@ from msgspec import structs
 from controller.job.expectations import Expectations
 from controller.job.rules.status import only_counters
 from controller.metrics import STATUS_WRITES
-from muster.api.batch import JOBS, Job, JobStatus
 from muster.api.merge_diff import difference
+from muster.api.volcano.batch import JOBS, Job, JobStatus
 from muster.kube.client import Client
 
 REST_S = 0.5

@@ -11,10 +11,10 @@ from controller.queues.rules.state import CLOSED_BY_PARENT, Load, Wanted, asked,
 from controller.queues.rules.usage import Usage
 from controller.worker import Retry, Worker
 from muster.api import names
-from muster.api.bus import COMMANDS, Command
-from muster.api.core import Pod
+from muster.api.kubernetes.core import Pod
 from muster.api.merge_diff import difference
-from muster.api.scheduling import QUEUES, PodGroup, Queue
+from muster.api.volcano.bus import COMMANDS, Command
+from muster.api.volcano.scheduling import QUEUES, PodGroup, Queue
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.events import Recorder

@@ -20,12 +20,12 @@ from controller.trainjob.rules.steps import Change, Clear, Command, Create, Dele
 from controller.trainjob.watched import Watched
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.batch import JOBS, Job
-from muster.api.bus import COMMANDS
-from muster.api.core import INDEXED_JOBS, PODS, IndexedJob, Pod
-from muster.api.jobset import JOB_SETS, JobSet
-from muster.api.meta import Object, ObjectMeta
-from muster.api.trainer import TrainJob
+from muster.api.kubeflow.jobset import JOB_SETS, JobSet
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubernetes.core import INDEXED_JOBS, PODS, IndexedJob, Pod
+from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.bus import COMMANDS
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.store import Store

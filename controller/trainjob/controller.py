@@ -13,10 +13,10 @@ from controller.trainjob.watched import Watched
 from controller.trainjob.writer import StatusWriter
 from controller.worker import Worker
 from muster.api import names
-from muster.api.batch import Job
-from muster.api.core import CONFIG_MAPS, INDEXED_JOBS, IndexedJob, Pod
-from muster.api.meta import Object
-from muster.api.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, IndexedJob, Pod
+from muster.api.kubernetes.meta import Object
+from muster.api.volcano.batch import Job
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from muster.kube.reflector import Reflector

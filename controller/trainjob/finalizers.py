@@ -7,9 +7,9 @@ from typing import Any
 
 from controller.worker import Worker
 from muster.api.base import Resource
-from muster.api.meta import Object
-from muster.api.trainer import GROUP
-from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubeflow.trainer import GROUP
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector

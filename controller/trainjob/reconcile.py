@@ -21,10 +21,10 @@ from controller.trainjob.watched import Watched
 from controller.trainjob.writer import StatusWriter
 from controller.worker import Retry
 from muster.api import names
-from muster.api.batch import Job
-from muster.api.core import IndexedJob
-from muster.api.jobset import JobSet
-from muster.api.trainer import TrainJob
+from muster.api.kubeflow.jobset import JobSet
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubernetes.core import IndexedJob
+from muster.api.volcano.batch import Job
 from muster.kube.errors import Forbidden, Invalid
 from muster.kube.events import Recorder
 from muster.runtime.component import Compiled

@@ -26,8 +26,8 @@ from controller.trainjob.rules.reports import (
     target_of,
     token_of,
 )
-from muster.api.authentication import TOKEN_REVIEWS
-from muster.api.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.authentication import TOKEN_REVIEWS
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 

@@ -15,15 +15,15 @@ from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.rules.owners import belongs, told
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.core import CONFIG_MAPS
-from muster.api.meta import Object
-from muster.api.trainer import TRAIN_JOBS, RuntimeRef, TrainJob
-from muster.api.trainingruntime import (
+from muster.api.kubeflow.trainer import TRAIN_JOBS, RuntimeRef, TrainJob
+from muster.api.kubeflow.trainingruntime import (
     CLUSTER_TRAINING_RUNTIMES,
     TRAINING_RUNTIMES,
     ClusterTrainingRuntime,
     TrainingRuntime,
 )
+from muster.api.kubernetes.core import CONFIG_MAPS
+from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, BadRequest, Gone, NotFound, ServerError
 from muster.kube.events import Recorder

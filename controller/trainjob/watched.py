@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from muster.api.base import Resource
-from muster.api.jobset import JOB_SETS
-from muster.api.meta import Object
-from muster.api.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.jobset import JOB_SETS
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.kube.optional import OptionalReflector
 from muster.runtime import registry

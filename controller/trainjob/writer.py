@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec import structs
 
-from muster.api.jobset import ReplicatedJobStatus
+from muster.api.kubeflow.jobset import ReplicatedJobStatus
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubernetes.meta import Condition
 from muster.api.merge_diff import difference
-from muster.api.meta import Condition
-from muster.api.trainer import TRAIN_JOBS, TrainJob
 from muster.kube.client import Client
 from muster.kube.store import Store
 

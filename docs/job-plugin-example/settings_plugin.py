@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from muster.api.batch import Job
-from muster.api.core import CONFIG_MAPS
 from muster.api.fields import FieldError
+from muster.api.kubernetes.core import CONFIG_MAPS
+from muster.api.volcano.batch import Job
 from muster.volcano.manifests import Manifest, add_volume, variables
 from muster.volcano.plugins.base import Owned, Plugin, PluginError
 from muster.volcano.plugins.flags import Flags

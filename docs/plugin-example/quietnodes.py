@@ -6,10 +6,10 @@ The extender finds it by its entry point; docs/writing-plugins.md walks through 
 from collections.abc import Mapping
 from typing import Any
 
-from extender.framework.registry import refuse_arguments
-from extender.framework.session import Session, per_node, per_node_score
-from extender.state.podclass import PodClass
-from muster.api.core import Node
+from extender.planner.framework.registry import refuse_arguments
+from extender.planner.framework.session import Session, per_node, per_node_score
+from extender.planner.state.podclass import PodClass
+from muster.api.kubernetes.core import Node
 
 
 class QuietNodes:

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.report import UnknownNameError
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS, Node, Taint
-from muster.api.gang import gang_of
-from muster.api.meta import Object
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, QUEUES, Guarantee, QueueSpec
+from muster.api.kubernetes.core import NODES, PODS, Node, Taint
+from muster.api.kubernetes.meta import Object
+from muster.api.muster.gang import gang_of
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, QueueSpec
 from muster.resources.vector import vector
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"

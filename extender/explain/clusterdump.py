@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from extender.state.feed import FEED
-from extender.state.state import State
-from muster.api.autoscaling import PROVISIONING_REQUESTS
+from extender.planner.state.feed import FEED
+from extender.planner.state.state import State
 from muster.api.base import Resource
-from muster.api.core import PODS, Pod
-from muster.api.meta import Object
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.meta import Object
+from muster.api.volcano.scheduling import POD_GROUPS
 
 T = TypeVar("T")
 READ: tuple[Resource[Any], ...] = (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)

@@ -7,11 +7,11 @@ from extender.explain.gang import GangExplainer
 from extender.explain.pod import explain_pod
 from extender.explain.report import GangReport, PodReport, QueueReport, UnknownNameError
 from extender.explain.whatif import WhatIf
-from extender.state.gangs import GangView
-from muster.api.batch import FINISHED, JOBS, Job
-from muster.api.core import PODS
-from muster.api.meta import Object, ObjectMeta
-from muster.api.scheduling import POD_GROUPS, PodGroup
+from extender.planner.state.gangs import GangView
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.volcano.batch import FINISHED, JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.volcano.defaults import queue_of
 
 NEAR = 5

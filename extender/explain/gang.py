@@ -3,22 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from extender.actions.allocate import wants_nodes
-from extender.actions.claimed import awaits_room, victims_there
-from extender.actions.progress import longest_partial_s
 from extender.explain.members import Members, frees, members
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
 from extender.explain.seats import gang_words, listed, pod_set_report, progress, where
 from extender.explain.topology import hyper_node_problems
 from extender.explain.whatif import WhatIf
-from extender.framework import decisions
-from extender.framework.decisions import STRICT_ORDER
-from extender.framework.session import Decision, Session
-from extender.framework.shortage import Shortage
-from extender.state.gangs import GangView
-from muster.api.meta import parse_time
-from muster.api.placement import AvoidedNode
+from extender.planner.actions.allocate import wants_nodes
+from extender.planner.actions.claimed import awaits_room, victims_there
+from extender.planner.actions.progress import longest_partial_s
+from extender.planner.framework import decisions
+from extender.planner.framework.decisions import STRICT_ORDER
+from extender.planner.framework.session import Decision, Session
+from extender.planner.framework.shortage import Shortage
+from extender.planner.state.gangs import GangView
+from muster.api.kubernetes.meta import parse_time
+from muster.api.muster.placement import AvoidedNode
 
 AHEAD = 3
 RUNNING = frozenset({"running", "running-extras-wait"})

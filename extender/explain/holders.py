@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from extender.explain.seats import gang_words
 from extender.explain.whatif import WhatIf
-from extender.framework.session import Session
-from extender.state.amounts import Amounts
-from extender.state.gangs import GangView
-from extender.state.podclass import PodClass
-from muster.api.core import PODS, Pod
-from muster.api.meta import ObjectMeta
-from muster.api.placement import seats_of
+from extender.planner.framework.session import Session
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.placement import seats_of
 
 
 @dataclass(slots=True)

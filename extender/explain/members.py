@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from extender.explain.report import Relief
 from extender.explain.whatif import WhatIf
-from extender.state.gangs import GangView
-from muster.api.core import Node, Pod
-from muster.api.pod_problems import deletion_began, problems, sentence
+from extender.planner.state.gangs import GangView
+from muster.api.kubernetes.core import Node, Pod
+from muster.api.kubernetes.pod_problems import deletion_began, problems, sentence
 
 SHOWN = 8
 """Members that are told one by one; of more there is the number only."""

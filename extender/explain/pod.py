@@ -4,14 +4,14 @@ from extender.explain.gang import GangExplainer
 from extender.explain.members import deletion, frees, is_lost, silence
 from extender.explain.report import PodCause, PodReport
 from extender.explain.whatif import WhatIf
-from extender.framework.shortage import Shortage, shortage
-from extender.state.gangs import GangView
-from extender.state.podrecord import PodRecord
-from extender.state.podset import PodSetView
-from muster.api.core import Pod
+from extender.planner.framework.shortage import Shortage, shortage
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.podset import PodSetView
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.pod_problems import problem
+from muster.api.muster.placement import node_of
 from muster.api.names import GATES, SCHEDULERS
-from muster.api.placement import node_of
-from muster.api.pod_problems import problem
 
 
 def explain_pod(what_if: WhatIf, pod: Pod) -> PodReport:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf, waits
-from extender.framework import decisions
-from extender.framework.session import Session
-from extender.framework.turns import parents_of
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.framework.turns import parents_of
 from muster.api.names import ROOT_QUEUE
 from muster.resources.vector import PODS, Vector, vector
 

@@ -12,12 +12,12 @@ from extender.explain.changes import KUBERNETES_TAINTS, copies, recovered, uncor
 from extender.explain.holders import Holder, holders
 from extender.explain.report import GangReport, Relief
 from extender.explain.whatif import WhatIf
-from extender.framework import decisions
-from extender.framework.session import Session
-from extender.framework.shortage import CORDONED, Shortage
-from extender.state.gangs import GangView
-from extender.state.podclass import PodClass
-from muster.api.core import Node
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.framework.shortage import CORDONED, Shortage
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from muster.api.kubernetes.core import Node
 
 MAX_SINGLES = 3
 MAX_TRIES = 12

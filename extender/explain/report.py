@@ -4,8 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from extender.framework.shortage import Shortage
-from muster.api.placement import AvoidedNode, NodeRun
+from extender.planner.framework.shortage import Shortage
+from muster.api.muster.placement import AvoidedNode, NodeRun
 
 GangCause = Literal[
     "finished",

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from muster.api.batch import Job, JobStatus, TaskSpec
-from muster.api.container_status import ContainerStatus
-from muster.api.core import Container, Pod, PodSpec, PodStatus
-from muster.api.meta import Object, ObjectMeta
+from muster.api.kubernetes.container_status import ContainerStatus
+from muster.api.kubernetes.core import Container, Pod, PodSpec, PodStatus
+from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.volcano.batch import Job, JobStatus, TaskSpec
 
 T = TypeVar("T", bound=Object)
 READ_DOMAINS = (

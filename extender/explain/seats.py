@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from extender.explain.report import PodSetReport
 from extender.explain.whatif import WhatIf
-from extender.state.gangs import GangView
-from extender.state.podclass import PodClass
-from extender.state.podrecord import PodRecord
-from extender.state.podset import PodSetView
-from muster.api.placement import NodeRun, Placement, PodSetPlacement, runs_of, seats_of
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.podset import PodSetView
+from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, runs_of, seats_of
 from muster.resources.vector import PODS, Vector, add, to_quantities
 from muster.resources.words import vector_words
 

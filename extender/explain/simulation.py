@@ -9,9 +9,9 @@ from extender.explain.gang import GangExplainer
 from extender.explain.report import GangReport
 from extender.explain.seats import gang_words, where
 from extender.explain.whatif import WhatIf, waits
-from extender.framework import decisions
-from extender.state.gangs import GangView
-from muster.api.placement import PodSetPlacement, devices_of_text, ranks_of
+from extender.planner.framework import decisions
+from extender.planner.state.gangs import GangView
+from muster.api.muster.placement import PodSetPlacement, devices_of_text, ranks_of
 
 
 class SimulatedGang(Struct, frozen=True, rename="camel"):

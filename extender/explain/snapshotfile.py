@@ -8,8 +8,8 @@ import msgspec
 
 from extender.explain.clusterdump import READ, ClusterDump, kind_name
 from extender.explain.scrub import scrubbed
-from muster.api.autoscaling import PROVISIONING_REQUESTS
-from muster.api.meta import format_time, parse_time
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from muster.api.kubernetes.meta import format_time, parse_time
 
 FORMAT = "muster-snapshot/v1"
 _MAGIC = b"\x1f\x8b"

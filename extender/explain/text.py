@@ -6,8 +6,8 @@ from typing import Literal
 
 from extender.explain.report import GangReport, PlacementReport, PodReport, PodSetReport, QueueReport
 from extender.explain.seats import runs_words
-from extender.framework.shortage import Cause, Shortage
-from muster.api.meta import parse_time
+from extender.planner.framework.shortage import Cause, Shortage
+from muster.api.kubernetes.meta import parse_time
 
 Tone = Literal["title", "good", "bad", "plain", "hint"]
 GOOD = frozenset({"finished", "running", "bound", "starting", "about-to-start"})

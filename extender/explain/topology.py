@@ -8,14 +8,14 @@ from msgspec import Struct, field
 
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
-from extender.framework.session import Session
-from extender.state.amounts import Amounts
-from extender.state.gangs import GangView
-from extender.state.nodes import natural
-from extender.topology.requests import request_of
-from extender.topology.tree import HYPER_NODES, Tree
-from muster.api.gang import Seat
-from muster.api.placement import seats_of
+from extender.planner.framework.session import Session
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.state.nodes import natural
+from extender.planner.topology.requests import request_of
+from extender.planner.topology.tree import HYPER_NODES, Tree
+from muster.api.muster.gang import Seat
+from muster.api.muster.placement import seats_of
 from muster.resources.topology import Nearness
 from muster.resources.vector import CPU
 

@@ -5,20 +5,20 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from extender.actions.allocate import wants_nodes
-from extender.cycle import parts_of, run_cycle
 from extender.explain.clusterdump import ClusterDump, state_of
-from extender.framework import config
-from extender.framework.hooks import Causes
-from extender.framework.registry import Action
-from extender.framework.session import RECOVERY_S, CycleInputs, Session
-from extender.framework.snapshot import take
-from extender.scaleup.requests import newest
-from extender.state.gangs import GangView
-from extender.topology.hypernodes import HyperNodeTree
-from muster.api.autoscaling import PROVISIONING_REQUESTS
-from muster.api.core import PODS, Node, Pod
-from muster.api.gang import gang_of
+from extender.planner.actions.allocate import wants_nodes
+from extender.planner.cycle import parts_of, run_cycle
+from extender.planner.framework import config
+from extender.planner.framework.hooks import Causes
+from extender.planner.framework.registry import Action
+from extender.planner.framework.session import RECOVERY_S, CycleInputs, Session
+from extender.planner.framework.snapshot import take
+from extender.planner.scaleup.requests import newest
+from extender.planner.state.gangs import GangView
+from extender.planner.topology.hypernodes import HyperNodeTree
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from muster.api.kubernetes.core import PODS, Node, Pod
+from muster.api.muster.gang import gang_of
 
 
 class WhatIf:

@@ -9,20 +9,21 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from extender.barrier import Barrier, Outcome
-from extender.fairshare.plain import queue_full
-from extender.framework.session import Session
 from extender.live import Live
-from extender.scaleup.requests import consumption
-from extender.scaleup.wishes import safe_to_evict
-from extender.state.gangs import ACTIVE
-from extender.state.pledges import Pledge
-from extender.state.podrecord import PodRecord
+from extender.planner.fairshare.plain import queue_full
+from extender.planner.framework.session import Session
+from extender.planner.scaleup.requests import consumption
+from extender.planner.scaleup.wishes import safe_to_evict
+from extender.planner.state.gangs import ACTIVE
+from extender.planner.state.pledges import Pledge
+from extender.planner.state.podrecord import PodRecord
 from extender.verbs.reasons import Reason, counted, unavailable
 from extender.verbs.room import nodes_with_room
 from extender.verbs.sharedgpus import SharedGpus
-from muster.api.core import PODS
-from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
-from muster.api.gang import Seat
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
+from muster.api.muster.gang import Seat
+from muster.api.muster.placement import Placement, devices_of, holds_back, node_of
 from muster.api.names import (
     DEFAULT_QUEUE,
     EPOCH,
@@ -30,7 +31,6 @@ from muster.api.names import (
     PODS_SAFE_TO_EVICT,
     SAFE_TO_EVICT,
 )
-from muster.api.placement import Placement, devices_of, holds_back, node_of
 from muster.kube.errors import APIError, Conflict, Unreachable
 from muster.kube.loopclient import LoopClient
 

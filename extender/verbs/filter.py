@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import Counter
 
-from extender.fairshare.plain import queue_full
 from extender.live import Live
-from extender.state.gangs import ACTIVE
-from extender.state.nodes import NodeTable
-from extender.state.podshape import asked_of, ours
+from extender.planner.fairshare.plain import queue_full
+from extender.planner.state.gangs import ACTIVE
+from extender.planner.state.nodes import NodeTable
+from extender.planner.state.podshape import asked_of, ours
 from extender.verbs.reasons import Reason, Verdict, counted, unavailable
 from extender.verbs.room import nodes_with_room
-from muster.api.extender import ExtenderArgs, ExtenderFilterResult
-from muster.api.gang import epoch_of, gang_of, seat_of
+from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
+from muster.api.muster.gang import epoch_of, gang_of, seat_of
+from muster.api.muster.placement import node_of
 from muster.api.names import DEFAULT_QUEUE, NODE, VOLCANO_GPU_NUMBER
-from muster.api.placement import node_of
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE, Vector
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from extender.live import Live
-from muster.api.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult
+from muster.api.kubernetes.extender import ExtenderPreemptionArgs, ExtenderPreemptionResult
 
 DECODE_PREEMPTION = msgspec.json.Decoder(ExtenderPreemptionArgs)
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.framework.session import Session
 from extender.live import Live
-from extender.state.nodes import NodeTable
-from muster.api.extender import ExtenderArgs, HostPriority
+from extender.planner.framework.session import Session
+from extender.planner.state.nodes import NodeTable
+from muster.api.kubernetes.extender import ExtenderArgs, HostPriority
 
 Scores = NDArray[np.float64]
 Ranks = NDArray[np.int64]

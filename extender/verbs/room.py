@@ -6,8 +6,8 @@ Asked by filter of all nodes, and once more by bind of the one that it is about,
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.state.podrecord import PodRecord
-from extender.state.state import State
+from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.state import State
 from extender.verbs.reasons import Reason
 from muster.resources.vector import Vector, add
 

@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from extender.framework.session import Session
 from extender.live import Live
-from extender.state.podclass import PodClass
-from extender.state.podrecord import PodRecord
+from extender.planner.framework.session import Session
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podrecord import PodRecord
+from muster.api.muster.placement import text_of_devices
 from muster.api.names import GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX, VOLCANO_PREDICATE_TIME
-from muster.api.placement import text_of_devices
 from muster.resources.gpus import format_portion
 
 

@@ -1,10 +1,10 @@
-"""Wire types as msgspec Structs, one module per API group.
+"""Wire types as msgspec Structs, a folder per origin: `kubernetes/`, `volcano/`, `kubeflow/` and `muster/`.
 
-They are the single source of the CRDs in charts/muster/crds, with a docstring for each field, which users read. What
-lives here is data and pure functions of data: `names` has every label and annotation, `meta` what all objects have,
-`gang` and `placement` how a gang stands on the wire, `merge_diff` what a patch has to say. Kubernetes' own objects
-(`core`, `constraints`, `apps`, `storage`) are trimmed to what Muster reads.
+The types of custom resources are the single source of the CRDs in charts/muster/crds; the docstring of a field is what
+`kubectl explain` shows. At this level: `base` (the Struct base, resource descriptors, keys), `names` (every label and
+annotation), `limits` (the upper bound of every user-supplied number), `fields` (errors with the path of a field),
+`patterns` (users' regular expressions) and `merge_diff` (the merge patch between two objects).
 
-Promises to decode what the API server sends (unknown fields are dropped), and must import nothing of Muster's. Start
-with `base`, then `batch`.
+Promises data and pure functions of data: decoding drops unknown fields, nothing does I/O or reads a clock. Imports
+nothing else of Muster. Start with `base`, then `volcano/batch`.
 """

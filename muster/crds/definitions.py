@@ -2,12 +2,19 @@
 
 from msgspec import Struct
 
-from muster.api.batch import JOBS, JobSpec, PartitionPolicy, VolumeSpec
-from muster.api.bus import COMMANDS, Command
-from muster.api.meta import LabelSelector
-from muster.api.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
-from muster.api.scheduling import POD_GROUPS, QUEUES, NetworkTopology, SubGroupPolicy
-from muster.api.topology import HYPER_NODES, ExactMatch, HyperNodeSpec, HyperNodeStatus, MemberSelector, RegexMatch
+from muster.api.kubernetes.meta import LabelSelector
+from muster.api.muster.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
+from muster.api.volcano.batch import JOBS, JobSpec, PartitionPolicy, VolumeSpec
+from muster.api.volcano.bus import COMMANDS, Command
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, NetworkTopology, SubGroupPolicy
+from muster.api.volcano.topology import (
+    HYPER_NODES,
+    ExactMatch,
+    HyperNodeSpec,
+    HyperNodeStatus,
+    MemberSelector,
+    RegexMatch,
+)
 from muster.crds.definition import AGE, Column, Definition
 from muster.crds.schema import Schema
 from muster.crds.training import TRAINING_DEFINITIONS, TRAINING_OVERLAYS

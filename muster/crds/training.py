@@ -6,8 +6,8 @@ Rules and defaults are those that Kubeflow Trainer's clients rely on. Muster tak
 
 from msgspec import Struct
 
-from muster.api import jobset, runtimepatch, trainer, trainingruntime
-from muster.api.meta import Condition
+from muster.api.kubeflow import jobset, runtimepatch, trainer, trainingruntime
+from muster.api.kubernetes.meta import Condition
 from muster.crds.definition import AGE, Column, Definition
 from muster.crds.schema import Schema
 

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 
 from muster.api.base import Resource
-from muster.api.meta import ListMeta, Object
+from muster.api.kubernetes.meta import ListMeta, Object
 from muster.kube.metrics import UNDECODABLE
 
 T = TypeVar("T")

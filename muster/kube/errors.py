@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from muster.api.meta import Status
+from muster.api.kubernetes.meta import Status
 
 _OVER_QUOTA = "exceeded quota"
 

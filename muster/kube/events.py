@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import structlog
 
-from muster.api.core import EVENTS
-from muster.api.meta import Object, format_time
+from muster.api.kubernetes.core import EVENTS
+from muster.api.kubernetes.meta import Object, format_time
 from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, NotFound, ServerError, TooManyRequests, Unreachable

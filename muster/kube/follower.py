@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from muster.api.core import LEASES, Lease
+from muster.api.kubernetes.core import LEASES, Lease
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 

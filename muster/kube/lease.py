@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 import structlog
 
-from muster.api.core import LEASES, Lease, LeaseSpec
-from muster.api.meta import format_time
+from muster.api.kubernetes.core import LEASES, Lease, LeaseSpec
+from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.metrics import LEADING

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from muster.api.base import Resource
-from muster.api.core import PODS
+from muster.api.kubernetes.core import PODS
 from muster.kube.calls import given
 from muster.kube.codec import content_of
 from muster.kube.reads import Reads

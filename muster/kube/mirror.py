@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from muster.api.meta import Object
+from muster.api.kubernetes.meta import Object
 from muster.kube.metrics import HANDLER_FAILURES
 from muster.kube.store import Store
 

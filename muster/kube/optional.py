@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from muster.api.base import Resource
-from muster.api.extensions import DEFINITIONS, CustomResourceDefinition
+from muster.api.kubernetes.extensions import DEFINITIONS, CustomResourceDefinition
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, TypeVar
 
 from muster.api.base import Resource
-from muster.api.core import PODS
+from muster.api.kubernetes.core import PODS
 from muster.kube.calls import Calls, given
 from muster.kube.codec import Page
 from muster.kube.errors import Unreachable

@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from muster.api.base import Resource
-from muster.api.meta import Object
+from muster.api.kubernetes.meta import Object
 from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Gone, NotFound, TooManyRequests, Unreachable

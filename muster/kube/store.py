@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-from muster.api.meta import Object
+from muster.api.kubernetes.meta import Object
 
 T = TypeVar("T", bound=Object)
 

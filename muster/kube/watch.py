@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, cast
 import msgspec
 
 from muster.api.base import Resource
-from muster.api.meta import Object
+from muster.api.kubernetes.meta import Object
 from muster.kube.answer import Answer
 from muster.kube.codec import decoder, leave_out
 from muster.kube.errors import Unreachable, error_of

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor

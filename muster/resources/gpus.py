@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from muster.api.core import Node, Pod, PodSpec
 from muster.api.fields import FieldError
+from muster.api.kubernetes.core import Node, Pod, PodSpec
 from muster.api.limits import GPU_DEVICES, GPU_MEMORY
+from muster.api.muster.placement import devices_of_text
 from muster.api.names import (
     GPU_CONTAINER,
     GPU_DEVICES_CHOSEN,
@@ -25,7 +26,6 @@ from muster.api.names import (
     VOLCANO_GPU_MEMORY,
     VOLCANO_GPU_NUMBER,
 )
-from muster.api.placement import devices_of_text
 from muster.resources.pods import pod_requests, requests_on_node
 from muster.resources.quantity import parse
 from muster.resources.vector import GPU, WHOLE, Vector, add

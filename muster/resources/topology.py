@@ -15,7 +15,7 @@ import msgspec
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.limits import PODS, whole_number
-from muster.api.scheduling import NetworkTopology
+from muster.api.volcano.scheduling import NetworkTopology
 
 HYPER_NODES = "hypernodes"
 """Name of the topology that HyperNodes describe."""

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.api.core import Container as WireContainer
-from muster.api.core import EnvVar as WireEnv
-from muster.api.core import PodSpec
-from muster.api.endpoints import Endpoints
 from muster.api.fields import FieldError, InvalidFieldError
-from muster.api.trainer import TrainJob
-from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.api.kubernetes.core import Container as WireContainer
+from muster.api.kubernetes.core import EnvVar as WireEnv
+from muster.api.kubernetes.core import PodSpec
+from muster.api.kubernetes.endpoints import Endpoints
 from muster.resources.pods import pod_requests
 from muster.resources.vector import Vector, vector
 from muster.runtime.plan import ContainerPlan, EnvVar, Gang, InitPlan, Mount, Plan, PodSetPlan, Role, Volume

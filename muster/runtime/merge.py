@@ -6,8 +6,14 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from muster.api.runtimepatch import ContainerPatch, PodSpecPatch, PodTemplatePatch, ReplicatedJobPatch, RuntimePatch
-from muster.api.trainer import Trainer
+from muster.api.kubeflow.runtimepatch import (
+    ContainerPatch,
+    PodSpecPatch,
+    PodTemplatePatch,
+    ReplicatedJobPatch,
+    RuntimePatch,
+)
+from muster.api.kubeflow.trainer import Trainer
 
 JSON = dict[str, Any]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from muster.api.endpoints import Endpoints
+from muster.api.kubernetes.endpoints import Endpoints
 from muster.resources.vector import Vector
 from muster.runtime.settings import Setting
 from muster.workloads.adapter import FieldPath, Owner, Value

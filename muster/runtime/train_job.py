@@ -8,8 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import to_builtins
 
-from muster.api.core import EnvVar, PodSpec
-from muster.api.trainer import (
+from muster.api.kubeflow.trainer import (
     ANCESTOR,
     DATASET_INITIALIZER,
     LAUNCHER,
@@ -20,7 +19,8 @@ from muster.api.trainer import (
     Trainer,
     TrainJob,
 )
-from muster.api.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
+from muster.api.kubernetes.core import EnvVar, PodSpec
 from muster.runtime.component import Compiled
 from muster.runtime.framework import Framework
 from muster.runtime.info import Container, Info, PodSet, UserEnv

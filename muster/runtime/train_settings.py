@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from muster.api import names
-from muster.api.trainer import TrainJob
-from muster.api.trainingruntime import ClusterTrainingRuntime, ElasticPolicy, TrainingRuntime
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, ElasticPolicy, TrainingRuntime
 from muster.runtime.settings import (
     ELASTIC,
     LAUNCHER_AS_NODE,

@@ -7,10 +7,10 @@ import msgspec
 
 from muster.api import names
 from muster.api.base import Wire
-from muster.api.core import PodSpec
 from muster.api.fields import FieldError, InvalidFieldError
-from muster.api.gang import DEFAULT_POD_SET
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import PodSpec
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.runtime.info import Container, Info, PodSet, UserEnv
 from muster.runtime.settings import INJECT_INTO, Setting, from_annotations
 from muster.workloads.adapter import Adapter, own_rank

@@ -7,7 +7,7 @@ Job. Whether a claim exists is the scheduler's question: a pod without it waits.
 
 import hashlib
 
-from muster.api.batch import Job, VolumeSpec
+from muster.api.volcano.batch import Job, VolumeSpec
 from muster.volcano.manifests import Manifest, add_volume
 
 _DIGEST_CHARS = 12

@@ -4,7 +4,7 @@ Admission writes it into the Job, so that everybody finds it there; it holds as 
 """
 
 from muster.api import names
-from muster.api.batch import JobSpec, TaskSpec
+from muster.api.volcano.batch import JobSpec, TaskSpec
 
 DEFAULT_MAX_RETRY = 3
 """For the Job and for each task, although they count different things: restarts of the Job, and of containers."""

@@ -1,7 +1,7 @@
 """The names of a Volcano Job's pods, and the host names that they have with plugin `svc`: one formula for everybody."""
 
-from muster.api.batch import Job, TaskSpec
-from muster.api.endpoints import Endpoints, Run
+from muster.api.kubernetes.endpoints import Endpoints, Run
+from muster.api.volcano.batch import Job, TaskSpec
 
 
 def pod_name(job: str, task: str, index: int | str) -> str:

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from muster.api import names
-from muster.api.batch import JOBS, Job, is_job
-from muster.api.meta import ObjectMeta, OwnerReference
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.volcano.batch import JOBS, Job, is_job
 from muster.volcano.hosts import pod_name
 
 

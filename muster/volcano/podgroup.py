@@ -6,10 +6,10 @@ from typing import Any
 from msgspec import structs, to_builtins
 
 from muster.api import names
-from muster.api.batch import Job, PartitionPolicy, TaskSpec
+from muster.api.kubernetes.meta import LabelSelector, ObjectMeta
 from muster.api.merge_diff import difference
-from muster.api.meta import LabelSelector, ObjectMeta
-from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
+from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from muster.resources.usage import NOTHING, quota, template_usage
 from muster.volcano.defaults import queue_of
 from muster.volcano.owner import owner_of

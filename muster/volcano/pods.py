@@ -10,9 +10,9 @@ from copy import deepcopy
 from msgspec import to_builtins
 
 from muster.api import names
-from muster.api.batch import Job, TaskSpec
-from muster.api.gang import pinned_affinity
-from muster.api.placement import Placement, pin_of
+from muster.api.muster.gang import pinned_affinity
+from muster.api.muster.placement import Placement, pin_of
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.claims import mount
 from muster.volcano.defaults import queue_of, scheduler_of
 from muster.volcano.manifests import Manifest, add_env, containers

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from muster.api.batch import Job, TaskSpec
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.hosts import pod_name
 
 

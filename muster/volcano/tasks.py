@@ -4,7 +4,7 @@ A task's minimum is defined here and nowhere else: admission writes it into the 
 that depend on others wait for theirs, and the end of the Job is judged by it.
 """
 
-from muster.api.batch import JobSpec, TaskSpec
+from muster.api.volcano.batch import JobSpec, TaskSpec
 
 
 def minimum(task: TaskSpec) -> int:

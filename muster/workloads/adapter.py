@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from muster.api.base import Resource
-from muster.api.endpoints import Endpoints
 from muster.api.fields import FieldError
+from muster.api.kubernetes.endpoints import Endpoints
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import whole_number
-from muster.api.meta import ObjectMeta
 
 OWNER_PATH = "metadata.ownerReferences"
 _FIELD = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>.+)'\]")

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from muster.api import names
-from muster.api.core import CRON_JOBS, INDEXED_JOBS, IndexedJob
-from muster.api.endpoints import Endpoints, Run
 from muster.api.fields import FieldError
+from muster.api.kubernetes.core import CRON_JOBS, INDEXED_JOBS, IndexedJob
+from muster.api.kubernetes.endpoints import Endpoints, Run
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS
-from muster.api.meta import ObjectMeta
 from muster.workloads.adapter import Owner, Value, annotation, label
 from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of

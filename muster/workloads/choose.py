@@ -3,7 +3,7 @@
 from typing import Any
 
 from muster.api.base import Resource
-from muster.api.meta import Object, ObjectMeta
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.workloads.adapter import Adapter, OwnerError
 from muster.workloads.kind import AskedPod
 from muster.workloads.table import CONTROLLERS, KINDS

@@ -7,11 +7,11 @@ import msgspec
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.core import INDEXED_JOBS, IndexedJob
-from muster.api.endpoints import Endpoints, Joined, Run
 from muster.api.fields import FieldError
-from muster.api.jobset import JOB_SETS
-from muster.api.meta import Object, ObjectMeta
+from muster.api.kubeflow.jobset import JOB_SETS
+from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob
+from muster.api.kubernetes.endpoints import Endpoints, Joined, Run
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.workloads import batch_job
 from muster.workloads.adapter import Owner, Value, number
 from muster.workloads.batch_job import IndexedJobAdapter

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster.api.base import Resource
-from muster.api.core import PodSpec
 from muster.api.fields import FieldError
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import PodSpec
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.workloads.adapter import Adapter
 from muster.workloads.sample import JSON, SamplePod
 from muster.workloads.templates import TEMPLATE, Path

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.apps import STATEFUL_SETS, StatefulSet
 from muster.api.base import Resource
-from muster.api.endpoints import Endpoints, Joined, Run
 from muster.api.fields import FieldError
+from muster.api.kubernetes.apps import STATEFUL_SETS, StatefulSet
+from muster.api.kubernetes.endpoints import Endpoints, Joined, Run
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS
-from muster.api.meta import Object, ObjectMeta
 from muster.workloads.adapter import Owner, Value, label, number
 from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, World
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of

@@ -1,9 +1,9 @@
 """The smallest gang of pods that are not a Volcano Job's: how many of them must start together."""
 
 from muster.api import names
-from muster.api.core import Pod
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import Object
 from muster.api.limits import PODS, whole_number
-from muster.api.meta import Object
 from muster.workloads.table import gang_rules
 from muster.workloads.worlds import needed, world_size
 

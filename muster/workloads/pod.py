@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.api import limits, names
-from muster.api.core import PODS
-from muster.api.endpoints import Endpoints
 from muster.api.fields import FieldError
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.endpoints import Endpoints
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.workloads.adapter import Owner, Value, annotation, number
 from muster.workloads.kind import AskedPod, Ranks, WorkloadKind
 

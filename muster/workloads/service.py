@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from muster.api.base import Resource
-from muster.api.meta import ObjectMeta, OwnerReference
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 
 
 def headless_service(resource: Resource[Any], meta: ObjectMeta, selector: Mapping[str, str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.api.base import Resource
-from muster.api.meta import OwnerReference
+from muster.api.kubernetes.meta import OwnerReference
 from muster.workloads.batch_job import BATCH_JOB, CRON_JOB
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.kind import GangRules, WorkloadKind

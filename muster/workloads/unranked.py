@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from muster.api.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, ReplicaSet
-from muster.api.core import REPLICATION_CONTROLLERS
+from muster.api.kubernetes.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, ReplicaSet
+from muster.api.kubernetes.core import REPLICATION_CONTROLLERS
 from muster.workloads.kind import GangRules, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 

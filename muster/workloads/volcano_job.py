@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.batch import JOBS, Job, TaskSpec
-from muster.api.endpoints import Endpoints, Joined
 from muster.api.fields import FieldError
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.endpoints import Endpoints, Joined
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import JOBS, Job, TaskSpec
 from muster.volcano.hosts import subdomain, task_hosts
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod

@@ -1,9 +1,9 @@
 """The gang of a framework is its world: which pods start together, and how many they are."""
 
 from muster.api import names
-from muster.api.core import Pod
-from muster.api.gang import group_name_for_owner
-from muster.api.meta import Object, ObjectMeta
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.muster.gang import group_name_for_owner
 from muster.workloads.adapter import number
 from muster.workloads.choose import adapter_for
 from muster.workloads.kind import AskedPod, WorkloadKind

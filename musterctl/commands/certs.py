@@ -13,8 +13,8 @@ from certs.content import Content, read
 from certs.problems import problems
 from controller.certificates.options import CLIENT
 from muster.api import names
-from muster.api.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
-from muster.api.meta import format_time
+from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
+from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from musterctl.objects import Failed, connect, failing_as

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 import yaml
 
-from extender.configuration.page import defaults
-from extender.cycle import report_of
+from extender.planner.configuration.page import defaults
+from extender.planner.cycle import report_of
 from muster.api.names import EXTENDER_HOST
 from muster.process.settings import SettingsError
 from musterctl import settings

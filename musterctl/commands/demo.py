@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.live import Live
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import INDEXED_JOBS, PODS
+from muster.api.kubernetes.core import INDEXED_JOBS, PODS
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from musterctl.output.live_table import LiveTable, Row
 from musterctl.plane.plane import Plane

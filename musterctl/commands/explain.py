@@ -12,7 +12,7 @@ from extender.explain.report import UnknownNameError
 from extender.explain.snapshotfile import save
 from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
-from muster.api.meta import format_time
+from muster.api.kubernetes.meta import format_time
 from musterctl.cluster import read_dump, reads_cluster
 from musterctl.options import cluster_options, namespace_option, recovery_option
 from musterctl.output.report import print_json, print_lines

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from muster.api.batch import JOBS
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from musterctl.commands.jobrun import WithCommand, from_files, from_options, refuse_with_files
 from musterctl.commands.jobview import view_lines

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from muster.api.batch import JOBS
+from muster.api.volcano.batch import JOBS
 from musterctl.manifests.documents import JSON, documents
 from musterctl.output.listing import amounts
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from muster.api import names
-from muster.api.core import EVENTS, PODS
-from muster.api.pod_problems import deletion_began, problem
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import EVENTS, PODS
+from muster.api.kubernetes.pod_problems import deletion_began, problem
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from musterctl.objects import JSON

@@ -8,8 +8,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.api.names import SYSTEM_NAMESPACE
-from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.kind.cluster import KindCluster

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.cluster import known
 from musterctl.commands.jobview import event_lines

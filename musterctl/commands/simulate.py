@@ -10,8 +10,8 @@ from extender.explain.queues import queue_reports
 from extender.explain.report import UnknownNameError
 from extender.explain.simulation import simulate as run
 from extender.explain.whatif import WhatIf
-from muster.api.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
+from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.cluster import reads_cluster
 from musterctl.manifests.submission import Submission
 from musterctl.options import admission_config_option, namespace_option, recovery_option

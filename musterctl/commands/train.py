@@ -7,8 +7,8 @@ from typing import Any
 import click
 import msgspec
 
-from muster.api.trainer import TRAIN_JOBS, TrainJob
-from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.kube.client import Client
 from musterctl.cluster import known
 from musterctl.commands import trainfile

@@ -12,14 +12,14 @@ from typing import Any
 import click
 
 from muster.api import names
-from muster.api.trainer import (
+from muster.api.kubeflow.trainer import (
     ANCESTOR,
     NODE,
     RUNTIME_FRAMEWORK,
     TRAIN_JOBS,
     TRAINER,
 )
-from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.train_job import framework_of
 
 JSON = dict[str, Any]

@@ -8,10 +8,10 @@ from contextlib import suppress
 import click
 
 from muster.api import names
-from muster.api.batch import JOBS
-from muster.api.core import PODS, Pod
-from muster.api.scheduling import POD_GROUPS
-from muster.api.trainer import NODE, TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainer import NODE, TRAIN_JOBS, TrainJob
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound, Unreachable
 from muster.workloads.jobset import JOBSET_NAME, REPLICATED_JOB

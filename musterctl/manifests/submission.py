@@ -15,11 +15,11 @@ from controller.gangs.workloads import group_to_make
 from controller.gangs.workloads import pod_group as group_of_pod
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.batch import JOBS, Job
-from muster.api.core import INDEXED_JOBS, PODS, IndexedJob, Namespace, Pod
-from muster.api.gang import gang_of
-from muster.api.meta import Object, format_time
-from muster.api.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
+from muster.api.kubernetes.core import INDEXED_JOBS, PODS, IndexedJob, Namespace, Pod
+from muster.api.kubernetes.meta import Object, format_time
+from muster.api.muster.gang import gang_of
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
 from muster.runtime import registry
 from muster.volcano.podgroup import pod_group as group_of_job
 from muster.workloads.batch_job import job_pods

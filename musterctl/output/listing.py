@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from muster.api.base import Resource
-from muster.api.meta import parse_time
+from muster.api.kubernetes.meta import parse_time
 from muster.kube.client import Client
 from muster.kube.errors import Gone
 from musterctl.manifests.documents import as_yaml

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from rich.console import Group
 from rich.table import Table
 
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS, Pod
-from muster.api.gang import gang_of
-from muster.api.noted import noted
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.api.kubernetes.core import NODES, PODS, Pod
+from muster.api.muster.gang import gang_of
+from muster.api.muster.noted import noted
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.resources.gpus import counted
 from muster.resources.pods import node_allocatable

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from muster.api.base import Resource
-from muster.api.meta import Object
+from muster.api.kubernetes.meta import Object
 from muster.api.names import SYSTEM_NAMESPACE
 from muster.kube.client import Client
 from musterctl.chart import policies, roles

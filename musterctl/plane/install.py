@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from muster.api.base import Resource
-from muster.api.core import CONFIG_MAPS, NAMESPACES, NODES
-from muster.api.extensions import DEFINITIONS
-from muster.api.meta import Object
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.api.kubernetes.core import CONFIG_MAPS, NAMESPACES, NODES
+from muster.api.kubernetes.extensions import DEFINITIONS
+from muster.api.kubernetes.meta import Object
 from muster.api.names import DEFAULT_QUEUE, SYSTEM_NAMESPACE
-from muster.api.scheduling import QUEUES
-from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
 from musterctl.chart.files import CRDS, FILES, RUNTIMES, document

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.meta import Object
+from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from musterctl.chart.roles import ACCOUNTS, LEVELS, OWN_EXTENDER, rights, user_rules
 from musterctl.plane.errors import RightsError

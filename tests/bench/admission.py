@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from muster.api.core import PODS
-from muster.api.scheduling import QUEUES
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 from tests.bench.timing import Result

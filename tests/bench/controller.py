@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from muster.api.batch import JOBS
-from muster.api.core import PODS, Pod
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane

@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from muster.api.core import PODS
-from muster.api.gang import DEFAULT_POD_SET, pinned_affinity
-from muster.api.meta import format_time
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import format_time
+from muster.api.muster.gang import DEFAULT_POD_SET, pinned_affinity
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.plane.health import wait_ready
 from musterctl.plane.plane import Plane

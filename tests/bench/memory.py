@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from extender.cluster import name_only
-from extender.state.state import State
-from muster.api.core import Node, Pod
+from extender.planner.state.state import State
+from muster.api.kubernetes.core import Node, Pod
 from muster.kube.store import Store
 from tests.bench.usual import node, pod, resident_mib
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.api.base import Resource
-from muster.api.core import PODS
+from muster.api.kubernetes.core import PODS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 from tests.bench.throughput import NODE_COUNT, WARM_UP, Bindings, Run, costs, make_nodes, remove_pods

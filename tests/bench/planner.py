@@ -8,9 +8,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World
 
-from extender.actions.allocate import Allocate
-from extender.actions.enqueue import Enqueue
-from extender.actions.progress import TrackPlacements
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.enqueue import Enqueue
+from extender.planner.actions.progress import TrackPlacements
 from tests.bench.timing import Result, cpu_ms
 
 NODES = 5000

@@ -8,12 +8,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World
 
-from extender.actions.allocate import Allocate
-from extender.actions.enqueue import Enqueue
-from extender.actions.progress import TrackPlacements
-from extender.plugins.order import Elastic, Gang, Priority
-from extender.plugins.predicates import Predicates
-from extender.plugins.proportion import Proportion
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.enqueue import Enqueue
+from extender.planner.actions.progress import TrackPlacements
+from extender.planner.plugins.order import Elastic, Gang, Priority
+from extender.planner.plugins.predicates import Predicates
+from extender.planner.plugins.proportion import Proportion
 from tests.bench.timing import Result, cpu_ms
 
 QUEUES = 1000

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from muster.api.batch import Job
-from muster.api.core import Node, Pod
-from muster.api.scheduling import PodGroup
+from muster.api.kubernetes.core import Node, Pod
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import PodGroup
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.store import Store
@@ -42,7 +42,7 @@ def _asked(process: str, nodes: int, pods: int) -> str:
 def fill_extender(nodes: int, pods: int) -> object:
     """The extender's state and the cache of its pods."""
     from extender.cluster import name_only
-    from extender.state.state import State
+    from extender.planner.state.state import State
 
     state, store = State(), Store[Pod]()
     for index in range(nodes):

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muster.api.core import PODS
+from muster.api.kubernetes.core import PODS
 from musterctl.plane.components import EXTENDER
 from musterctl.plane.plane import Plane
 from tests.bench.drain import pod, wait_filled

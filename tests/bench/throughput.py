@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS, Pod
+from muster.api.kubernetes.core import NODES, PODS, Pod
 from muster.api.names import JOB_NAME
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane

@@ -11,13 +11,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World, of
 from topology_world import Racks
 
-from extender.actions.allocate import Allocate
-from extender.actions.progress import TrackPlacements
-from extender.actions.search import place_minimum
-from extender.framework import decisions
-from extender.framework.registry import Plugin
-from extender.framework.statement import Statement
-from extender.plugins.scores import NodePlacement
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.progress import TrackPlacements
+from extender.planner.actions.search import place_minimum
+from extender.planner.framework import decisions
+from extender.planner.framework.registry import Plugin
+from extender.planner.framework.statement import Statement
+from extender.planner.plugins.scores import NodePlacement
 from tests.bench.timing import Result, cpu_ms
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}

@@ -21,21 +21,21 @@ import msgspec
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World
 
-from extender.actions.fill import fill
-from extender.framework.registry import Plugin
-from extender.framework.session import CycleInputs, Session
-from extender.framework.snapshot import take
-from extender.framework.statement import Statement
-from extender.plugins.fragmentation import Fragmentation
-from extender.plugins.nodeorder import NodeOrder
-from extender.plugins.scores import GpuPack, GpuSharingOrder, GpuSpread, NodePlacement
-from extender.plugins.worth import Kind, kind_of
-from extender.state.gangs import GangView
-from extender.state.podclass import PodClass
-from extender.state.podset import PodSetView
-from muster.api.core import Node, NodeStatus, PodSpec
-from muster.api.meta import ObjectMeta
-from muster.api.scheduling import PodGroup, PodGroupSpec
+from extender.planner.actions.fill import fill
+from extender.planner.framework.registry import Plugin
+from extender.planner.framework.session import CycleInputs, Session
+from extender.planner.framework.snapshot import take
+from extender.planner.framework.statement import Statement
+from extender.planner.plugins.fragmentation import Fragmentation
+from extender.planner.plugins.nodeorder import NodeOrder
+from extender.planner.plugins.scores import GpuPack, GpuSharingOrder, GpuSpread, NodePlacement
+from extender.planner.plugins.worth import Kind, kind_of
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podset import PodSetView
+from muster.api.kubernetes.core import Node, NodeStatus, PodSpec
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
 from tests.bench.timing import Result
 
 SEEDS = range(42, 52)

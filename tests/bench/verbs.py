@@ -12,7 +12,7 @@ import uvloop
 
 from extender.app import App, Verbs
 from extender.verbs.filter import DECODE_ARGS, Filter
-from muster.api.gang import pinned_affinity
+from muster.api.muster.gang import pinned_affinity
 from muster.process.embedded import Listener
 from tests.bench.planner import NODES, world_of
 from tests.bench.timing import Result, cpu_ms

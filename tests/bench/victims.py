@@ -7,11 +7,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "worlds"))
 from extender_world import World
 
-from extender.actions.allocate import Allocate
-from extender.actions.preempt import Preempt
-from extender.framework.decisions import MakeRoom
-from muster.api.core import PriorityClass
-from muster.api.meta import ObjectMeta
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.preempt import Preempt
+from extender.planner.framework.decisions import MakeRoom
+from muster.api.kubernetes.core import PriorityClass
+from muster.api.kubernetes.meta import ObjectMeta
 from tests.bench.timing import Result, cpu_ms
 
 GANGS = 2000

@@ -13,11 +13,11 @@ from typing import Any
 from msgspec import to_builtins
 
 from muster.api import names
-from muster.api.batch import JOBS, Job
-from muster.api.core import EVENTS, PODS
-from muster.api.meta import OwnerReference
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.kubernetes.core import EVENTS, PODS
+from muster.api.kubernetes.meta import OwnerReference
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.volcano.podgroup import group_name, pod_group
 from musterctl.plane import accounts

@@ -13,8 +13,8 @@ from certs.authority import KeyPair
 from certs.certificate import read_bundle, write_bundle
 from certs.content import Content, read
 from muster.api import names
-from muster.api.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
-from muster.api.core import PODS
+from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
+from muster.api.kubernetes.core import PODS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector

@@ -13,9 +13,9 @@ from typing import Any
 from watching import Watching
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import PODS, Pod
-from muster.api.gang import Seat, gang_of, seat_of
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.muster.gang import Seat, gang_of, seat_of
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector

@@ -16,11 +16,11 @@ from jobs import job, policy, task
 from tenants import JSON, Tenant, owner, pod
 
 from muster.api import names
-from muster.api.batch import JOBS
-from muster.api.bus import COMMANDS
-from muster.api.core import INDEXED_JOBS, NODES, PODS
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.plane.plane import Plane

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.api.base import Resource
-from muster.api.core import INDEXED_JOBS
+from muster.api.kubernetes.core import INDEXED_JOBS
 from muster.kube.client import Client
 
 JSON = dict[str, Any]

@@ -6,9 +6,9 @@ from typing import Any
 from watching import Watching
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS, Job, JobStatus
-from muster.api.core import EVENTS, PODS, Pod
-from muster.api.storage import CLAIMS
+from muster.api.kubernetes.core import EVENTS, PODS, Pod
+from muster.api.kubernetes.storage import CLAIMS
+from muster.api.volcano.batch import JOBS, Job, JobStatus
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector

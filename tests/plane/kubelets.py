@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from certs.authority import Authority
-from muster.api.core import NODES
+from muster.api.kubernetes.core import NODES
 from muster.kube.client import Client
 
 LINES = b"a step\nanother\n"

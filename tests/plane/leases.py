@@ -4,7 +4,7 @@ import contextlib
 import time
 
 from muster.api import names
-from muster.api.core import LEASES
+from muster.api.kubernetes.core import LEASES
 from muster.kube.errors import NotFound
 from musterctl.plane.plane import Plane
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from muster.api.core import PODS, Pod
-from muster.api.gang import Seat, gang_of, seat_of
-from muster.api.meta import parse_time
-from muster.api.placement import PLACEMENTS, Placement
-from muster.api.pod_problems import DISRUPTED
-from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.meta import parse_time
+from muster.api.kubernetes.pod_problems import DISRUPTED
+from muster.api.muster.gang import Seat, gang_of, seat_of
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 

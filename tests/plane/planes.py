@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import pytest
 from jobs import Story
 
-from muster.api.batch import JOBS
-from muster.api.core import PODS
-from muster.api.scheduling import QUEUES, Queue
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 

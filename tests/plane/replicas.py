@@ -24,9 +24,9 @@ from gangs import attempt, job
 from pairs import ended, option, replaced, resettled, started
 
 from muster.api import names
-from muster.api.batch import JOBS
-from muster.api.certificates import WEBHOOK_CONFIGURATIONS
-from muster.api.core import LEASES, PODS
+from muster.api.kubernetes.certificates import WEBHOOK_CONFIGURATIONS
+from muster.api.kubernetes.core import LEASES, PODS
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.plane import accounts

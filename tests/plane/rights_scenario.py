@@ -18,16 +18,16 @@ from tenants import pod
 from train_jobs import make_volume, patch, runtime, train_job
 
 from muster.api import names
-from muster.api.autoscaling import PROVISIONING_REQUESTS
 from muster.api.base import Resource
-from muster.api.batch import JOBS, Job
-from muster.api.bus import COMMANDS
-from muster.api.core import INDEXED_JOBS, NODES, PODS, PRIORITY_CLASSES
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, QUEUES
-from muster.api.topology import HYPER_NODES, TOPOLOGIES
-from muster.api.trainer import TRAIN_JOBS
-from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS, PRIORITY_CLASSES
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
 from muster.volcano.podgroup import group_name

@@ -15,11 +15,11 @@ from typing import Any
 from jobs import job, task
 from tenants import JSON, Tenant, tenant, uids_of
 
-from muster.api.batch import JOBS, Job
-from muster.api.bus import COMMANDS
-from muster.api.core import NAMESPACES, NODES, PODS, SECRETS, Pod
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, QUEUES, Queue
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, SECRETS, Pod
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.volcano.podgroup import group_name

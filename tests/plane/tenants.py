@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from muster.api.base import Resource
-from muster.api.core import NAMESPACES, PODS
+from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 

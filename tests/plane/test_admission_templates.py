@@ -8,8 +8,8 @@ import pytest
 from jobs import Story
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import NAMESPACES, PODS
+from muster.api.kubernetes.core import NAMESPACES, PODS
+from muster.api.volcano.batch import JOBS
 from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane
 

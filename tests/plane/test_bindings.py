@@ -9,8 +9,8 @@ from gangs import History, job
 
 from extender.verbs.bind import Binder
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import PODS
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.config import load_config
 from muster.kube.errors import APIError, Conflict, NotFound, Unreachable

@@ -24,8 +24,8 @@ from controller.certificates.keeper import Keeper
 from controller.certificates.options import certificates_of
 from controller.settings import ControllerSettings
 from muster.api import names
-from muster.api.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
-from muster.api.core import EVENTS, NAMESPACES, PODS
+from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
+from muster.api.kubernetes.core import EVENTS, NAMESPACES, PODS
 from muster.kube.client import Client
 from muster.process.settings import read, text_of
 from musterctl.plane.components import API_SERVER, COMPONENTS, CONTROLLER, ETCD, WEBHOOK

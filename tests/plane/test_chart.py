@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from charts import GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
 from muster.api.base import Resource
-from muster.api.core import NAMESPACES
+from muster.api.kubernetes.core import NAMESPACES
 from musterctl import main, settings
 from musterctl.chart import policies, roles
 from musterctl.chart.files import CHART

@@ -26,11 +26,11 @@ from certs.certificate import write_bundle
 from charts import NAMESPACE
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
-from muster.api.core import LEASES, PODS, SECRETS
-from muster.api.scheduling import QUEUES
-from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS
+from muster.api.kubernetes.core import LEASES, PODS, SECRETS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from musterctl.chart.files import CHART
 from musterctl.chart.render import helm

@@ -11,8 +11,8 @@ import yaml
 from click.testing import CliRunner
 from jobs import Story, job, task
 
-from muster.api.batch import JOBS
-from muster.api.scheduling import QUEUES
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import QUEUES
 from musterctl.app import main
 from musterctl.commands.job import COLUMNS
 from musterctl.manifests.documents import documents

@@ -12,8 +12,8 @@ import pytest
 from kubelets import LINES, Kubelet, kubelet, serve_all_nodes
 from train_jobs import RUN
 
-from muster.api.core import PODS
-from muster.api.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.core import PODS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

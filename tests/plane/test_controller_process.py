@@ -16,7 +16,7 @@ import pytest
 
 from controller.settings import ControllerSettings
 from muster.api import names
-from muster.api.core import LEASES
+from muster.api.kubernetes.core import LEASES
 from muster.process.settings import text_of
 from musterctl.plane.plane import Plane
 

@@ -15,8 +15,8 @@ from gangs import attempt
 from jobs import Story, job, policy, task
 
 from muster.api import names
-from muster.api.batch import JOBS
-from muster.api.core import PODS
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

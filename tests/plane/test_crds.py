@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from muster.api.batch import JOBS
-from muster.api.bus import COMMANDS
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.crds.definitions import DEFINITIONS
 from muster.crds.openapi import OPENAPI_PATH, committed_core, reduced
 from muster.kube.client import Client

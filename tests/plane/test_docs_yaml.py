@@ -7,7 +7,7 @@ import yaml
 from documentation import PAGES, documents, text_of
 from planes import Kubectl
 
-from extender.cycle import report_of
+from extender.planner.cycle import report_of
 from musterctl import settings
 from webhook.config import parse
 

@@ -8,10 +8,9 @@ import pytest
 from click.testing import CliRunner
 from gangs import job
 
-from extender.dynamic.cel import selector
-from muster.api.batch import JOBS
-from muster.api.core import PODS
-from muster.api.devices import (
+from extender.planner.dynamic.cel import selector
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.devices import (
     CLAIM_TEMPLATES,
     DEVICE_CLASSES,
     RESOURCE_CLAIMS,
@@ -20,8 +19,9 @@ from muster.api.devices import (
     DeviceAttribute,
     DeviceCapacity,
 )
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from musterctl import main
 from musterctl.plane.plane import Plane

@@ -12,11 +12,11 @@ import yaml
 from click.testing import CliRunner
 from gangs import job
 
-from extender.state.feed import FEED
-from muster.api.batch import JOBS
-from muster.api.core import NAMESPACES, NODES, PODS
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from extender.planner.state.feed import FEED
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl import main
 from musterctl.plane.plane import Plane

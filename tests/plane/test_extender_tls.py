@@ -15,9 +15,9 @@ from certs.content import Content, read
 from controller.certificates.keeper import Keeper
 from controller.certificates.options import scheduler_certificates_of
 from controller.settings import ControllerSettings
-from muster.api.batch import JOBS
-from muster.api.certificates import CERTIFICATE_SECRETS
+from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS
 from muster.api.names import EXTENDER_HOST, ROTATE, SYSTEM_NAMESPACE
+from muster.api.volcano.batch import JOBS
 from musterctl.plane.components import API_SERVER, ETCD
 from musterctl.plane.plane import Plane
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from gangs import RECOVERY_S, job, lone_pod, metric, runs, submitted
 
-from muster.api.batch import JOBS
-from muster.api.core import EVENTS, PODS
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import EVENTS, PODS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

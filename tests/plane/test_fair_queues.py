@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from gangs import job
 
-from muster.api.batch import JOBS
-from muster.api.core import PODS
-from muster.api.scheduling import POD_GROUPS, QUEUES, Queue, QueueStatus
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue, QueueStatus
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 

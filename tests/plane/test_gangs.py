@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from gangs import History, job
 
-from muster.api.batch import JOBS
-from muster.api.core import PODS
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import PODS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 

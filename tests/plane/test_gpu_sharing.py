@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from gangs import job
 
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS, Pod
-from muster.api.placement import devices_of_text
-from muster.api.scheduling import QUEUES
+from muster.api.kubernetes.core import NODES, PODS, Pod
+from muster.api.muster.placement import devices_of_text
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.plane.plane import Plane

@@ -11,8 +11,8 @@ import pytest
 from gangs import History
 from replicas import LEASE_OF, PARTS, Replicas, Users, stop_signal
 
-from muster.api.batch import JOBS
-from muster.api.core import NAMESPACES, PODS
+from muster.api.kubernetes.core import NAMESPACES, PODS
+from muster.api.volcano.batch import JOBS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

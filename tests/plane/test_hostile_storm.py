@@ -27,8 +27,8 @@ from hostile import Hostile, at_work
 from tenants import Tenant, tenant
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS, Job
-from muster.api.core import NAMESPACES, PODS, Pod
+from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
+from muster.api.volcano.batch import JOBS, Job
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane

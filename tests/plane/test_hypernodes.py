@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 from gangs import job, metric
 
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS
-from muster.api.meta import Condition
-from muster.api.topology import HYPER_NODES
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.kubernetes.meta import Condition
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.topology import HYPER_NODES
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
 from musterctl.app import main

@@ -8,9 +8,9 @@ from jobs import Story, command, job, task
 from leases import start_at_once
 
 from muster.api import names
-from muster.api.bus import COMMANDS
-from muster.api.compat import RESUME_COUNTS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.compat import RESUME_COUNTS
+from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from jobs import Story, command, job, policy, task
 
-from muster.api.batch import JOBS
-from muster.api.bus import COMMANDS
-from muster.api.core import PODS
-from muster.api.gang import later_tasks
-from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.api.kubernetes.core import PODS
+from muster.api.muster.gang import later_tasks
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

@@ -7,9 +7,9 @@ import pytest
 from jobs import Story, job, policy, task
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import CONFIG_MAPS, PODS, SERVICES
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import CONFIG_MAPS, PODS, SERVICES
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

@@ -7,13 +7,13 @@ import pytest
 from jobs import VOLUMES, Story, command, job, make_claim, policy, task
 
 from muster.api import names
-from muster.api.batch import JOBS
-from muster.api.bus import COMMANDS
-from muster.api.compat import TTL_SPARES_ABORTED
-from muster.api.core import PODS, SERVICES
-from muster.api.gang import gated
-from muster.api.scheduling import POD_GROUPS
-from muster.api.storage import CLAIMS
+from muster.api.kubernetes.core import PODS, SERVICES
+from muster.api.kubernetes.storage import CLAIMS
+from muster.api.muster.gang import gated
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.compat import TTL_SPARES_ABORTED
+from muster.api.volcano.scheduling import POD_GROUPS
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]

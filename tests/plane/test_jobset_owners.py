@@ -8,9 +8,9 @@ from job_sets import CRDS, JOBSETS, NAME, controlled, install
 from jobs import Story
 
 from muster.api import names
-from muster.api.core import INDEXED_JOBS
-from muster.api.gang import gang_of
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import INDEXED_JOBS
+from muster.api.muster.gang import gang_of
+from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

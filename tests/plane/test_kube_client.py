@@ -11,8 +11,8 @@ import yaml
 from prometheus_client import REGISTRY
 
 from muster.api.base import Resource
-from muster.api.core import CONFIG_MAPS, NAMESPACES, PODS
-from muster.api.meta import Object, ObjectMeta
+from muster.api.kubernetes.core import CONFIG_MAPS, NAMESPACES, PODS
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.client import Client
 from muster.kube.errors import (
     AlreadyExists,

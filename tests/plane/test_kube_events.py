@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from muster.api.core import CONFIG_MAPS, EVENTS, NAMESPACES
-from muster.api.meta import parse_time
+from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS, NAMESPACES
+from muster.api.kubernetes.meta import parse_time
 from muster.kube.client import Client
 from muster.kube.events import Recorder
 from musterctl.plane.plane import Plane

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muster.api.core import LEASES, Lease
+from muster.api.kubernetes.core import LEASES, Lease
 from muster.kube.client import Client
 from muster.kube.follower import LeaseFollower
 from muster.kube.lease import Elector

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from muster.api.base import Resource
-from muster.api.extensions import DEFINITIONS
-from muster.api.topology import TOPOLOGIES, Topology
+from muster.api.kubernetes.extensions import DEFINITIONS
+from muster.api.volcano.topology import TOPOLOGIES, Topology
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound, TooManyRequests
 from muster.kube.optional import OptionalReflector

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.api.core import CONFIG_MAPS, EVENTS
+from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS
 from muster.kube.errors import Unreachable
 from muster.kube.events import Recorder
 from muster.kube.lease import Elector

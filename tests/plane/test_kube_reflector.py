@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from muster.api.core import CONFIG_MAPS, NAMESPACES
-from muster.api.meta import Object
+from muster.api.kubernetes.core import CONFIG_MAPS, NAMESPACES
+from muster.api.kubernetes.meta import Object
 from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.config import load_config

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from gangs import History, job, metric
 
-from muster.api.batch import JOBS
+from muster.api.volcano.batch import JOBS
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.storm, pytest.mark.timeout(900)]

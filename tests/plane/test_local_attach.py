@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.api.core import LEASES, NAMESPACES
+from muster.api.kubernetes.core import LEASES, NAMESPACES
 from muster.kube.errors import NotFound
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from jobs import Story, job, policy, task
 
-from muster.api.batch import JOBS
-from muster.api.core import PODS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import Conflict, NotFound
 
 pytestmark = pytest.mark.plane

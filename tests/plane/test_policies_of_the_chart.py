@@ -9,9 +9,9 @@ from rights_scenario import REPLICA_SETS
 from tenants import ROLE_BINDINGS, ROLES, pod, tenant
 
 from muster.api import names
-from muster.api.core import NAMESPACES, PODS, SECRETS
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import NAMESPACES, PODS, SECRETS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden
 from musterctl.plane.components import CONTROLLER, WEBHOOK

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from gangs import job
 
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS
-from muster.api.placement import PLACEMENTS
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
 from musterctl.plane.nodes import RACK
 from musterctl.plane.plane import Plane
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from predicates_world import TRIAL, Generator, Object, Oracle, judged, trial_scheduler
 
-from extender.framework.session import CycleInputs, Session
-from extender.framework.snapshot import take
-from extender.plugins.predicates import Predicates
-from extender.state.feed import FEED
-from extender.state.state import State
+from extender.planner.framework.session import CycleInputs, Session
+from extender.planner.framework.snapshot import take
+from extender.planner.plugins.predicates import Predicates
+from extender.planner.state.feed import FEED
+from extender.planner.state.state import State
 from muster.api.base import Resource
-from muster.api.core import NAMESPACES, NODES, PODS, Pod
-from muster.api.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Pod
+from muster.api.kubernetes.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 

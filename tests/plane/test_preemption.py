@@ -13,12 +13,12 @@ from gangs import RECOVERY_S, History, job, runs
 from lives import Recorder
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import PODS, PRIORITY_CLASSES
-from muster.api.meta import Object
-from muster.api.placement import PLACEMENTS, Placement
-from muster.api.policy import BUDGETS
-from muster.api.scheduling import QUEUES
+from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES
+from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.policy import BUDGETS
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from musterctl.plane.plane import Plane

@@ -15,8 +15,8 @@ import pytest
 from gangs import job
 
 from muster.api import names
-from muster.api.batch import JOBS
-from muster.api.core import NAMESPACES
+from muster.api.kubernetes.core import NAMESPACES
+from muster.api.volcano.batch import JOBS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

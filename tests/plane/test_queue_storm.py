@@ -18,11 +18,11 @@ from gangs import History, attempt, job
 from lives import Recorder, Story
 from test_storm import GPUS, Overcommit
 
-from extender.actions.progress import BINDING_S
 from extender.barrier import MEMBER_S
-from muster.api.batch import JOBS
-from muster.api.core import PRIORITY_CLASSES
-from muster.api.scheduling import QUEUES
+from extender.planner.actions.progress import BINDING_S
+from muster.api.kubernetes.core import PRIORITY_CLASSES
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane

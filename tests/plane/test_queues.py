@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from jobs import Story, job, task
 
-from muster.api.batch import JOBS
-from muster.api.bus import COMMANDS
-from muster.api.scheduling import QUEUES, Queue
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane

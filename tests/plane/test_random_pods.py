@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from webhook_world import OwnerWorld, lookups
 
 from muster.api.base import Resource
-from muster.api.core import INDEXED_JOBS
-from muster.api.meta import Object
+from muster.api.kubernetes.core import INDEXED_JOBS
+from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.runtime import registry
 from musterctl.plane.plane import Plane

@@ -8,12 +8,12 @@ from gangs import History, job, metric
 from leases import start_at_once
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.kubernetes.storage import CLAIMS, VOLUMES
+from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.names import JOB_NAME, SCHEDULER_LEASE
-from muster.api.placement import PLACEMENTS, Placement
-from muster.api.scheduling import POD_GROUPS
-from muster.api.storage import CLAIMS, VOLUMES
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from musterctl.plane.nodes import nodes
 from musterctl.plane.plane import Plane

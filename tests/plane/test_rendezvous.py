@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.api.base import Resource
-from muster.api.core import INDEXED_JOBS, PODS, SECRETS, SERVICES
+from muster.api.kubernetes.core import INDEXED_JOBS, PODS, SECRETS, SERVICES
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from musterctl.plane.plane import Plane

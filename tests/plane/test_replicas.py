@@ -16,10 +16,10 @@ import yaml
 from gangs import History, job
 from pairs import ended, option, replaced, resettled, started
 
-from muster.api.batch import JOBS
-from muster.api.core import LEASES, PODS
+from muster.api.kubernetes.core import LEASES, PODS
+from muster.api.muster.placement import PLACEMENTS
 from muster.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
-from muster.api.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from gangs import RECOVERY_S, History, job, runs
 
-from muster.api.batch import JOBS
-from muster.api.core import NODES
-from muster.api.meta import parse_time
-from muster.api.placement import PLACEMENTS, Placement
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.kubernetes.core import NODES
+from muster.api.kubernetes.meta import parse_time
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 from gangs import History, job, lone_pod, runs
 
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS, Pod, PodCondition
-from muster.api.meta import parse_time
-from muster.api.placement import PLACEMENTS, Placement
+from muster.api.kubernetes.core import NODES, PODS, Pod, PodCondition
+from muster.api.kubernetes.meta import parse_time
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from musterctl import main
 from musterctl.plane.plane import Plane

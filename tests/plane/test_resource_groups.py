@@ -9,11 +9,11 @@ import pytest
 from gangs import job
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import PODS, Pod
-from muster.api.meta import Object
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.meta import Object
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 

@@ -12,7 +12,7 @@ import pytest
 from train_jobs import TrainStory, train_job
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS
+from muster.api.volcano.batch import JOBS
 from muster.kube.errors import Forbidden, NotFound
 from musterctl.plane.plane import Plane
 

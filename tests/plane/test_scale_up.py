@@ -14,13 +14,13 @@ from typing import Any, Self
 import pytest
 from gangs import job, runs
 
-from muster.api.autoscaling import PROVISIONING_REQUESTS
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS, Pod
-from muster.api.meta import format_time
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from muster.api.kubernetes.core import NODES, PODS, Pod
+from muster.api.kubernetes.meta import format_time
 from muster.api.names import SAFE_TO_EVICT, SCALE_UP, SCALE_UP_TIMEOUT
-from muster.api.scheduling import POD_GROUPS, QUEUES, PodGroupCondition
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroupCondition
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from musterctl.plane.plane import Plane

@@ -11,11 +11,11 @@ from gangs import job
 from pairs import ended, resettled, started
 from their_files import VOLCANO_CHART
 
-from muster.api.batch import JOBS
-from muster.api.core import EVENTS
+from muster.api.kubernetes.core import EVENTS
+from muster.api.muster.placement import PLACEMENTS
 from muster.api.names import SYSTEM_NAMESPACE
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from gangs import metric
 
-from muster.api.batch import JOBS
-from muster.api.core import INDEXED_JOBS, PODS
+from muster.api.kubernetes.core import INDEXED_JOBS, PODS
 from muster.api.names import MARKERS
+from muster.api.volcano.batch import JOBS
 from musterctl.plane.components import COMPONENTS, MUSTER_SCHEDULER
 from musterctl.plane.plane import Plane
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from gangs import job, metric
 
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS
-from muster.api.noted import noted
-from muster.api.placement import PLACEMENTS, Placement
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.noted import noted
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 

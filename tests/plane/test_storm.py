@@ -12,11 +12,11 @@ from typing import Any, Self
 import pytest
 from gangs import History, Life, attempt, job
 
-from extender.actions.progress import BINDING_S
 from extender.barrier import MEMBER_S
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS
-from muster.api.placement import PLACEMENTS, node_of
+from extender.planner.actions.progress import BINDING_S
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.placement import PLACEMENTS, node_of
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from musterctl.plane.nodes import nodes

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from gangs import job, metric
 
-from muster.api.batch import JOBS
-from muster.api.core import LEASES, NAMESPACES, PODS
+from muster.api.kubernetes.core import LEASES, NAMESPACES, PODS
 from muster.api.names import CONTROLLER_LEASE, SCHEDULER_LEASE, SYSTEM_NAMESPACE
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from musterctl.plane.components import COMPONENTS

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from planes import Kubectl
 
-from muster.api.core import PODS
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane

@@ -8,10 +8,10 @@ import pytest
 from gangs import History, Life, job, runs
 from test_storm import Storm, run_storm
 
-from muster.api.batch import JOBS
-from muster.api.core import NODES, PODS
-from muster.api.scheduling import POD_GROUPS
-from muster.api.topology import HYPER_NODES
+from muster.api.kubernetes.core import NODES, PODS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.volcano.topology import HYPER_NODES
 from muster.kube.client import Client
 from musterctl.plane.nodes import BLOCK, RACK, nodes
 from musterctl.plane.plane import Plane

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from muster.api.batch import JOBS
+from muster.api.volcano.batch import JOBS
 from muster.process.tracing import ROOT, root_id, trace_id
 from musterctl.plane.components import CONTROLLER, EXTENDER, WEBHOOK
 from musterctl.plane.plane import Plane

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.api.meta import parse_time
-from muster.api.trainer import TRAIN_JOBS
-from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubernetes.meta import parse_time
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, Invalid
 from musterctl.plane import install

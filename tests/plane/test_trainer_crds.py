@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from muster.api.base import Resource
-from muster.api.trainer import CONTROLLER, TRAIN_JOBS
-from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubeflow.trainer import CONTROLLER, TRAIN_JOBS
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
 from musterctl.plane.components import API_SERVER, ETCD

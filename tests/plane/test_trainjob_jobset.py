@@ -10,11 +10,11 @@ from job_sets import JOBSETS, NAME, install, make_jobs, tell
 from train_jobs import TrainStory, patch, runtime, train_job
 
 from muster.api import names
-from muster.api.batch import JOBS
-from muster.api.core import PODS, Pod
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS
-from muster.api.trainingruntime import TRAINING_RUNTIMES
+from muster.api.kubeflow.trainingruntime import TRAINING_RUNTIMES
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import NotFound
 from musterctl.plane.plane import Plane
 

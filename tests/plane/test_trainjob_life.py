@@ -9,10 +9,10 @@ import yaml
 from train_jobs import RAW_MAPS, TrainStory, make_volume, patch, runtime, train_job
 
 from muster.api import names
-from muster.api.batch import JOBS
-from muster.api.core import CONFIG_MAPS, INDEXED_JOBS, PODS, SECRETS
-from muster.api.trainer import TRAIN_JOBS
-from muster.api.trainingruntime import TRAINING_RUNTIMES
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainingruntime import TRAINING_RUNTIMES
+from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, PODS, SECRETS
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from musterctl.plane.plane import Plane

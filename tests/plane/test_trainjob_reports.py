@@ -12,8 +12,8 @@ import pytest
 from train_jobs import TrainStory, train_job
 
 from certs.authority import Authority
-from muster.api.core import CONFIG_MAPS, PODS
-from muster.api.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.core import CONFIG_MAPS, PODS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from musterctl.plane.plane import Plane

@@ -13,9 +13,9 @@ import pytest
 from gangs import runs
 from train_jobs import TrainStory, train_job
 
-from muster.api.batch import JOBS
-from muster.api.core import CONFIG_MAPS, NAMESPACES, SECRETS
-from muster.api.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.core import CONFIG_MAPS, NAMESPACES, SECRETS
+from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 

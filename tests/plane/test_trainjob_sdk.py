@@ -14,8 +14,8 @@ from kubelets import LINES, Kubelet, kubelet, serve_all_nodes
 from train_jobs import RUN, make_volume, runtime
 
 from muster.api.base import Resource
-from muster.api.trainer import TRAIN_JOBS
-from muster.api.trainingruntime import TRAINING_RUNTIMES
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainingruntime import TRAINING_RUNTIMES
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

@@ -19,10 +19,10 @@ from jobs import Story
 from train_jobs import TrainStory, runtime, train_job
 
 from muster.api import names
-from muster.api.batch import JOBS
-from muster.api.core import PODS
-from muster.api.trainer import TRAIN_JOBS
-from muster.api.trainingruntime import TRAINING_RUNTIMES
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainingruntime import TRAINING_RUNTIMES
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jobs import Story
 
-from muster.api.batch import JOBS
+from muster.api.volcano.batch import JOBS
 from muster.kube.errors import NotFound
 from musterctl.plane.plane import Plane
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from muster.api.core import INDEXED_JOBS, NAMESPACES, PODS
-from muster.api.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.plane.components import API_SERVER, ETCD

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from muster.api.core import INDEXED_JOBS, IndexedJob
-from muster.api.meta import OwnerReference
+from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob
+from muster.api.kubernetes.meta import OwnerReference
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 from webhook.lookup import OwnerLookup

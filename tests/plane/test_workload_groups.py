@@ -10,11 +10,11 @@ from jobs import Story, job, task
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.bus import COMMANDS
-from muster.api.core import INDEXED_JOBS, NAMESPACES, PODS, SERVICES
-from muster.api.gang import gated
-from muster.api.scheduling import POD_GROUPS, QUEUES
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, SERVICES
+from muster.api.muster.gang import gated
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane
 

@@ -7,8 +7,8 @@ import pytest
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.core import INDEXED_JOBS, PODS
-from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.api.kubernetes.core import INDEXED_JOBS, PODS
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 

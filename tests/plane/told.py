@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.certificates import CERTIFICATE_SECRETS, CertificateSecret
-from muster.api.core import CONFIG_MAPS, EVENTS, PODS
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS, QUEUES
-from muster.api.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, CertificateSecret
+from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS, PODS
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane

@@ -7,11 +7,11 @@ from jobs import VOLUMES
 from watching import Watching
 
 from muster.api.base import Resource
-from muster.api.core import EVENTS
-from muster.api.jobset import ReplicatedJobStatus
-from muster.api.meta import Condition
-from muster.api.trainer import ANCESTOR, RUNTIME_FRAMEWORK, TRAIN_JOBS, TrainJob
-from muster.api.trainingruntime import TRAINING_RUNTIMES
+from muster.api.kubeflow.jobset import ReplicatedJobStatus
+from muster.api.kubeflow.trainer import ANCESTOR, RUNTIME_FRAMEWORK, TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainingruntime import TRAINING_RUNTIMES
+from muster.api.kubernetes.core import EVENTS
+from muster.api.kubernetes.meta import Condition
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.admission import AdmissionRequest
-from muster.api.batch import Job, TaskSpec
-from muster.api.core import PodSpec
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.core import PodSpec
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.defaults import max_retry, queue_of, scheduler_of, task_max_retry, task_name
 from muster.volcano.plugins.registry import required
 from muster.volcano.tasks import minimum, total_minimum

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.api import names
-from muster.api.batch import Job
-from muster.api.gang import gang_of
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.gang import gang_of
+from muster.api.volcano.batch import Job
 from muster.workloads.table import KINDS
 from webhook.lookup import Namespaces
 from webhook.objects.documents import find

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.admission import AdmissionRequest
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.runtime.framework import Framework
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, Namespaces

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from muster.api.admission import AdmissionRequest
-from muster.api.batch import JOBS
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.volcano.batch import JOBS
 from muster.kube.errors import APIError
 from webhook.lookup import Namespaces
 from webhook.mutate.optin import ANNOTATED, annotated_queue, in_default_queue

@@ -10,9 +10,9 @@ from typing import Any, Self
 import msgspec
 
 from muster.api import names
-from muster.api.core import PodSpec
 from muster.api.fields import FieldError
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import PodSpec
+from muster.api.kubernetes.meta import ObjectMeta
 from webhook.config import ResourceGroup
 from webhook.mutate.optin import OptIn
 from webhook.patch import Patch

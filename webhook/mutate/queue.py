@@ -3,7 +3,7 @@
 from typing import Any
 
 from muster.api import names
-from muster.api.admission import AdmissionRequest
+from muster.api.kubernetes.admission import AdmissionRequest
 from webhook.objects.documents import mapping
 from webhook.patch import Patch, Why
 from webhook.review import MalformedError, Verdict, generic

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.batch import Job
+from muster.api.volcano.batch import Job
 from muster.volcano.defaults import task_name
 from webhook.objects.canonical import canonical
 from webhook.objects.documents import find

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from muster.api.batch import Job, is_job
-from muster.api.constraints import Toleration
-from muster.api.core import PodSpec
-from muster.api.meta import ObjectMeta, TemplateMeta
+from muster.api.kubernetes.constraints import Toleration
+from muster.api.kubernetes.core import PodSpec
+from muster.api.kubernetes.meta import ObjectMeta, TemplateMeta
+from muster.api.volcano.batch import Job, is_job
 from muster.volcano.defaults import task_name
 from webhook.config import ResourceGroup, explicit
 from webhook.mutate.optin import opted_out

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muster.api import names
-from muster.api.gang import gang_of
+from muster.api.muster.gang import gang_of
 from muster.workloads.worlds import group_name
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview

@@ -12,10 +12,10 @@ import msgspec
 
 from muster.api import names
 from muster.api.base import Wire
-from muster.api.core import PodSpec
 from muster.api.fields import FieldError, InvalidFieldError
-from muster.api.gang import DEFAULT_POD_SET, seat_of
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import PodSpec
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.gang import DEFAULT_POD_SET, seat_of
 from muster.runtime.framework import Framework
 from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
 from muster.runtime.template import init_container

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.admission import AdmissionRequest
-from muster.api.meta import ObjectMeta, format_time
-from muster.api.trainer import RuntimeRef
+from muster.api.kubeflow.trainer import RuntimeRef
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.meta import ObjectMeta, format_time
 from muster.kube.errors import APIError
 from webhook.lookup import Namespaces, Runtimes
 from webhook.mutate import optin

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.admission import AdmissionRequest
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.workloads.batch_job import BATCH_JOB
 from muster.workloads.table import KINDS
 from muster.workloads.templates import Path, pod_templates

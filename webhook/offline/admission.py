@@ -9,8 +9,8 @@ import jsonpatch
 import jsonpointer
 import msgspec
 
-from muster.api.admission import AdmissionRequest, GroupVersionKind
 from muster.api.fields import FieldError
+from muster.api.kubernetes.admission import AdmissionRequest, GroupVersionKind
 from muster.runtime.framework import Framework
 from webhook.app import routes
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup

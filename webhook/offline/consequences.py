@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from muster.api.fields import FieldError
-from muster.api.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.runtime.plan import Plan
 from muster.runtime.train_job import compile_train_job
 from muster.workloads.sample import SamplePod, uid_of

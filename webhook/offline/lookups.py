@@ -11,10 +11,10 @@ import msgspec
 import yaml
 
 from muster.api.base import Resource
-from muster.api.meta import Object, ObjectMeta, OwnerReference
-from muster.api.scheduling import Queue, QueueStatus
-from muster.api.trainer import RuntimeRef
-from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubeflow.trainer import RuntimeRef
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
+from muster.api.volcano.scheduling import Queue, QueueStatus
 from muster.chart import CHART
 from muster.workloads.sample import uid_of
 from webhook.lookup import Lookups, Runtime

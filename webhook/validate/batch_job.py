@@ -4,9 +4,9 @@ import msgspec
 from msgspec.json import Decoder
 
 from muster.api import names
-from muster.api.admission import AdmissionRequest
-from muster.api.core import IndexedJob
 from muster.api.fields import Findings
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.core import IndexedJob
 from muster.api.limits import PODS
 from muster.resources.topology import mistakes
 from muster.runtime.framework import Framework

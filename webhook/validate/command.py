@@ -9,13 +9,13 @@ from http import HTTPStatus
 
 from msgspec.json import Decoder
 
-from muster.api.admission import AdmissionRequest, UserInfo
-from muster.api.authorization import ResourceAttributes
-from muster.api.batch import JOBS, is_job
-from muster.api.bus import Command
 from muster.api.fields import FieldError
-from muster.api.meta import OwnerReference
-from muster.api.scheduling import QUEUES
+from muster.api.kubernetes.admission import AdmissionRequest, UserInfo
+from muster.api.kubernetes.authorization import ResourceAttributes
+from muster.api.kubernetes.meta import OwnerReference
+from muster.api.volcano.batch import JOBS, is_job
+from muster.api.volcano.bus import Command
+from muster.api.volcano.scheduling import QUEUES
 from webhook.review import Handler, Verdict, decode
 from webhook.rights import Rights
 

@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from muster.api.batch import Job
 from muster.api.fields import FieldError
+from muster.api.volcano.batch import Job
 from muster.runtime.workload import template_of
 
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"

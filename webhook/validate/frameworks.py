@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.api import names
-from muster.api.batch import Job, TaskSpec
 from muster.api.fields import Findings, InvalidFieldError
 from muster.api.limits import PODS
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.runtime.framework import Framework
 from muster.runtime.settings import from_annotations
 from muster.runtime.workload import describe, template_of

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from msgspec.json import Decoder
 
-from muster.api.admission import AdmissionRequest
 from muster.api.fields import FieldError
-from muster.api.hypernodes import PATH, hyper_node_errors, idle_members
-from muster.api.topology import HyperNode
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.volcano.hypernodes import PATH, hyper_node_errors, idle_members
+from muster.api.volcano.topology import HyperNode
 from webhook.grouprules import selector_errors
 from webhook.review import Verdict, decode
 

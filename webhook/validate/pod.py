@@ -2,8 +2,8 @@
 
 from msgspec.json import Decoder
 
-from muster.api.admission import AdmissionRequest
-from muster.api.core import Pod
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.core import Pod
 from muster.api.limits import RESOURCES
 from muster.resources.gpus import share_errors
 from muster.resources.pods import resource_names

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from msgspec.json import Decoder
 
 from muster.api import names
-from muster.api.admission import AdmissionRequest
-from muster.api.batch import JOBS, Job, is_job
 from muster.api.fields import FieldError
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.meta import OwnerReference
 from muster.api.limits import PODS, SUB_GROUPS
-from muster.api.meta import OwnerReference
-from muster.api.scheduling import NetworkTopology, PodGroup
+from muster.api.volcano.batch import JOBS, Job, is_job
+from muster.api.volcano.scheduling import NetworkTopology, PodGroup
 from muster.resources.quantity import parse
 from muster.resources.topology import mistakes
 from muster.resources.vector import CPU

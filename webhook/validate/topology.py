@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from muster.api.batch import Job
 from muster.api.fields import FieldError
 from muster.api.names import TOPOLOGY_GROUP
+from muster.api.volcano.batch import Job
 from muster.resources.topology import mistakes
 from muster.runtime.workload import template_of
 

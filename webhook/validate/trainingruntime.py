@@ -7,12 +7,10 @@ from typing import Any
 import msgspec
 from msgspec.json import Decoder
 
-from muster.api.admission import AdmissionRequest
 from muster.api.base import Wire
 from muster.api.fields import FieldError
-from muster.api.jobset import ReplicatedJob
-from muster.api.limits import PODS
-from muster.api.trainer import (
+from muster.api.kubeflow.jobset import ReplicatedJob
+from muster.api.kubeflow.trainer import (
     ANCESTOR,
     DATASET_INITIALIZER,
     MODEL_INITIALIZER,
@@ -22,7 +20,9 @@ from muster.api.trainer import (
     TrainJob,
     TrainJobSpec,
 )
-from muster.api.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.limits import PODS
 from muster.runtime.gangs import together
 from muster.runtime.plugins.claims import claim_names, mounted_names
 from muster.runtime.plugins.jobset_fields import unmapped

@@ -12,15 +12,15 @@ from msgspec import to_builtins
 from msgspec.json import Decoder
 
 from muster.api import names
-from muster.api.admission import AdmissionRequest
 from muster.api.base import Wire
 from muster.api.fields import FieldError, Findings
+from muster.api.kubeflow.runtimepatch import PodSpecPatch, ReplicatedJobPatch
+from muster.api.kubeflow.trainer import DEPRECATED, GROUP, NODE, SUPPORT, RuntimeRef, TrainJob
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.requirements import ResourceRequirements
 from muster.api.limits import PODS
-from muster.api.meta import Object
-from muster.api.requirements import ResourceRequirements
-from muster.api.runtimepatch import PodSpecPatch, ReplicatedJobPatch
-from muster.api.trainer import DEPRECATED, GROUP, NODE, SUPPORT, RuntimeRef, TrainJob
-from muster.api.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.plugins.rules import check_managers

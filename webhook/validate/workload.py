@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.admission import AdmissionRequest
 from muster.api.fields import FieldError, Findings
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, whole_number
-from muster.api.meta import ObjectMeta
 from muster.resources.topology import mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import structs
 
 from controller.job.rules.request import Request
-from muster.api.batch import JobStatus
-from muster.api.meta import format_time
+from muster.api.kubernetes.meta import format_time
+from muster.api.volcano.batch import JobStatus
 
 REFUSED_NOTE = "muster.dev/refused"
 QUICK_S = 60.0

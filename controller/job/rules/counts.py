@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from muster.api import names
-from muster.api.core import Pod
+from muster.api.kubernetes.core import Pod
 
 PHASES = ("Pending", "Running", "Succeeded", "Failed")
 

@@ -14,14 +14,14 @@ from controller.job.rules import request as event
 from controller.job.rules.counts import task_of
 from controller.job.rules.request import Request
 from muster.api import names
-from muster.api.batch import Job, TaskState, is_job
-from muster.api.bus import Command
-from muster.api.container_status import ContainerStatus
-from muster.api.core import Pod
+from muster.api.kubernetes.container_status import ContainerStatus
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import parse_time
+from muster.api.kubernetes.pod_problems import refused, told_to_go
 from muster.api.limits import PODS, whole_number
-from muster.api.meta import parse_time
-from muster.api.pod_problems import refused, told_to_go
-from muster.api.scheduling import PodGroup
+from muster.api.volcano.batch import Job, TaskState, is_job
+from muster.api.volcano.bus import Command
+from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.defaults import task_max_retry
 from muster.volcano.slots import PodSlot, slot
 from muster.volcano.tasks import partition_of

@@ -11,8 +11,8 @@ from controller.job.rules.events import version_of
 from controller.job.rules.machine import Action, Effect
 from controller.job.rules.request import Request
 from muster.api import names
-from muster.api.batch import Job
-from muster.api.core import Pod
+from muster.api.kubernetes.core import Pod
+from muster.api.volcano.batch import Job
 from muster.volcano.defaults import max_retry
 
 WHOLE = "job"

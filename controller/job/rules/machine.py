@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from controller.job.rules.counts import Counts
-from muster.api.batch import FINISHED, JobSpec, Phase
+from muster.api.volcano.batch import FINISHED, JobSpec, Phase
 from muster.volcano.defaults import max_retry
 from muster.volcano.tasks import minimum, total_minimum, total_replicas
 

@@ -7,9 +7,9 @@ from controller.job.rules import status as statuses
 from controller.job.rules.backoff import back_off
 from controller.job.rules.counts import count, without
 from controller.job.rules.machine import MAX_RETRY, STOPPED_PHASES, Transition, next_phase
-from muster.api.batch import Job, JobStatus, Phase
-from muster.api.core import Pod
-from muster.api.pod_problems import sentence
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.pod_problems import sentence
+from muster.api.volcano.batch import Job, JobStatus, Phase
 
 SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
 """Phases whose work is to have the pods that the Job wants; the work of all others is to delete pods."""

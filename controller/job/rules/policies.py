@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from controller.job.rules.machine import Action
 from controller.job.rules.request import COMMAND_ISSUED, OUT_OF_SYNC, POD_PENDING, POD_RUNNING, Request
-from muster.api.batch import Job, LifecyclePolicy
+from muster.api.volcano.batch import Job, LifecyclePolicy
 from muster.resources.duration import parse_duration_s
 
 INTERNAL = frozenset({OUT_OF_SYNC, COMMAND_ISSUED, POD_RUNNING})

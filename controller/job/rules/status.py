@@ -14,12 +14,12 @@ from controller.job.rules.kill import UNFINISHED, WHOLE, Target
 from controller.job.rules.machine import STOPPED_PHASES
 from controller.job.rules.request import POD_EVICTED
 from controller.job.rules.timers import from_note
-from muster.api.batch import Job, JobCondition, JobState, JobStatus, Phase, TaskState
-from muster.api.core import Pod
-from muster.api.gang import gated, later_tasks
-from muster.api.meta import format_time, parse_time
-from muster.api.pod_problems import sentence
-from muster.api.scheduling import PodGroup
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import format_time, parse_time
+from muster.api.kubernetes.pod_problems import sentence
+from muster.api.muster.gang import gated, later_tasks
+from muster.api.volcano.batch import Job, JobCondition, JobState, JobStatus, Phase, TaskState
+from muster.api.volcano.scheduling import PodGroup
 
 RESTART_NOTE = "muster.dev/restart"
 COMMAND_NOTE = "muster.dev/command"

@@ -7,11 +7,11 @@ from controller.job.rules.counts import task_of
 from controller.job.rules.events import version_of
 from controller.job.rules.outcome import Failure
 from muster.api import names
-from muster.api.batch import Job, JobSpec, TaskSpec
-from muster.api.core import Pod
-from muster.api.gang import later_tasks
+from muster.api.kubernetes.core import Pod
 from muster.api.limits import PODS, TASKS
-from muster.api.scheduling import PodGroup
+from muster.api.muster.gang import later_tasks
+from muster.api.volcano.batch import Job, JobSpec, TaskSpec
+from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.slots import PodSlot, slots
 from muster.volcano.tasks import minimum, total_replicas
 

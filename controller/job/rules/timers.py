@@ -13,10 +13,10 @@ import msgspec
 from controller.job.rules import request as event
 from controller.job.rules.machine import STOPPED_PHASES
 from controller.job.rules.request import SYNC, Request
-from muster.api.batch import Job
-from muster.api.compat import TTL_SPARES_ABORTED, compat
-from muster.api.core import Pod
-from muster.api.meta import parse_time
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import parse_time
+from muster.api.volcano.batch import Job
+from muster.api.volcano.compat import TTL_SPARES_ABORTED, compat
 
 MAX_NOTED = 100
 """Timers noted per Job, the first that are due: what a hundred pods' evictions lead to covers those of more."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from muster.api import names
-from muster.api.scheduling import PodGroup, Queue, QueueState, QueueStatus
+from muster.api.volcano.scheduling import PodGroup, Queue, QueueState, QueueStatus
 from muster.resources.vector import Vector, to_quantities
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable
 
 from muster.api import names
-from muster.api.core import Pod
-from muster.api.gang import gang_of
-from muster.api.scheduling import PodGroup
+from muster.api.kubernetes.core import Pod
+from muster.api.muster.gang import gang_of
+from muster.api.volcano.scheduling import PodGroup
 from muster.resources.gpus import counted
 from muster.resources.vector import Vector, add, subtract
 

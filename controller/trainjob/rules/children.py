@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from muster.api.batch import FINISHED, Job
-from muster.api.core import IndexedJob, Pod
-from muster.api.jobset import JobSet
-from muster.api.trainer import TrainJob
+from muster.api.kubeflow.jobset import JobSet
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubernetes.core import IndexedJob, Pod
+from muster.api.volcano.batch import FINISHED, Job
 from muster.runtime.plan import Plan, PodSetPlan
 
 ENDS = {"Completed": "Complete", "Failed": "Failed"}

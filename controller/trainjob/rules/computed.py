@@ -9,7 +9,7 @@ from msgspec import field
 from controller.trainjob.rules.children import ENDS
 from controller.trainjob.rules.outcome import Outcome
 from muster.api.base import Wire
-from muster.api.jobset import JobSet, ReplicatedJobStatus
+from muster.api.kubeflow.jobset import JobSet, ReplicatedJobStatus
 
 
 class Told(Wire):

@@ -8,8 +8,8 @@ There is none while it is on its way: Kubeflow's SDK calls a TrainJob with a con
 from typing import Literal
 
 from controller.trainjob.rules.outcome import Outcome
-from muster.api.meta import Condition
-from muster.api.trainer import TrainJob
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubernetes.meta import Condition
 
 SUSPENDED = "Suspended"
 BLOCKED = "Blocked"

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from controller.trainjob.rules.children import Children, has, initializer_name, succeeded
 from muster.api import names
-from muster.api.batch import FINISHED
-from muster.api.core import IndexedJob, Pod
-from muster.api.jobset import ReplicatedJobStatus
-from muster.api.trainer import TrainJob
+from muster.api.kubeflow.jobset import ReplicatedJobStatus
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubernetes.core import IndexedJob, Pod
+from muster.api.volcano.batch import FINISHED
 from muster.runtime.plan import Plan, PodSetPlan
 from muster.workloads.adapter import number
 

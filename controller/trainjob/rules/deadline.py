@@ -2,8 +2,8 @@
 
 from controller.trainjob.rules.children import Children
 from muster.api import names
-from muster.api.meta import format_time, readable_time
-from muster.api.trainer import TrainJob
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubernetes.meta import format_time, readable_time
 
 
 def resumed_at(train_job: TrainJob, children: Children) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.batch import JOBS
-from muster.api.core import INDEXED_JOBS
-from muster.api.jobset import JOB_SETS
-from muster.api.trainer import TrainJob
+from muster.api.kubeflow.jobset import JOB_SETS
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubernetes.core import INDEXED_JOBS
+from muster.api.volcano.batch import JOBS
 
 JSON = dict[str, Any]
 _DIGITS = 16

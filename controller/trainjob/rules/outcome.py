@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from controller.trainjob.rules.children import Children, has
-from muster.api.batch import Job
-from muster.api.core import Pod
+from muster.api.kubernetes.core import Pod
+from muster.api.volcano.batch import Job
 
 MAX_RETRY = "MaxRetryReached"
 """The reason of a Job that has failed since it had no restart left."""

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from muster.api.meta import ObjectMeta
-from muster.api.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubernetes.meta import ObjectMeta
 
 
 def belongs(meta: ObjectMeta, train_job: TrainJob) -> bool:

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from muster.api.authentication import TokenReviewStatus
 from muster.api.base import Wire
-from muster.api.trainer import GROUP, VERSION, TrainerStatus
+from muster.api.kubeflow.trainer import GROUP, VERSION, TrainerStatus
+from muster.api.kubernetes.authentication import TokenReviewStatus
 
 MAX_BYTES = 64 << 10
 """How much a report may say."""

@@ -15,9 +15,9 @@ from controller.trainjob.rules.counts import completed
 from controller.trainjob.rules.deadline import resumed_at
 from controller.trainjob.rules.manifests import intent, is_job_set, job_manifest, makes_pods, marked, trains
 from muster.api import names
-from muster.api.batch import FINISHED, Job, JobSpec
-from muster.api.core import IndexedJob, Pod
-from muster.api.trainer import TrainJob
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubernetes.core import IndexedJob, Pod
+from muster.api.volcano.batch import FINISHED, Job, JobSpec
 from muster.runtime.component import Component
 from muster.runtime.plan import Plan
 

@@ -5,9 +5,9 @@ from copy import deepcopy
 from typing import Any
 
 from muster.api import names
-from muster.api.endpoints import Endpoints
 from muster.api.fields import FieldError, Findings
-from muster.api.jobset import JOB_SETS
+from muster.api.kubeflow.jobset import JOB_SETS
+from muster.api.kubernetes.endpoints import Endpoints
 from muster.runtime.component import Component, metadata_of
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import Plan, PodSetPlan

@@ -5,10 +5,10 @@ from functools import partial
 from typing import Any
 
 from muster.api import names
-from muster.api.batch import JOBS
-from muster.api.core import INDEXED_JOBS
-from muster.api.endpoints import Endpoints
 from muster.api.fields import FieldError, Findings
+from muster.api.kubernetes.core import INDEXED_JOBS
+from muster.api.kubernetes.endpoints import Endpoints
+from muster.api.volcano.batch import JOBS
 from muster.runtime.component import Component, metadata_of
 from muster.runtime.gangs import together
 from muster.runtime.info import Info

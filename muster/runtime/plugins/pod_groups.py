@@ -7,7 +7,7 @@ from msgspec import to_builtins
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
-from muster.api.scheduling import POD_GROUPS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.vector import PODS, to_quantities
 from muster.runtime.component import Component, owned
 from muster.runtime.gangs import gang, members

@@ -6,7 +6,7 @@ is good for this TrainJob's status and nothing else. Only the controller has thi
 
 from collections.abc import Callable, Iterable
 
-from muster.api.trainer import GROUP, VERSION
+from muster.api.kubeflow.trainer import GROUP, VERSION
 from muster.runtime.component import Component, owned
 from muster.runtime.info import Info
 from muster.runtime.plan import Mount, Plan, Volume

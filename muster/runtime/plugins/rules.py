@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 from muster.api.fields import FieldError, Findings
-from muster.api.runtimepatch import ContainerPatch, PodSpecPatch, ReplicatedJobPatch, RuntimePatch
-from muster.api.trainer import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, StepInitializer, TrainJob
-from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.api.kubeflow.runtimepatch import ContainerPatch, PodSpecPatch, ReplicatedJobPatch, RuntimePatch
+from muster.api.kubeflow.trainer import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, StepInitializer, TrainJob
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.info import Info
 from muster.runtime.train_job import injections, pod_template, step_of
 

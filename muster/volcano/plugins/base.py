@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from muster.api.base import Resource
-from muster.api.batch import Job, TaskSpec
 from muster.api.fields import FieldError
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.manifests import Manifest
 from muster.volcano.plugins.flags import Flags, parse
 from muster.volcano.slots import PodSlot

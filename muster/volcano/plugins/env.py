@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from muster.api.batch import Job
+from muster.api.volcano.batch import Job
 from muster.volcano.manifests import Manifest, variables
 from muster.volcano.plugins.base import Plugin
 from muster.volcano.slots import PodSlot

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from muster.api.batch import Job
+from muster.api.volcano.batch import Job
 from muster.volcano.manifests import Manifest, containers
 from muster.volcano.plugins.base import Plugin
 from muster.volcano.plugins.flags import Flags

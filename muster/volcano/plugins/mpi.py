@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from muster.api.batch import Job, TaskSpec
 from muster.api.fields import FieldError
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, fits_env, open_port, variables
 from muster.volcano.plugins.base import Owned, Plugin, PluginError, missing_task

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from muster.api.batch import Job, TaskSpec
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, open_port, variables
 from muster.volcano.plugins.base import Plugin

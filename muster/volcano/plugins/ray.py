@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from muster.api import names
-from muster.api.batch import Job, TaskSpec
-from muster.api.core import SERVICES
 from muster.api.fields import FieldError
+from muster.api.kubernetes.core import SERVICES
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, add_port, containers
 from muster.volcano.plugins.base import Owned, Plugin, PluginError, missing_task

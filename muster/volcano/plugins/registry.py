@@ -12,8 +12,8 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Protocol
 
-from muster.api.batch import Job, TaskSpec
 from muster.api.fields import FieldError
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.plugins import flags
 from muster.volcano.plugins.base import Plugin, PluginError
 from muster.volcano.plugins.env import Env

@@ -9,9 +9,9 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from muster.api.batch import Job
-from muster.api.core import SECRETS
-from muster.api.endpoints import Run
+from muster.api.kubernetes.core import SECRETS
+from muster.api.kubernetes.endpoints import Run
+from muster.api.volcano.batch import Job
 from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, add_volume
 from muster.volcano.plugins.base import KeyMaker, Owned, Plugin, PluginError

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from muster.api import names
-from muster.api.batch import Job, TaskSpec
-from muster.api.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
-from muster.api.endpoints import Run
 from muster.api.fields import FieldError
+from muster.api.kubernetes.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
+from muster.api.kubernetes.endpoints import Run
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, add_volume, fits_env
 from muster.volcano.plugins.base import Owned, Plugin, unfit_for_a_service

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from muster.api.batch import Job
+from muster.api.volcano.batch import Job
 from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, fits_env, variables
 from muster.volcano.plugins.base import Owned, Plugin, PluginError

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any, TypeVar
 
-from muster.api.batch import Job, TaskSpec
 from muster.api.fields import FieldError
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.manifests import Manifest
 from muster.volcano.plugins.base import Owned, Plugin, PluginError
 from muster.volcano.plugins.flags import Flags

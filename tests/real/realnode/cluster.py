@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from certs.authority import Authority
-from muster.api.core import NODES, PODS
+from muster.api.kubernetes.core import NODES, PODS
 from musterctl.plane import components
 from musterctl.plane.errors import PartError
 from musterctl.plane.pki import Pki

@@ -22,9 +22,9 @@ from controller.job.rules.machine import STOPPED_PHASES
 from controller.job.rules.policies import match
 from controller.job.rules.sync import dependencies_ready
 from muster.api.base import Resource
-from muster.api.batch import FINISHED, JOBS, Job
-from muster.api.bus import COMMANDS
-from muster.api.core import PODS, Pod
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.volcano.batch import FINISHED, JOBS, Job
+from muster.api.volcano.bus import COMMANDS
 from muster.volcano.defaults import max_retry
 from muster.volcano.slots import slots
 

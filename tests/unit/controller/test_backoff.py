@@ -8,9 +8,9 @@ from simulated_jobs import add, fail, job, pods, task, turn
 
 from controller.job.rules import backoff
 from controller.job.rules.request import Request
-from muster.api.batch import JobStatus
-from muster.api.core import PODS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JobStatus
+from muster.api.volcano.scheduling import POD_GROUPS
 
 SYSCTL = {"reason": "SysctlForbidden", "message": "forbidden sysctl"}
 

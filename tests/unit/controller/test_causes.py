@@ -7,10 +7,10 @@ from simulated_cluster import Cluster
 from simulated_jobs import add, fail, job, order, pods, submit, task, trickle, turn
 
 from controller.job import provision
-from muster.api.batch import JOBS
-from muster.api.bus import COMMANDS
-from muster.api.core import PODS, SERVICES
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import PODS, SERVICES
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import Forbidden
 from muster.volcano.plugins.base import Plugin, PluginError
 

@@ -8,10 +8,10 @@ import pytest
 from controller.job.rules import status as statuses
 from controller.job.rules.sync import not_counted_yet
 from muster.api import names
-from muster.api.batch import DependsOn, Job, JobSpec, TaskSpec
-from muster.api.core import Pod
-from muster.api.meta import ObjectMeta
-from muster.api.scheduling import PodGroup
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import DependsOn, Job, JobSpec, TaskSpec
+from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.podgroup import pod_group, update
 
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}

@@ -7,10 +7,10 @@ import pytest
 
 from controller.job.rules.events import group_changed, pod_changed, task_outcome
 from controller.job.rules.request import SYNC
-from muster.api.batch import Job, JobSpec, TaskSpec
-from muster.api.core import Pod
-from muster.api.meta import ObjectMeta
-from muster.api.scheduling import PodGroup, PodGroupStatus
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job, JobSpec, TaskSpec
+from muster.api.volcano.scheduling import PodGroup, PodGroupStatus
 
 
 def pod(phase: str = "Running", *, node: str = "node-1", **more: Any) -> Pod:

@@ -2,10 +2,10 @@
 
 from controller.job.expectations import KEPT_S, Expectations
 from muster.api import names
-from muster.api.batch import Job
-from muster.api.core import Pod
-from muster.api.meta import ObjectMeta, OwnerReference
-from muster.api.scheduling import PodGroup
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.owner import JobRef
 
 OWNER = OwnerReference(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="j", uid="u", controller=True)

@@ -11,11 +11,11 @@ from simulated_faults import Faults
 
 from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
 from controller.gangs.rendezvous import Rendezvous
-from muster.api.apps import STATEFUL_SETS
 from muster.api.base import Resource
-from muster.api.core import CONFIG_MAPS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod
-from muster.api.meta import Object, OwnerReference
-from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.api.kubernetes.apps import STATEFUL_SETS
+from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod
+from muster.api.kubernetes.meta import Object, OwnerReference
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Invalid
 from muster.kube.store import Store
 from muster.workloads.jobset import JOB_SET, JOBSET_NAME

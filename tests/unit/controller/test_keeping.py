@@ -3,7 +3,7 @@
 import msgspec
 
 from controller.keeping import kept
-from muster.api.core import Pod
+from muster.api.kubernetes.core import Pod
 from muster.resources.usage import pod_usage
 
 OWNER = {

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from controller.job.rules.counts import Counts
 from controller.job.rules.machine import TABLE, Action, next_phase, step
-from muster.api.batch import JobSpec, TaskSpec
+from muster.api.volcano.batch import JobSpec, TaskSpec
 
 ACTIONS = (
     "SyncJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition",

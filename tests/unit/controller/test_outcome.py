@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from controller.job.rules.outcome import Failure, Outcome, Work, concluded
-from muster.api.batch import Job, JobSpec, JobState, JobStatus, TaskSpec
-from muster.api.core import Pod
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, TaskSpec
 
 NOW_S = 60.0
 FULL = Failure("FailedCreate", "pod j-w-0 cannot be created: the quota is used up")

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 from controller.job.pending_events import PendingEvents
 from controller.job.rules.request import COMMAND_ISSUED, SYNC, Request
-from muster.api.batch import Job
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job
 
 KEY = "n/j"
 A, B, C, LATER = (Request(event="PodFailed", pod=name) for name in ("a", "b", "c", "later"))

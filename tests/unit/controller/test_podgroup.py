@@ -8,8 +8,8 @@ import pytest
 from controller.gangs.workloads import group_to_make, in_the_queue_of, queue_of
 from controller.gangs.workloads import pod_group as group_of
 from controller.gangs.workloads import update as update_of_workload
-from muster.api.core import IndexedJob, IndexedJobSpec, Pod
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import IndexedJob, IndexedJobSpec, Pod
+from muster.api.kubernetes.meta import ObjectMeta
 
 
 def pod(scheduler: str = "muster", owner: dict[str, Any] | None = None, **metadata: Any) -> Pod:

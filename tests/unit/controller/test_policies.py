@@ -4,8 +4,8 @@ import pytest
 
 from controller.job.rules.policies import Match, match
 from controller.job.rules.request import Request
-from muster.api.batch import Job, JobSpec, JobStatus, LifecyclePolicy, TaskSpec
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job, JobSpec, JobStatus, LifecyclePolicy, TaskSpec
 
 
 def policy(action: str, *events: str, exit_code: int | None = None, timeout: str | None = None) -> LifecyclePolicy:

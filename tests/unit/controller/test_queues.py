@@ -8,10 +8,10 @@ from simulated_cluster import Cluster
 from simulated_faults import Faults
 
 from controller.queues.rules.state import Wanted, asked, at_rest
-from muster.api.bus import COMMANDS
-from muster.api.core import PODS
-from muster.api.meta import ObjectMeta
-from muster.api.scheduling import POD_GROUPS, QUEUES, Queue, QueueSpec, QueueStatus
+from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue, QueueSpec, QueueStatus
 
 OPEN, CLOSED, CLOSING = (Wanted(state, by_parent=False) for state in ("Open", "Closed", "Closing"))  # type: ignore[arg-type]
 MARKED_CLOSED, MARKED_CLOSING = Wanted("Closed", by_parent=True), Wanted("Closing", by_parent=True)

@@ -3,8 +3,8 @@
 import pytest
 
 from controller.gangs.workloads import pod_group
-from muster.api.core import Pod
-from muster.api.meta import Object, ObjectMeta
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.names import SCALE_UP, SCALE_UP_CLASS
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from controller.shipped import Shipped, read
 from muster.api.base import Resource
-from muster.api.scheduling import QUEUES
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.errors import Conflict
 
 QUEUE = """

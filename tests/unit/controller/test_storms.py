@@ -7,9 +7,9 @@ from simulated_jobs import command, job, pods, submit, trickle, turn
 from controller.job.rules.events import unseen_evictions
 from controller.job.rules.request import Request
 from controller.job.rules.timers import MAX_NOTED, Timer, from_note, to_note
-from muster.api.batch import JOBS, Job, JobSpec, JobState, JobStatus, TaskSpec, TaskState
-from muster.api.core import PODS, Pod
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import JOBS, Job, JobSpec, JobState, JobStatus, TaskSpec, TaskState
 
 
 def test_a_hundred_failures_at_once_are_one_restart(cluster: Cluster) -> None:

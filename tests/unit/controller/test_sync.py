@@ -14,11 +14,11 @@ from controller.job.rules.machine import Effect
 from controller.job.rules.request import Request
 from controller.job.rules.sync import decide
 from controller.job.rules.timers import still_true
-from muster.api.batch import DependsOn, Job, JobSpec, JobState, JobStatus, TaskSpec
-from muster.api.core import Pod
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.merge_diff import difference
-from muster.api.meta import ObjectMeta
-from muster.api.scheduling import PodGroup, PodGroupCondition, PodGroupStatus
+from muster.api.volcano.batch import DependsOn, Job, JobSpec, JobState, JobStatus, TaskSpec
+from muster.api.volcano.scheduling import PodGroup, PodGroupCondition, PodGroupStatus
 
 
 def pod(name: str, phase: str = "Running", *, version: int = 0, **more: Any) -> Pod:

@@ -7,9 +7,9 @@ from simulated_cluster import Cluster
 from simulated_jobs import job, pods, submit
 
 from muster.api import names
-from muster.api.batch import JOBS, Job
-from muster.api.core import PODS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.volcano.podgroup import group_name
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from controller.trainjob.rules.computed import computed, of_job_set
 from controller.trainjob.rules.outcome import Outcome
-from muster.api.jobset import JobSet, JobSetStatus, ReplicatedJobStatus
-from muster.api.meta import Condition
+from muster.api.kubeflow.jobset import JobSet, JobSetStatus, ReplicatedJobStatus
+from muster.api.kubernetes.meta import Condition
 
 JSON = dict[str, Any]
 SPENT = {"type": "Failed", "status": "True", "reason": "Spent", "message": "nothing is left"}

@@ -29,10 +29,10 @@ from controller.trainjob.rules.steps import (
     decide,
 )
 from muster.api import names
-from muster.api.batch import JOBS, Job
-from muster.api.core import IndexedJob, Pod
-from muster.api.meta import Condition, ObjectMeta
-from muster.api.trainer import TrainJob
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubernetes.core import IndexedJob, Pod
+from muster.api.kubernetes.meta import Condition, ObjectMeta
+from muster.api.volcano.batch import JOBS, Job
 from muster.runtime.component import Compiled
 from muster.runtime.train_job import compile_train_job
 

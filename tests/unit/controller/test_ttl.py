@@ -3,9 +3,9 @@
 import pytest
 
 from controller.job.rules.timers import expires_s
-from muster.api.batch import Job, JobSpec, JobState, JobStatus
-from muster.api.compat import compat
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus
+from muster.api.volcano.compat import compat
 
 ENDED = "1970-01-01T00:01:00Z"
 

@@ -11,7 +11,7 @@ from controller.job.expectations import Expectations
 from controller.job.rules.counts import Counts
 from controller.job.rules.status import counted, explained, moved
 from controller.job.writer import MAX_S, REST_S, WORDS_S, StatusWriter
-from muster.api.batch import JOBS, Job
+from muster.api.volcano.batch import JOBS, Job
 from muster.kube.errors import Conflict
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.api.compat import KNOWN
+from muster.api.volcano.compat import KNOWN
 from muster.volcano.plugins.registry import BUILT_IN
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

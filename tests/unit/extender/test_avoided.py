@@ -2,13 +2,13 @@
 
 from extender_world import World, of, seats
 
-from extender.actions.allocate import Allocate
-from extender.actions.progress import AVOID_S
-from extender.framework import decisions
 from extender.placements import avoided_until
-from extender.state.gangs import avoided_nodes
-from muster.api.meta import format_time
-from muster.api.placement import AvoidedNode, Placement
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.progress import AVOID_S
+from extender.planner.framework import decisions
+from extender.planner.state.gangs import avoided_nodes
+from muster.api.kubernetes.meta import format_time
+from muster.api.muster.placement import AvoidedNode, Placement
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 

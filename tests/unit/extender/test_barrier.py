@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from extender.barrier import MEMBER_S, Barrier, Outcome
 from extender.live import Live
-from extender.state.state import State
-from muster.api.gang import Seat
+from extender.planner.state.state import State
+from muster.api.muster.gang import Seat
 
 
 class Clock:

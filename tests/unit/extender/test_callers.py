@@ -10,7 +10,7 @@ from app_world import JSON, ask
 from extender.app import App, Verbs
 from extender.options import parse
 from extender.settings import ExtenderSettings
-from muster.api.extender import ExtenderBindingArgs, ExtenderBindingResult
+from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.process.settings import text_of
 from muster.process.tlsfiles import Files
 

@@ -8,7 +8,7 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from extender.configfile import ConfigFile
-from extender.framework.config import SchedulerConfig
+from extender.planner.framework.config import SchedulerConfig
 
 GOOD = 'actions: "enqueue, allocate"\n'
 OTHER = 'actions: "enqueue, allocate, stalegangeviction"\n'

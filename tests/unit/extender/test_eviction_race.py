@@ -9,8 +9,8 @@ from extender_world import NOW, World
 
 from extender.cluster import Cluster
 from extender.deletions import Deletions
-from extender.framework import decisions
-from muster.api.core import Pod
+from extender.planner.framework import decisions
+from muster.api.kubernetes.core import Pod
 from muster.api.names import OUT_OF_SYNC
 from muster.kube.errors import Conflict
 

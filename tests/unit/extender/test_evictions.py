@@ -10,8 +10,8 @@ from victims_world import Cluster as VictimsWorld
 
 from extender.cluster import Cluster
 from extender.evictions import EVICT_AGAIN_S, Evictions
-from extender.framework.decisions import ClosePlacement, MakeRoom
-from extender.framework.session import Session
+from extender.planner.framework.decisions import ClosePlacement, MakeRoom
+from extender.planner.framework.session import Session
 from muster.kube.errors import Conflict, NotFound, TooManyRequests
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import pytest
 from extender_world import World
 
-from extender.cycle import Parts
-from extender.framework.config import SchedulerConfig, parse
-from extender.framework.registry import Action
-from extender.framework.session import Session
+from extender.planner.cycle import Parts
+from extender.planner.framework.config import SchedulerConfig, parse
+from extender.planner.framework.registry import Action
+from extender.planner.framework.session import Session
 
 EVERYTHING = """
 actions: "enqueue, allocate, consolidate, reclaim, preempt, backfill"

@@ -8,12 +8,12 @@ from extender_world import World, of, seats
 from gpus_world import CPU1, shares
 from victims_world import Cluster, victims
 
-from extender.actions.preempt import Preempt
-from extender.framework.decisions import Place, Unschedulable
-from extender.framework.session import Session
-from extender.plugins.proportion import Proportion
-from extender.plugins.scores import GpuPack, GpuSpread
-from muster.api.placement import devices_of_text
+from extender.planner.actions.preempt import Preempt
+from extender.planner.framework.decisions import Place, Unschedulable
+from extender.planner.framework.session import Session
+from extender.planner.plugins.proportion import Proportion
+from extender.planner.plugins.scores import GpuPack, GpuSpread
+from muster.api.muster.placement import devices_of_text
 
 
 def runs(world: World, key: str, rank: int, node: str, devices: str, **said: str) -> None:

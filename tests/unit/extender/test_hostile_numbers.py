@@ -6,15 +6,15 @@ import pytest
 from extender_world import World, of, seats
 from msgspec.structs import replace
 
-from extender.actions.allocate import Allocate
-from extender.framework import decisions
-from extender.framework.groupstatus import wanted_status
-from extender.state.amounts import CLIP
-from extender.state.nodes import ROWS
-from muster.api.batch import Job, JobSpec, TaskSpec
-from muster.api.core import Node, NodeStatus
+from extender.planner.actions.allocate import Allocate
+from extender.planner.framework import decisions
+from extender.planner.framework.groupstatus import wanted_status
+from extender.planner.state.amounts import CLIP
+from extender.planner.state.nodes import ROWS
+from muster.api.kubernetes.core import Node, NodeStatus
 from muster.api.limits import TASKS
-from muster.api.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
+from muster.api.muster.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
+from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 
 GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
 HUGE = {"containers": [{"name": name, "resources": {"requests": {"memory": "8E"}}} for name in "ab"]}

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 from extender_world import World, of, seats
 
-from extender.framework import decisions
-from extender.plugins.topology import Topology
-from extender.state.feed import FEED
-from extender.state.state import State
+from extender.planner.framework import decisions
+from extender.planner.plugins.topology import Topology
+from extender.planner.state.feed import FEED
+from extender.planner.state.state import State
 from muster.api import names
-from muster.api.core import Taint
+from muster.api.kubernetes.core import Taint
 from muster.kube.codec import decoder
 
 COUNT = 3_000

@@ -9,11 +9,11 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from extender.hypernodestatus import AGAIN_S, EVERY_S, MAX_AT_ONCE, HyperNodeStatusWriter, difference
-from extender.topology.hypernodes import HyperNodeTree
-from extender.topology.problems import Problem
+from extender.planner.topology.hypernodes import HyperNodeTree
+from extender.planner.topology.problems import Problem
 from extender.writes import Writes
-from muster.api.meta import Condition
-from muster.api.topology import HyperNode, HyperNodeStatus
+from muster.api.kubernetes.meta import Condition
+from muster.api.volcano.topology import HyperNode, HyperNodeStatus
 from muster.kube.errors import Conflict
 
 WRONG = (Problem("Overlap", "nodes that are elsewhere too"), Problem("Torn", "and more"))

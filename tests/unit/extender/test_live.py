@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from extender.live import Live
-from extender.state.state import State
+from extender.planner.state.state import State
 
 
 def on_loop(story: Callable[[Live], Awaitable[None]], woken: list[int]) -> None:

@@ -9,10 +9,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client import REGISTRY
 
 from extender.milestones import Milestones
-from muster.api.meta import ObjectMeta, format_time
-from muster.api.noted import text_of
-from muster.api.placement import Placement, PlacementSpec, PlacementStatus
-from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
+from muster.api.kubernetes.meta import ObjectMeta, format_time
+from muster.api.muster.noted import text_of
+from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
 from muster.process.tracing import ROOT, SPANS, trace_id
 
 NOW = 1_800_000_000.0

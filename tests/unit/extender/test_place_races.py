@@ -7,13 +7,13 @@ import pytest
 from extender_world import NOW, World, of
 from msgspec.structs import replace
 
-from extender.actions.allocate import Allocate
 from extender.barrier import Barrier
 from extender.cluster import Cluster
-from extender.framework import decisions
 from extender.placements import PlacementWriter
-from extender.state.pledges import Pledge
-from muster.api.placement import Placement, PlacementSpec, PlacementStatus
+from extender.planner.actions.allocate import Allocate
+from extender.planner.framework import decisions
+from extender.planner.state.pledges import Pledge
+from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
 from muster.kube.errors import Conflict, NotFound
 
 CPU2 = {"cpu": 2}

@@ -1,9 +1,9 @@
 """What the planner writes into the status of queues: its own fields, where they differ."""
 
-from extender.framework.standing import QueueStanding
+from extender.planner.framework.standing import QueueStanding
 from extender.queuestatus import difference
-from muster.api.meta import format_time
-from muster.api.scheduling import Queue, QueueStatus
+from muster.api.kubernetes.meta import format_time
+from muster.api.volcano.scheduling import Queue, QueueStatus
 
 NOW = 1_800_000_000.0
 

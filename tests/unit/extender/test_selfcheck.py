@@ -9,12 +9,12 @@ from extender_world import World, cluster_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.framework.session import CycleInputs, Session
-from extender.framework.snapshot import take
-from extender.framework.statement import Statement
-from extender.plugins.predicates import Predicates
+from extender.planner.framework.session import CycleInputs, Session
+from extender.planner.framework.snapshot import take
+from extender.planner.framework.statement import Statement
+from extender.planner.plugins.predicates import Predicates
 from extender.selfcheck import SelfCheck
-from muster.api.core import Namespace, Node, Pod
+from muster.api.kubernetes.core import Namespace, Node, Pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 APPS, NODES, NAMESPACES = ("web", "db"), ("n0", "n1", "n2"), ("ns", "other")

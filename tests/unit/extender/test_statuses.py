@@ -16,7 +16,7 @@ from extender.statuses import (
     WORDS_EVERY_S,
     StatusWriter,
 )
-from muster.api.scheduling import PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus
+from muster.api.volcano.scheduling import PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus
 
 
 def writer() -> StatusWriter:

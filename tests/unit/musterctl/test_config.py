@@ -6,8 +6,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from extender.cycle import report_of
-from extender.framework.config import SchedulerConfig, parse
+from extender.planner.cycle import report_of
+from extender.planner.framework.config import SchedulerConfig, parse
 from musterctl.app import main
 
 

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from extender.explain.find import gang_named
 from extender.explain.topology import TopologyReport, topology_reports
 from extender.explain.whatif import WhatIf
-from muster.api.meta import ObjectMeta
-from muster.api.topology import HyperNode, Topology, TopologyLevel, TopologySpec
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.topology import HyperNode, Topology, TopologyLevel, TopologySpec
 from musterctl.output.topology import ranks_words, topology_lines
 
 WORKER = {"cpu": 1, "nvidia.com/gpu": 8}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.api.trainingruntime import ClusterTrainingRuntime
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from musterctl.commands import trainfile
 
 SHIPPED = Path(__file__).parents[3] / "charts" / "muster" / "runtimes"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from lives import Seen, Story, told
 
-from muster.api.core import Pod, PodCondition, PodSpec, PodStatus
-from muster.api.meta import ObjectMeta, format_time
-from muster.api.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement, Victim
-from muster.api.scheduling import PodGroup, PodGroupSpec
+from muster.api.kubernetes.core import Pod, PodCondition, PodSpec, PodStatus
+from muster.api.kubernetes.meta import ObjectMeta, format_time
+from muster.api.muster.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement, Victim
+from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
 
 NOW = 1_800_000_000
 

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client import REGISTRY
 from webhook_world import DownWorld, indexed_job, lookups, pod_of, task, vcjob
 
-from muster.api.admission import AdmissionRequest
+from muster.api.kubernetes.admission import AdmissionRequest
 from muster.process.tracing import SPANS, trace_id
 from muster.runtime import registry
 from webhook.app import create_app, routes

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from webhook_world import JSON, request
 
-from muster.api.admission import UserInfo
-from muster.api.authorization import ResourceAttributes, SubjectAccessReview
 from muster.api.base import Resource
+from muster.api.kubernetes.admission import UserInfo
+from muster.api.kubernetes.authorization import ResourceAttributes, SubjectAccessReview
 from muster.kube.errors import Unreachable
 from webhook import deadline
 from webhook.rights import ServerRights

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from webhook_world import JSON
 
-from muster.api.constraints import Toleration
+from muster.api.kubernetes.constraints import Toleration
 from muster.process.settings import text_of
 from webhook.config import AdmissionConfig, ResourceGroup, load, parse
 from webhook.settings import WebhookSettings

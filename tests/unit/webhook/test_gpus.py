@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from webhook_world import apply, lookups
 
-from muster.api.core import PodSpec
+from muster.api.kubernetes.core import PodSpec
 from muster.resources.gpus import GpuShare, share_errors, share_of
 from muster.runtime import registry
 from webhook.mutate.pod import mutate

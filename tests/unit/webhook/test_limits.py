@@ -8,9 +8,9 @@ import pytest
 from msgspec import convert
 
 from controller.job.rules.sync import over_limits
-from muster.api.batch import Job
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import DIGITS, LIMITS, PODS, TASKS, whole_number
-from muster.api.meta import ObjectMeta
+from muster.api.volcano.batch import Job
 from muster.runtime.workload import template_of
 from muster.workloads.kind import AskedPod
 from muster.workloads.pod import BarePodAdapter

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from webhook_world import JSON, OwnerWorld, QueueWorld, request
 
-from muster.api.scheduling import Queue
+from muster.api.volcano.scheduling import Queue
 from muster.kube.client import Client
 from muster.kube.config import Config
 from webhook.lookup import QueueLookup

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from webhook_world import JSON, DownWorld, NamespaceWorld, OwnerWorld, apply, request
 
-from muster.api.scheduling import Queue
+from muster.api.volcano.scheduling import Queue
 from webhook.mutate import podgroup as mutate_podgroup
 from webhook.mutate import queue as mutate_queue
 from webhook.validate import podgroup

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from webhook_world import JSON, QueueWorld, request
 
-from muster.api.admission import UserInfo
-from muster.api.authorization import ResourceAttributes
 from muster.api.base import Resource
-from muster.api.batch import Job
+from muster.api.kubernetes.admission import UserInfo
+from muster.api.kubernetes.authorization import ResourceAttributes
+from muster.api.volcano.batch import Job
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, Unreachable
 from muster.runtime import registry
 from webhook import deadline

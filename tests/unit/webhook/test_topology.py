@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 from webhook_world import task, vcjob
 
-from muster.api.batch import Job
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job
 from webhook.validate.topology import check_nearness, check_templates_nearness
 
 KQ = "kueue.x-k8s.io/podset"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from webhook_world import JSON, NamespaceWorld, RuntimeWorld, apply, lookups, request
 
-from muster.api.trainingruntime import ClusterTrainingRuntime
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from muster.kube.errors import Invalid
 from muster.runtime import registry
 from webhook.mutate import trainjob as mutate

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from extender_world import World
 
-from extender.plugins.dynamicresources import DynamicResources
-from muster.api.core import Pod
-from muster.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from muster.api.gang import pinned_affinity
-from muster.api.meta import OwnerReference
+from extender.planner.plugins.dynamicresources import DynamicResources
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from muster.api.kubernetes.meta import OwnerReference
+from muster.api.muster.gang import pinned_affinity
 
 DRIVER = "gpu.example.com"
 CPU = {"cpu": 1}

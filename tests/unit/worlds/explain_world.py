@@ -8,7 +8,7 @@ from extender.explain.clusterdump import ClusterDump, kind_name
 from extender.explain.find import explain
 from extender.explain.report import GangReport, PodReport
 from extender.explain.whatif import WhatIf
-from extender.state.feed import FEED
+from extender.planner.state.feed import FEED
 
 
 class ToldState(RememberingState):

@@ -7,29 +7,29 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from extender.actions.allocate import Allocate
-from extender.actions.enqueue import Enqueue
-from extender.actions.progress import TrackPlacements
-from extender.cycle import run_cycle
-from extender.framework import decisions
-from extender.framework.hooks import Causes
-from extender.framework.placementstatus import closed, opened, reserved, unreserved
-from extender.framework.registry import Action, Plugin
-from extender.framework.session import CycleInputs, Session
-from extender.framework.snapshot import take
 from extender.live import Live
 from extender.placements import victims_of
-from extender.plugins.order import Gang, Priority
-from extender.plugins.predicates import Predicates
-from extender.state.comparison import differences, digest, objects_of, rebuilt
-from extender.state.gangs import GangView
-from extender.state.state import State
-from muster.api.batch import Job, JobSpec, TaskSpec
-from muster.api.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
-from muster.api.gang import Seat, pinned_affinity
-from muster.api.meta import ObjectMeta, OwnerReference, format_time
-from muster.api.placement import Placement, PlacementSpec, PlacementStatus
-from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.enqueue import Enqueue
+from extender.planner.actions.progress import TrackPlacements
+from extender.planner.cycle import run_cycle
+from extender.planner.framework import decisions
+from extender.planner.framework.hooks import Causes
+from extender.planner.framework.placementstatus import closed, opened, reserved, unreserved
+from extender.planner.framework.registry import Action, Plugin
+from extender.planner.framework.session import CycleInputs, Session
+from extender.planner.framework.snapshot import take
+from extender.planner.plugins.order import Gang, Priority
+from extender.planner.plugins.predicates import Predicates
+from extender.planner.state.comparison import differences, digest, objects_of, rebuilt
+from extender.planner.state.gangs import GangView
+from extender.planner.state.state import State
+from muster.api.kubernetes.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, format_time
+from muster.api.muster.gang import Seat, pinned_affinity
+from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.volcano.batch import Job, JobSpec, TaskSpec
+from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 
 NOW = 1_800_000_000.0
 

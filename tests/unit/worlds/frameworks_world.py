@@ -10,9 +10,9 @@ import msgspec
 
 from muster.api.base import Resource
 from muster.api.fields import FieldError
-from muster.api.meta import Object, ObjectMeta, OwnerReference
-from muster.api.trainer import TrainJob
-from muster.api.trainingruntime import ClusterTrainingRuntime
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
+from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.runtime import registry
 from muster.runtime.component import Compiled
 from muster.runtime.train_job import Target, compile_train_job

@@ -2,9 +2,9 @@
 
 from extender_world import World
 
-from muster.api.batch import Job, JobSpec, TaskSpec
-from muster.api.meta import OwnerReference
-from muster.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
+from muster.api.kubernetes.meta import OwnerReference
+from muster.api.volcano.batch import Job, JobSpec, TaskSpec
+from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 
 CPU1 = {"cpu": 1}
 

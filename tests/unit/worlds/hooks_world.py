@@ -13,20 +13,20 @@ from gpus_world import shares
 from msgspec import structs
 from victims_world import Cluster, victims
 
-from extender.actions.allocate import Allocate
-from extender.actions.enqueue import Enqueue
-from extender.actions.preempt import Preempt
-from extender.actions.reclaim import Reclaim
 from extender.app import App, Verbs
 from extender.barrier import Barrier
 from extender.explain.queues import queue_reports
-from extender.framework import decisions
-from extender.framework.hooks import Hook
-from extender.framework.registry import PlainPlugin
-from extender.framework.session import Session
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.enqueue import Enqueue
+from extender.planner.actions.preempt import Preempt
+from extender.planner.actions.reclaim import Reclaim
+from extender.planner.framework import decisions
+from extender.planner.framework.hooks import Hook
+from extender.planner.framework.registry import PlainPlugin
+from extender.planner.framework.session import Session
 from extender.verbs.bind import Bind
-from muster.api.extender import ExtenderBindingArgs
-from muster.api.scheduling import SubGroupPolicy
+from muster.api.kubernetes.extender import ExtenderBindingArgs
+from muster.api.volcano.scheduling import SubGroupPolicy
 
 HALF = {"nvidia.com/gpu": 4}
 WHOLE = {"nvidia.com/gpu": 8}

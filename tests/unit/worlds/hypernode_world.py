@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.state.state import State
-from muster.api.core import Node
-from muster.api.meta import LabelSelector, ObjectMeta
-from muster.api.topology import ExactMatch, HyperNode, HyperNodeSpec, Member, MemberSelector, RegexMatch
+from extender.planner.state.state import State
+from muster.api.kubernetes.core import Node
+from muster.api.kubernetes.meta import LabelSelector, ObjectMeta
+from muster.api.volcano.topology import ExactMatch, HyperNode, HyperNodeSpec, Member, MemberSelector, RegexMatch
 
 
 def named(*names: str) -> list[Member]:

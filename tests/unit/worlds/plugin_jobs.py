@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from muster.api.batch import Job, JobSpec, TaskSpec
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.volcano.plugins.base import Owned
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod

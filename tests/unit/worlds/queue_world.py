@@ -5,9 +5,9 @@ from typing import Any
 
 from extender_world import World, of, seats
 
-from extender.framework import decisions
-from extender.framework.session import Session
-from muster.api.core import Pod
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from muster.api.kubernetes.core import Pod
 
 
 @dataclass

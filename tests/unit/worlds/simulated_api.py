@@ -11,11 +11,11 @@ import msgspec
 from simulated_faults import Crash, Faults
 
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import PODS, Pod
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.meta import Object, format_time
 from muster.api.merge_diff import applied
-from muster.api.meta import Object, format_time
-from muster.api.scheduling import QUEUES
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.codec import content_of
 from muster.kube.errors import AlreadyExists, Conflict, NotFound
 

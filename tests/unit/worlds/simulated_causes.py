@@ -13,9 +13,9 @@ from simulated_cluster import Cluster
 
 from controller.job.rules.events import restarted
 from muster.api.base import Resource
-from muster.api.batch import JOBS, Job
-from muster.api.core import PODS, Pod
-from muster.api.scheduling import POD_GROUPS, PodGroup
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import NotFound
 
 BY_ACTION = {"Restarting", "Aborting", "Terminating", "Completing"}

@@ -16,10 +16,10 @@ from simulated_users import Users
 
 from controller.app import Controller
 from muster.api.base import Resource
-from muster.api.core import PODS, Pod
-from muster.api.gang import gang_of, gated
-from muster.api.placement import PLACEMENTS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.muster.gang import gang_of, gated
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import APIError
 from muster.kube.reflector import Reflector
 

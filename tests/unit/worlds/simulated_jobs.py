@@ -4,9 +4,9 @@ from typing import Any
 
 from simulated_cluster import Cluster
 
-from muster.api.batch import JOBS, Job
-from muster.api.bus import COMMANDS
-from muster.api.core import PODS, Pod
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.bus import COMMANDS
 
 
 def task(name: str, replicas: int, **more: Any) -> dict[str, Any]:

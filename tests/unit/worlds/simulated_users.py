@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 from simulated_api import Api
 
-from muster.api.batch import JOBS, Job
-from muster.api.bus import COMMANDS
-from muster.api.scheduling import POD_GROUPS
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS
 
 ACTIONS = ("AbortJob", "TerminateJob", "CompleteJob", "RestartJob")
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from extender_world import World, seats
 
-from extender.plugins.topology import Topology
-from muster.api.scheduling import NetworkTopology, SubGroupPolicy
+from extender.planner.plugins.topology import Topology
+from muster.api.volcano.scheduling import NetworkTopology, SubGroupPolicy
 
 LEVELS = ["block", "rack", "host"]
 

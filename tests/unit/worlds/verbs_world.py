@@ -12,8 +12,8 @@ from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.verbs.bind import Bind
 from extender.verbs.filter import Filter
-from muster.api.core import Pod
-from muster.api.extender import ExtenderArgs, ExtenderBindingArgs
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.extender import ExtenderArgs, ExtenderBindingArgs
 
 NODES = ["node-0", "node-1"]
 

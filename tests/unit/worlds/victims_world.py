@@ -5,16 +5,16 @@ from typing import Any
 from extender_world import World, of
 from msgspec import structs
 
-from extender.actions.allocate import Allocate
-from extender.actions.enqueue import Enqueue
-from extender.actions.preempt import Preempt
-from extender.framework.decisions import MakeRoom, Place
-from extender.framework.registry import Action
-from extender.framework.session import Session
-from muster.api.core import PodStatus, PriorityClass
-from muster.api.meta import LabelSelector, ObjectMeta, format_time
-from muster.api.placement import Placement, PlacementSpec, PlacementStatus
-from muster.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.enqueue import Enqueue
+from extender.planner.actions.preempt import Preempt
+from extender.planner.framework.decisions import MakeRoom, Place
+from extender.planner.framework.registry import Action
+from extender.planner.framework.session import Session
+from muster.api.kubernetes.core import PodStatus, PriorityClass
+from muster.api.kubernetes.meta import LabelSelector, ObjectMeta, format_time
+from muster.api.kubernetes.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
 
 
 class Cluster(World):

@@ -7,12 +7,12 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from muster.api.admission import AdmissionRequest, GroupVersionKind
 from muster.api.base import Resource
-from muster.api.meta import Object, ObjectMeta, OwnerReference
-from muster.api.scheduling import Queue, QueueSpec, QueueStatus
-from muster.api.trainer import RuntimeRef
-from muster.api.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.api.kubeflow.trainer import RuntimeRef
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.api.kubernetes.admission import AdmissionRequest, GroupVersionKind
+from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
+from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
 from muster.kube.errors import Unreachable
 from webhook.lookup import Lookups, Runtime
 from webhook.patch import Operation

@@ -6,8 +6,8 @@ Refusals contain the phrases of Volcano's webhook, which tools look for.
 from collections.abc import Iterator
 
 from muster.api.fields import FieldError
-from muster.api.requirements import Quantities
-from muster.api.scheduling import Queue
+from muster.api.kubernetes.requirements import Quantities
+from muster.api.volcano.scheduling import Queue
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU, MILLI, WHOLE
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from msgspec.json import Decoder
 
 from muster.api import names
-from muster.api.admission import AdmissionRequest
 from muster.api.fields import FieldError
-from muster.api.scheduling import Queue
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.volcano.scheduling import Queue
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.queues.amounts import (

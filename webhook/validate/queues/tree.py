@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from muster.api import names
 from muster.api.fields import FieldError
-from muster.api.scheduling import Queue
+from muster.api.volcano.scheduling import Queue
 from webhook.lookup import Queues
 from webhook.validate.queues.amounts import CAPABILITY, DESERVED, GUARANTEE, Amounts, read_amounts, shown
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from muster.api.batch import Job, LifecyclePolicy, TaskSpec
 from muster.api.fields import FieldError
 from muster.api.limits import PODS, POLICIES, RESOURCES, RETRIES, SECONDS, TASKS, VOLUMES
+from muster.api.volcano.batch import Job, LifecyclePolicy, TaskSpec
 from muster.resources.duration import parse_duration_s
 from muster.resources.pods import resource_names
 from muster.runtime.workload import template_of

@@ -6,12 +6,12 @@ from typing import Any
 from msgspec.json import Decoder
 
 from muster.api import names
-from muster.api.admission import AdmissionRequest
-from muster.api.authorization import ResourceAttributes
-from muster.api.batch import Job
-from muster.api.compat import KNOWN, compat
-from muster.api.core import PODS
 from muster.api.fields import FieldError, Findings
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.authorization import ResourceAttributes
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import Job
+from muster.api.volcano.compat import KNOWN, compat
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.volcano.plugins import registry as plugins

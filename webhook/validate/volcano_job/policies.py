@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from muster.api.batch import LifecyclePolicy
 from muster.api.fields import FieldError
+from muster.api.volcano.batch import LifecyclePolicy
 from muster.resources.duration import parse_duration_s
 
 EVENTS = (

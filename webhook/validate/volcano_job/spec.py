@@ -6,8 +6,8 @@ that exists, or one to make, never both.
 
 from collections.abc import Iterator, Sequence
 
-from muster.api.batch import Job, VolumeSpec
 from muster.api.fields import FieldError
+from muster.api.volcano.batch import Job, VolumeSpec
 from muster.volcano.hosts import pod_name
 from webhook.objects.names import MAX_LABEL, is_label, is_subdomain
 

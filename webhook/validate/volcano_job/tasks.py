@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from muster.api.batch import PartitionPolicy, TaskSpec
 from muster.api.fields import FieldError
+from muster.api.volcano.batch import PartitionPolicy, TaskSpec
 from muster.resources.quantity import parse
 from muster.volcano.tasks import partition_minimum
 

@@ -18,8 +18,8 @@ import msgspec
 import structlog
 
 from muster.api import names
-from muster.api.batch import Job, TaskSpec
 from muster.api.fields import FieldError, Findings, Reason
+from muster.api.volcano.batch import Job, TaskSpec
 from muster.kube.errors import APIError, Forbidden, over_quota
 from webhook.dryrun import DryRuns
 from webhook.objects.documents import mapping

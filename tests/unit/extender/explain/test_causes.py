@@ -8,9 +8,9 @@ from explain_world import ExplainWorld
 
 from extender.explain.find import explain
 from extender.explain.whatif import WhatIf
-from muster.api.core import Taint
-from muster.api.meta import format_time
-from muster.api.placement import AvoidedNode, Placement
+from muster.api.kubernetes.core import Taint
+from muster.api.kubernetes.meta import format_time
+from muster.api.muster.placement import AvoidedNode, Placement
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}

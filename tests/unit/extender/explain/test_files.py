@@ -11,8 +11,8 @@ from explain_world import ExplainWorld
 from extender.explain.find import explain
 from extender.explain.snapshotfile import load, save
 from extender.explain.whatif import WhatIf
-from muster.api.core import Pod
-from muster.api.storage import (
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.storage import (
     BIND_COMPLETED,
     CLAIMS,
     SELECTED_NODE,

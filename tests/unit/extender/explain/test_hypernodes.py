@@ -4,7 +4,7 @@ from explain_world import ExplainWorld
 from hypernode_world import hyper_node, named
 from msgspec.structs import replace
 
-from muster.api.scheduling import NetworkTopology
+from muster.api.volcano.scheduling import NetworkTopology
 
 NEAR = NetworkTopology(highest_tier_allowed=1)
 

@@ -11,7 +11,7 @@ from extender.explain.report import GangReport
 from extender.explain.snapshotfile import load, save
 from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
-from muster.api.core import NodeCondition, PodStatus, Taint
+from muster.api.kubernetes.core import NodeCondition, PodStatus, Taint
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 DIED = "2027-01-15T08:00:10Z"

@@ -9,9 +9,9 @@ import pytest
 from explain_world import ExplainWorld
 
 from extender.explain.report import UnknownNameError
-from extender.framework import decisions
-from muster.api.constraints import SchedulingGate
-from muster.api.core import Pod
+from extender.planner.framework import decisions
+from muster.api.kubernetes.constraints import SchedulingGate
+from muster.api.kubernetes.core import Pod
 from muster.api.names import QUEUE_ALLOCATION_GATE
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}

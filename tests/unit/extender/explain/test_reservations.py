@@ -3,7 +3,7 @@
 from explain_world import ExplainWorld
 
 from extender.explain.text import lines_of
-from muster.api.meta import format_time
+from muster.api.kubernetes.meta import format_time
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 

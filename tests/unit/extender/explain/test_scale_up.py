@@ -6,15 +6,15 @@ from extender_world import of
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.snapshotfile import load, save
 from extender.explain.whatif import WhatIf
-from extender.framework.decisions import RequestNodes, Unschedulable
-from muster.api.autoscaling import (
+from extender.planner.framework.decisions import RequestNodes, Unschedulable
+from muster.api.kubernetes.autoscaling import (
     PROVISIONING_REQUESTS,
     ProvisioningCondition,
     ProvisioningRequest,
     ProvisioningRequestSpec,
     ProvisioningRequestStatus,
 )
-from muster.api.meta import ObjectMeta, OwnerReference, format_time
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, format_time
 
 GPU = {"nvidia.com/gpu": 8}
 

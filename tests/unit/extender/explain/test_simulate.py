@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from explain_world import ExplainWorld
 
 from extender.explain.snapshotfile import save
-from muster.api.core import Namespace
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import Namespace
+from muster.api.kubernetes.meta import ObjectMeta
 from musterctl import main
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}

@@ -2,7 +2,7 @@
 
 from explain_world import ExplainWorld
 
-from muster.api.scheduling import NetworkTopology
+from muster.api.volcano.scheduling import NetworkTopology
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 

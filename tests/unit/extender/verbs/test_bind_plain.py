@@ -9,7 +9,7 @@ from verbs_world import NODES, Extender
 
 from extender.verbs import bind
 from extender.verbs.reasons import Reason
-from muster.api.core import Pod
+from muster.api.kubernetes.core import Pod
 from muster.api.names import BINDING_MARKER, MARKERS
 
 

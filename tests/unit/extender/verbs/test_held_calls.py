@@ -13,9 +13,9 @@ from extender.cluster import Cluster
 from extender.verbs import bind
 from extender.verbs.bind import LASTS, Bind
 from extender.verbs.reasons import Reason
-from muster.api.core import Pod
-from muster.api.extender import ExtenderBindingArgs
-from muster.api.placement import node_of
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.extender import ExtenderBindingArgs
+from muster.api.muster.placement import node_of
 
 DEADLINE_S = 60.0
 

@@ -5,10 +5,10 @@ import pytest
 from queue_world import QueueWorld
 from verbs_world import Extender
 
-from extender.state.pledges import Pledge
+from extender.planner.state.pledges import Pledge
 from extender.verbs import bind
 from extender.verbs.reasons import Reason
-from muster.api.extender import ExtenderArgs
+from muster.api.kubernetes.extender import ExtenderArgs
 
 ALL = ["node-0", "node-1", "node-2", "node-3"]
 GPU = {"nvidia.com/gpu": 1}

@@ -1,10 +1,10 @@
 """Pods without a gang stay within the capability of their queue, and of those above it."""
 
-from extender.fairshare.plain import queue_full
-from extender.state.pledges import Pledge
-from extender.state.queueuse import Use
-from muster.api.meta import ObjectMeta
-from muster.api.scheduling import Queue, QueueSpec
+from extender.planner.fairshare.plain import queue_full
+from extender.planner.state.pledges import Pledge
+from extender.planner.state.queueuse import Use
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.scheduling import Queue, QueueSpec
 
 QUEUES = {
     name: Queue(metadata=ObjectMeta(name=name), spec=spec)

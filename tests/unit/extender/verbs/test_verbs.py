@@ -10,9 +10,9 @@ from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize, collapse
 from extender.verbs.reasons import Reason, Verdict, labels
-from muster.api.core import Pod
-from muster.api.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
+from muster.api.kubernetes.meta import ObjectMeta
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 

@@ -6,8 +6,8 @@ import sys
 PROGRAM = """
 import sys, threading
 import msgspec
-from muster.api.core import PodSpec
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import PodSpec
+from muster.api.kubernetes.meta import ObjectMeta
 
 sys.setswitchinterval(1e-6)
 barrier = threading.Barrier(4)

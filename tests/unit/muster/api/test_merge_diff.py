@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.batch import JobStatus
 from muster.api.merge_diff import applied, difference
+from muster.api.volcano.batch import JobStatus
 
 TREES = st.recursive(
     st.integers(0, 3) | st.lists(st.integers(0, 2), max_size=2),

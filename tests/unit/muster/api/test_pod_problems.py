@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from muster.api.core import Pod
-from muster.api.pod_problems import problem, refused, sentence
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.pod_problems import problem, refused, sentence
 
 
 def pod(name: str = "a-w-0", **status: Any) -> Pod:

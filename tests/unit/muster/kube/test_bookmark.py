@@ -4,8 +4,8 @@ import asyncio
 from typing import TypeVar, cast
 
 from muster.api.base import Resource
-from muster.api.core import PODS
-from muster.api.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.core import PODS
 from muster.kube.answer import Answer, Headers
 from muster.kube.watch import Watch
 

@@ -14,7 +14,7 @@ import pytest
 import uvloop
 from scripted_server import Handler, head_and_body, scripted_server
 
-from muster.api.core import NAMESPACES, PODS
+from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.errors import Unreachable

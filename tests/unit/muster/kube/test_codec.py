@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from muster.api.core import PODS, Pod
-from muster.api.meta import ObjectMeta
-from muster.api.scheduling import POD_GROUPS
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.codec import Page, content_of
 
 

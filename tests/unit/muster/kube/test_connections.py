@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from certs.authority import Authority
-from muster.api.core import CONFIG_MAPS
+from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.errors import APIError, Unreachable

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from muster.api.core import PODS
+from muster.api.kubernetes.core import PODS
 from muster.kube import errors
 from muster.kube.client import Client
 from muster.kube.config import Config, load_config

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.api.core import Lease, LeaseSpec
+from muster.api.kubernetes.core import Lease, LeaseSpec
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.follower import LeaseFollower

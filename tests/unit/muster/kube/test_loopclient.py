@@ -9,7 +9,7 @@ import pytest
 import uvloop
 from scripted_server import head_and_body, scripted_server
 
-from muster.api.core import PODS
+from muster.api.kubernetes.core import PODS
 from muster.kube.config import Config
 from muster.kube.errors import Conflict, NotFound, TooManyRequests, Undecodable, Unreachable
 from muster.kube.loopclient import LoopClient

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
-from muster.api.meta import Object, ObjectMeta
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.mirror import Mirror
 from muster.kube.store import Store
 

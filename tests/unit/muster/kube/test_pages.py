@@ -11,8 +11,8 @@ import pytest
 import uvloop
 from scripted_server import head_and_body, scripted_server
 
-from muster.api.core import CONFIG_MAPS
-from muster.api.meta import Object, ObjectMeta
+from muster.api.kubernetes.core import CONFIG_MAPS
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.client import Client
 from muster.kube.codec import Page
 from muster.kube.config import Config

@@ -10,8 +10,8 @@ import pytest
 import uvloop
 from scripted_server import head_and_body, scripted_server
 
-from muster.api.core import CONFIG_MAPS
-from muster.api.meta import Object
+from muster.api.kubernetes.core import CONFIG_MAPS
+from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.reflector import Reflector

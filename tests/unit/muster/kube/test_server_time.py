@@ -6,7 +6,7 @@ from pathlib import Path
 
 from loopback_server import serving
 
-from muster.api.core import NAMESPACES
+from muster.api.kubernetes.core import NAMESPACES
 from muster.kube.client import Client
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api.meta import Object, ObjectMeta
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.store import Store
 
 

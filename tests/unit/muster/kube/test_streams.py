@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_server import head_and_body, scripted_server
 
-from muster.api.core import PODS
+from muster.api.kubernetes.core import PODS
 from muster.kube.answer import Answer, Headers
 from muster.kube.config import Config
 from muster.kube.errors import Gone, TooManyRequests, Unreachable

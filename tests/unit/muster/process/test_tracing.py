@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from muster.api.meta import ObjectMeta, OwnerReference
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.process import tracing
 from muster.process.tracing import ROOT, SPANS, Spans, TracingError, root_id, trace_id, workload_of
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from muster.api.core import Pod
+from muster.api.kubernetes.core import Pod
 from muster.resources.gpus import GpuShare, counted, format_portion
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from muster.api.core import Node, PodSpec
+from muster.api.kubernetes.core import Node, PodSpec
 from muster.resources.pods import node_allocatable, pod_requests
 
 

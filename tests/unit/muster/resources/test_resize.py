@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from muster.api.core import Pod
+from muster.api.kubernetes.core import Pod
 from muster.resources.pods import requests_on_node
 
 PENDING = {"type": "PodResizePending", "status": "True"}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api import names
-from muster.api.scheduling import NetworkTopology
+from muster.api.volcano.scheduling import NetworkTopology
 from muster.resources.topology import Nearness, PodTopology, Slices, mistakes, of_gang, of_network, of_pods
 
 KQ = "kueue.x-k8s.io/podset"

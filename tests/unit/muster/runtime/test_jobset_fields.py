@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from frameworks_world import compiled, component, pods_of, replicated_job, runtime, train_job
 
-from muster.api.trainingruntime import ClusterTrainingRuntime
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from muster.runtime.component import Compiled
 from webhook.validate.trainingruntime import check
 

@@ -21,7 +21,7 @@ from frameworks_world import (
     train_job,
 )
 
-from muster.api.trainingruntime import ClusterTrainingRuntime
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 
 JSON = dict[str, Any]
 A = "metadata.annotations[muster.dev"

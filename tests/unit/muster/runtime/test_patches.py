@@ -7,7 +7,7 @@ import pytest
 from frameworks_world import compiled, component, indexed_job, pods_of, replicated_job, runtime, template, train_job
 from webhook_world import QueueWorld
 
-from muster.api.core import IndexedJob
+from muster.api.kubernetes.core import IndexedJob
 from muster.runtime import registry
 from webhook.validate.batch_job import check
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from webhook_world import JSON, container, indexed_job
 
-from muster.api.core import IndexedJob, PodSpec
 from muster.api.fields import InvalidFieldError
+from muster.api.kubernetes.core import IndexedJob, PodSpec
 from muster.runtime import registry
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan

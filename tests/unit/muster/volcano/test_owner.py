@@ -3,8 +3,8 @@
 import pytest
 
 from muster.api import names
-from muster.api.batch import Job
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job
 from muster.volcano.owner import job_of, job_of_pod, owner_of, reference
 
 

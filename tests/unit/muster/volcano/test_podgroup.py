@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from muster.api.batch import Job, JobSpec, PartitionPolicy, TaskSpec
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job, JobSpec, PartitionPolicy, TaskSpec
 from muster.volcano.podgroup import min_resources, pod_group, update
 
 

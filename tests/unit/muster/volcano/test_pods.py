@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from muster.api.batch import Job, JobSpec, JobStatus, PartitionPolicy, TaskSpec, VolumeSpec
-from muster.api.meta import ObjectMeta
-from muster.api.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement
+from muster.api.volcano.batch import Job, JobSpec, JobStatus, PartitionPolicy, TaskSpec, VolumeSpec
 from muster.volcano.claims import claims, mount
 from muster.volcano.manifests import Manifest
 from muster.volcano.plugins.base import Plugin

@@ -10,8 +10,8 @@ from controller.job.rules.counts import Counts
 from controller.job.rules.machine import next_phase
 from controller.job.rules.sync import dependencies_ready
 from muster.api import names
-from muster.api.batch import Job, PartitionPolicy, TaskSpec
-from muster.api.core import Pod
+from muster.api.kubernetes.core import Pod
+from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.volcano.podgroup import pod_group
 from muster.volcano.tasks import minimum, partition_of, total_minimum
 from webhook.mutate.job import reviewer as defaults

@@ -18,7 +18,7 @@ from frameworks_world import (
     volcano_job,
 )
 
-from muster.api.endpoints import Joined, Run
+from muster.api.kubernetes.endpoints import Joined, Run
 
 JSON = dict[str, Any]
 TORCH = template("torch", {}, {})

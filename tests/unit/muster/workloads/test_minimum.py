@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from muster.api.apps import DAEMON_SETS, REPLICA_SETS, STATEFUL_SETS
 from muster.api.base import Resource
-from muster.api.core import INDEXED_JOBS, IndexedJob, Pod
-from muster.api.jobset import JOB_SETS
-from muster.api.meta import Object, ObjectMeta, OwnerReference
+from muster.api.kubeflow.jobset import JOB_SETS
+from muster.api.kubernetes.apps import DAEMON_SETS, REPLICA_SETS, STATEFUL_SETS
+from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Pod
+from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.workloads.kind import GangRules
 from muster.workloads.minimum import min_member
 from muster.workloads.table import gang_rules

@@ -12,9 +12,9 @@ from frameworks_world import OWNERS, Group, template
 
 from controller.gangs.podgroups import PodGroups
 from muster.api.base import Resource
-from muster.api.batch import JOBS
-from muster.api.core import PODS, PodSpec
-from muster.api.meta import ObjectMeta, OwnerReference
+from muster.api.kubernetes.core import PODS, PodSpec
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.volcano.batch import JOBS
 from muster.kube.errors import NotFound
 from muster.workloads.adapter import Adapter, OwnerError
 from muster.workloads.choose import adapter_for, source_of

@@ -9,9 +9,9 @@ from frameworks_world import FRAMEWORK, JOBSET, LWS, OWNERS, Group, env_of, jobs
 from webhook_world import lookups
 
 from muster.api import names
-from muster.api.core import Pod
-from muster.api.gang import gang_of, seat_of
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.gang import gang_of, seat_of
 from muster.workloads.choose import source_of
 from muster.workloads.minimum import min_member
 from muster.workloads.worlds import group_name, world_of

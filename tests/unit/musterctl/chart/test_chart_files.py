@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from extender.state.feed import FEED
+from extender.planner.state.feed import FEED
 from musterctl.chart import policies, roles, values
 from musterctl.chart.files import CHART, FILES, document
 from musterctl.plane import accounts, rights

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from muster.api.batch import Job, JobSpec, TaskSpec
-from muster.api.endpoints import Run
-from muster.api.meta import ObjectMeta
+from muster.api.kubernetes.endpoints import Run
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.volcano.plugins.base import PluginError
 from muster.volcano.plugins.flags import parse
 from muster.volcano.plugins.registry import check, plugins_for

@@ -16,7 +16,7 @@ EXAMPLE = ROOT / "docs" / "job-plugin-example"
 PROGRAM = """
 import json, sys
 import msgspec
-from muster.api.batch import Job
+from muster.api.volcano.batch import Job
 from muster.volcano.plugins.base import PluginError
 from muster.volcano.plugins.registry import check, plugins_for, ports, required, warnings
 from muster.volcano.pods import complete_pod

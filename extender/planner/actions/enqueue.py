@@ -1,0 +1,116 @@
+"""Lets gangs in: their pods may be created once the queue is open and the cluster is large enough.
+
+Only amounts count here, and only against what all nodes have. Taints, cordons, labels and ports can change any moment,
+and somebody must see pods that wait to change them: they are for allocate to say, of pods that exist and wait gated.
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+from msgspec import structs
+
+from extender.planner.actions.allocate import shape_of
+from extender.planner.actions.search import chosen_ranks, near
+from extender.planner.framework import decisions
+from extender.planner.framework.demand import minimum_amounts, minimum_wanted
+from extender.planner.framework.refusal import queue_refusal
+from extender.planner.framework.session import Session
+from extender.planner.framework.shortage import Shortage, shortage
+from extender.planner.framework.vote import EnqueueVote
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podset import PodSetView
+from extender.planner.topology.requests import request_of
+from muster.api.names import ROOT_QUEUE
+
+
+class Enqueue:
+    """Looks at gangs whose PodGroup is Pending (or has no phase yet)."""
+
+    name = "enqueue"
+
+    def __init__(self) -> None:
+        self._hopeless: dict[Hashable, Shortage | None] = {}
+        """Shape and number of pods → what the empty cluster lacks for them."""
+        self._version = -1
+
+    def execute(self, session: Session) -> None:
+        """Decides Enqueue, or Unschedulable with the reason."""
+        if self._version != session.snapshot.version:
+            self._hopeless.clear()
+            self._version = session.snapshot.version
+        waiting = [gang for gang in session.snapshot.gangs if gang.group.status.phase in {"", "Pending"}]
+        for gang in session.ordered_gangs(waiting):
+            session.attempt(gang, self._look)
+
+    def _look(self, session: Session, gang: GangView) -> None:
+        why = None if gang.started else self._refused(session, gang)
+        if why is not None:
+            session.decide(why)
+            return
+        session.enqueued.add(gang.key)
+        session.call_all("job_enqueued", gang)
+        session.decide(decisions.Enqueue(gang))
+
+    def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
+        """What keeps the gang out: a closed queue, a cluster that is too small, full queues, or a vote of a plugin."""
+        if closed := _closed(session, gang):
+            return decisions.Unschedulable(gang, *closed)
+        if lacks := self._lacks(session, gang):
+            return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
+        full = queue_refusal(session, gang, minimum_amounts(session.snapshot, gang))
+        if full:
+            return decisions.Unschedulable(gang, full.reason, full.message)
+        vote: EnqueueVote | None = session.ask("job_enqueueable", gang)
+        return decisions.Unschedulable(gang, vote.reason, vote.message) if vote and not vote.admit else None
+
+    def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
+        """Pods of one shape whose minimum would not fit even if nothing else ran keep the gang out."""
+        alike: dict[bytes, list[tuple[PodSetView, int]]] = {}
+        needed = gang.certainly_needed()
+        for pod_set in gang.pod_sets:
+            need = needed[pod_set.name]
+            if pod_set.cls is not None and need:
+                alike.setdefault(pod_set.cls.key, []).append((pod_set, need))
+        for key, needs in alike.items():
+            names = tuple(pod_set.name for pod_set, _ in needs)
+            need = sum(count for _, count in needs)
+            shape = (names, key, need)
+            if shape not in self._hopeless:
+                self._hopeless[shape] = _hopeless(session, needs[0][0], need, names[1:])
+            if lacks := self._hopeless[shape]:
+                return lacks
+        return self._never_in_a_domain(session, gang)
+
+    def _never_in_a_domain(self, session: Session, gang: GangView) -> Shortage | None:
+        """A gang that must be in one domain, and that no domain would hold even if nothing else ran."""
+        request = request_of(gang)
+        if request is None or not request.hard or session.closest_domain is None:
+            return None
+        shape = shape_of(session, gang)
+        if shape not in self._hopeless:
+            seats = chosen_ranks(session, gang, minimum_wanted(gang))
+            found = session.closest_domain(gang, seats, ever=True)
+            self._hopeless[shape] = near(session, gang, seats, found.said, ever=True) if found else None
+        return self._hopeless[shape]
+
+
+def _hopeless(session: Session, pod_set: PodSetView, need: int, alike: tuple[str, ...]) -> Shortage | None:
+    if pod_set.cls is None:
+        return None
+    room = session.room(pod_set.cls, session.snapshot.allocatable, ports=False)
+    most = int(np.minimum(room, need).sum())
+    if most >= need:
+        return None
+    return structs.replace(shortage(session, None, pod_set, need, most, kind="ever"), alike=alike)
+
+
+def _closed(session: Session, gang: GangView) -> tuple[str, str] | None:
+    """The queue must exist, be open and not be the root of the tree."""
+    queue = session.snapshot.queues.get(gang.queue)
+    if queue is None:
+        return "QueueNotFound", f"queue {gang.queue!r} does not exist"
+    if gang.queue == ROOT_QUEUE:
+        return "QueueNotOpen", "queue 'root' holds other queues and takes no gangs"
+    if not queue.open:
+        return "QueueNotOpen", f"queue {gang.queue!r} is {queue.status.state}"
+    return None

@@ -1,0 +1,84 @@
+"""Waits for the room of a placement for which others have to go, and sees to it that they go.
+
+The placement names its victims, so that whoever plans next knows them too: a planner that is killed between the write
+of the placement and the last eviction is followed by one that goes on with it. Each cycle asks anew:
+
+* The room is there, however that came: from now on the placement is as any other, and its time begins.
+* Victims are there that have not been told to go: they are, unless a disruption budget forbids it by now.
+* Victims are on their way: until their grace period is over, and a minute more.
+* All of them are gone and the room is not there, or they do not go: the placement is given up.
+
+Members of the gang itself are victims when the gang is moved. Its placement only waits for them: they are evicted for
+the gang that needs their place, and if they are not, nothing has happened.
+"""
+
+import numpy as np
+
+from extender.planner.actions.claimed import expected_to_go, victims_there
+from extender.planner.actions.search import gated_until_others
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podrecord import PodRecord
+from extender.planner.victims.budgets import Budgets
+from muster.api.kubernetes.meta import parse_time
+from muster.api.muster.gang import Seat
+from muster.api.muster.placement import Placement
+
+
+def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Seat, str]) -> str:
+    """Decides what is due for one such placement; why it is to be given up, empty if it is not."""
+    there = victims_there(session, gang, placement)
+    own = [pod for victim, pod in there if victim is gang]
+    if not own and _has_room(session, gang, missing, [pod for _, pod in there]):
+        pod_sets = gated_until_others(gang, placement.spec.pod_sets)
+        session.decide(decisions.RoomIsThere(gang, pod_sets, len(missing)))
+        return ""
+    staying = tuple((victim, pod) for victim, pod in there if not pod.terminating and victim is not gang)
+    overdue = session.now > (parse_time(placement.spec.deadline) or session.now)
+    if overdue and (staying or any(not pod.terminating for pod in own)):
+        return f"{len(staying) or len(own)} pods that had to go for it were not evicted in time"
+    if staying:
+        return _evict(session, gang, placement, staying)
+    columns = {session.snapshot.index[node] for node in missing.values() if node in session.snapshot.index}
+    leaving = [
+        pod
+        for pod in session.snapshot.leaving.values()
+        if session.snapshot.index.get(pod.node) in columns or any(pod is mine for mine in own)
+    ]
+    if any(expected_to_go(pod.gone_by, session.now) for pod in leaving) or any(not pod.terminating for pod in own):
+        return ""
+    return "pods that had to go for it do not end" if leaving else "the room that was made for it is taken"
+
+
+def _evict(
+    session: Session, gang: GangView, placement: Placement, staying: tuple[tuple[GangView, PodRecord], ...]
+) -> str:
+    budgets = Budgets(session.snapshot)
+    counted = [pod for _, pod in staying if budgets.counted(pod)] if budgets else []
+    if not budgets.take(counted):
+        return "a PodDisruptionBudget does not let pods go that had to go for it"
+    uids = frozenset(pod.uid for pod in counted)
+    reason = placement.spec.victims_reason
+    session.decide(decisions.MakeRoom(gang, placement.spec.epoch, staying, reason, uids))
+    return ""
+
+
+def _has_room(session: Session, gang: GangView, missing: dict[Seat, str], victims: list[PodRecord]) -> bool:
+    """Whether no node of a seat that waits is overfull; nodes hold these seats already, so nothing need be added.
+
+    Pods that mind others beside the room wait until the victims are gone from those nodes.
+    """
+    index = session.snapshot.index
+    nodes = set(missing.values())
+    columns = [index[node] for node in nodes if node in index]
+    if bool((session.snapshot.free[:, columns] < 0).any()):
+        return False
+    sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
+    classes = {cls for seat in missing if (owner := sets.get(seat.pod_set)) and (cls := owner.class_of(seat.rank))}
+    if not any(cls.charged or cls.neighbours or cls.claims for cls in classes):
+        return True
+    return (
+        not victims
+        and not np.isin([index.get(pod.node, -1) for pod in session.snapshot.leaving.values()], columns).any()
+    )

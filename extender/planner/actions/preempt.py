@@ -1,0 +1,56 @@
+"""Makes room within a queue: gangs of strictly lower priority go for one that waits.
+
+KAI-Scheduler's action of that name, and Volcano's gangpreempt in spirit: whole gangs, or pods above a minimum.
+"""
+
+from extender.planner.actions.evicting import Asker, Evicting
+from extender.planner.framework.scenario import Scenario
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from extender.planner.victims.order import by_cost
+from extender.planner.victims.pieces import Piece
+
+
+class Preempt(Evicting):
+    """Victims are gangs of the same queue and a lower priority that may be displaced."""
+
+    name = "preempt"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lowest: dict[str, int] = {}
+        self._of: list[GangView] = []
+
+    def worthwhile(self, _session: Session, gang: GangView) -> bool:
+        """Whether any gang of its queue that runs has a lower priority."""
+        if self._of is not self.running:
+            self._of, self._lowest = self.running, {}
+            for one in self.running:
+                self._lowest[one.queue] = min(one.priority, self._lowest.get(one.queue, one.priority))
+        lowest = self._lowest.get(gang.queue)
+        return lowest is not None and lowest < gang.priority
+
+    def allowed(self, _session: Session, _asker: Asker) -> bool:
+        """Always: whom it may displace is asked one by one."""
+        return True
+
+    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+        """Of its queue, the cheapest first."""
+        gang = asker.gang
+
+        def lower(victim: GangView) -> bool:
+            return (
+                victim.queue == gang.queue
+                and victim.priority < gang.priority
+                and bool(session.ask("preempt_victim_filter", gang, victim))
+            )
+
+        return by_cost(self.victims_of(session, asker, lower))
+
+    def agreed(self, session: Session, scenario: Scenario) -> bool:
+        """All plugins must agree."""
+        return bool(session.ask("preempt_scenario_validator", scenario))
+
+    def reason(self, gang: GangView) -> str:
+        """For the owners of the victims."""
+        return f"preempted by gang {gang.key} of priority {gang.priority} in queue {gang.queue}"

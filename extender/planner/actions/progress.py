@@ -1,0 +1,225 @@
+"""Carries placements through: releases pods that wait for theirs, and ends placements that are done or cannot be.
+
+A placement takes room from everybody else as soon as it is written, long before its last pod runs. So it must come to
+an end, soon and whatever happens. Each cycle asks of every gang that has one: who is still missing, and can they come?
+
+* Nobody is missing: the placement is Bound.
+* Something is in the way (kube-scheduler refused a member, a node is gone or takes it no more, the deadline is over):
+  the placement is given up. A pin cannot be changed once a pod has it, so pinned pods without a node are deleted; they
+  never ran, so nothing is lost, and their owner makes them again. If enough members have their node, the gang goes on
+  with those; else it is planned anew.
+* Otherwise those who wait behind their gate are let go, each to its node.
+
+A gang of which some members have a node, and never enough, is limited in time besides, with or without a placement: it
+holds room and does nothing.
+
+This runs first in every cycle, whatever the configuration says, because nothing may stay half placed.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from extender.planner.actions.claimed import awaits_room
+from extender.planner.actions.ending import drop_strays, give_up
+from extender.planner.actions.makeroom import make_room
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.podset import PodSetView
+from muster.api.kubernetes.meta import parse_time, readable_time
+from muster.api.muster.gang import Seat
+from muster.api.muster.placement import Placement, holds_back, seats_of
+
+BINDING_S = 0.05
+"""What each member of the minimum that exists adds to the time for which its gang may stay partial."""
+LOOK_S = 1.0
+"""A placement of which nothing has changed is looked at again after so long: deadlines pass."""
+AVOID_S = 60.0
+"""A node that refused a member is left out of the gang's placements for this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a look at a gang depended on that found nothing to decide."""
+
+    gang: GangView
+    generation: int
+    at: float
+
+    def still(self, session: Session, gang: GangView) -> bool:
+        """Whether another look would find nothing either: neither the gang nor a node has changed, and it is soon."""
+        same = self.gang is gang and self.generation == session.snapshot.generation
+        return same and self.at <= session.now < self.at + LOOK_S
+
+
+class _Missing(NamedTuple):
+    """A seat of a placement that is not taken yet."""
+
+    seat: Seat
+    node: str
+    pod_set: PodSetView | None
+    """None where the gang has no pod set of this name (any more)."""
+    pod: PodRecord | None
+    """Who waits for it; None if the pod is not there yet."""
+
+
+def _asks_more(gang: GangView) -> bool:
+    """Whether a look at it depends on more than the gang, its nodes and the time."""
+    placement = gang.placement
+    return placement is not None and (bool(placement.spec.victims) or holds_back(placement))
+
+
+class TrackPlacements:
+    """Follows placements that are being carried out, and remembers since when gangs are incomplete."""
+
+    name = "progress"
+
+    def __init__(self) -> None:
+        self._half_since: dict[str, float] = {}
+        """UID of an incomplete gang → since when it is, or when it was last told to go (seconds since the epoch)."""
+        self._looks: dict[str, _Look] = {}
+        """Key of a gang → the last look at it, if that found nothing to decide."""
+
+    def execute(self, session: Session) -> None:
+        """Decides Release, ClosePlacement and Evict for gangs whose placement is being carried out, or failed."""
+        before, self._looks = self._looks, {}
+        for gang in session.snapshot.gangs:
+            look = before.get(gang.key)
+            if look is not None and look.still(session, gang):
+                self._looks[gang.key] = look
+                continue
+            decided = len(session.decisions)
+            session.attempt(gang, self._track)
+            nothing = len(session.decisions) == decided and gang.key not in session.failures
+            if nothing and not gang.at_rest and not _asks_more(gang):
+                self._looks[gang.key] = _Look(gang, session.snapshot.generation, session.now)
+
+    def _track(self, session: Session, gang: GangView) -> None:
+        if not gang.incomplete:
+            self._half_since.pop(gang.uid, None)
+        if gang.at_rest:
+            return
+        drop_strays(session, gang)
+        if gang.active:
+            _follow(session, gang)
+        elif gang.outgrew_minimum and gang.placement:
+            session.decide(decisions.ClosePlacement(gang, "Bound", gang.placement.status.message))
+        if gang.incomplete and not awaits_room(gang):
+            self._limit(session, gang)
+
+    def _limit(self, session: Session, gang: GangView) -> None:
+        """Takes all members back of a gang that has stayed under its minimum for too long."""
+        since = self._half_since.setdefault(gang.uid, _half_since(gang, session.now))
+        if session.now < since + longest_partial_s(gang, session.inputs.recovery_s):
+            return
+        reason = f"only {gang.taken} of the {gang.min_member} pods that start together got a node"
+        if gang.active:
+            session.decide(decisions.ClosePlacement(gang, "Abandoned", reason, in_vain=not gang.has_pods))
+        for pod in gang.pods:
+            if pod.node and not pod.terminating and pod.phase in {"", "Pending", "Running"}:
+                session.decide(decisions.Evict(gang, pod, reason, started=True))
+        self._half_since[gang.uid] = session.now  # evicted once per period, should an eviction be refused
+
+
+def longest_partial_s(gang: GangView, recovery_s: float) -> float:
+    """How long a gang may stay partial: a large one takes a while to bind where the API server is busy.
+
+    Without that, a gang of a thousand whose bindings are interrupted once would be taken back when half of it runs.
+    Only members that exist count: a minimum is a number that somebody wrote.
+    """
+    return recovery_s + BINDING_S * min(gang.min_member, len(gang.pods))
+
+
+def _half_since(gang: GangView, now: float) -> float:
+    """Since when a gang is incomplete, in seconds since the epoch: since its first member that has a node was bound.
+
+    It is read from the objects, so that a planner which has just begun does not give the gang all of its time again.
+    """
+    bound = min((pod.bound_at for pod in gang.pods if pod.alive and pod.bound_at is not None), default=now)
+    return min(max(bound, readable_time(gang.created) or bound), now)
+
+
+def _follow(session: Session, gang: GangView) -> None:
+    """Ends one placement that is being carried out, or lets the pods go that wait for it."""
+    placement = gang.placement
+    if placement is None:
+        return
+    missing = _missing(gang, placement)
+    if placement.spec.victims:
+        why = _failure(session, gang, placement, missing) or make_room(
+            session, gang, placement, {each.seat: each.node for each in missing}
+        )
+        if why:
+            give_up(session, gang, placement, why, evicted_in_vain=True)
+        return
+    if not missing:
+        session.decide(decisions.ClosePlacement(gang, "Bound", f"all {gang.taken} members are bound"))
+        return
+    why = _failure(session, gang, placement, missing)
+    if why:
+        give_up(session, gang, placement, why)
+        return
+    gated = next((each.pod for each in missing if each.pod and each.pod.other_gates), None)
+    if gated is not None:
+        why = f"{gated.name} waits for the scheduling gate {gated.other_gates[0]}, which is not Muster's"
+        give_up(session, gang, placement, why, in_vain=True)
+        return
+    if _overdue(session, placement):
+        why = f"{len(missing)} members did not arrive before the deadline"
+        give_up(session, gang, placement, why, in_vain=not gang.has_pods)
+        return
+    held = _held(session, gang, placement, missing)
+    for seat, node, _, pod in missing:
+        if pod and seat.pod_set not in held and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
+            session.decide(decisions.Release(gang, pod, node, placement.spec.epoch))
+
+
+def _held(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> set[str]:
+    """Pod sets that are held back until every member of the others has a node or stands at the barrier."""
+    held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
+    if not held:
+        return held
+    arrived = session.inputs.arrived.get(gang.uid, frozenset())
+    on_their_way = any(each.seat.pod_set not in held and each.seat not in arrived for each in missing)
+    return held if on_their_way else set()
+
+
+def _missing(gang: GangView, placement: Placement) -> list[_Missing]:
+    """Who has not come yet, of those that the placement sends to a node."""
+    sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
+    missing = []
+    for seat, node in seats_of(placement):
+        pod_set = sets.get(seat.pod_set)
+        if pod_set is None:
+            missing.append(_Missing(seat, node, None, None))
+        elif seat.rank not in pod_set.taken:
+            missing.append(_Missing(seat, node, pod_set, pod_set.waiting.get(seat.rank)))
+    return missing
+
+
+def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> str:
+    """Why the placement cannot be carried out; empty if it may still be."""
+    good: tuple[str, PodClass | None] | None = None  # neighbours in rank are mostly alike
+    for seat, node, pod_set, pod in missing:
+        if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
+            if not pod.cls.neighbours:  # else it may only have come before those that it minds
+                session.avoided.setdefault(gang.key, set()).add(node)
+            return f"kube-scheduler refused {pod.name} on node {node}"
+        cls = pod_set.class_of(seat.rank) if pod_set else None
+        if (node, cls) == good:
+            continue
+        column = session.snapshot.index.get(node)
+        if column is None:
+            return f"node {node} is gone"
+        code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
+        if code:
+            return f"node {node}: {session.causes.words[code]}"
+        good = node, cls
+    return ""
+
+
+def _overdue(session: Session, placement: Placement) -> bool:
+    deadline = parse_time(placement.spec.deadline)
+    return deadline is not None and session.now > deadline

@@ -1,0 +1,59 @@
+"""Makes room between queues: a queue takes back what others have of its share.
+
+Who may reclaim from whom, and how much, are the opinions of plugins (`proportion`). Without one that knows shares
+nothing is reclaimed.
+"""
+
+from extender.planner.actions.evicting import Asker, Evicting
+from extender.planner.framework.demand import amounts_of, minimum_wanted
+from extender.planner.framework.scenario import Scenario
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from extender.planner.victims.order import across_queues
+from extender.planner.victims.pieces import Piece
+
+
+class Reclaim(Evicting):
+    """Victims are gangs of other queues that let others reclaim from them."""
+
+    name = "reclaim"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._queues: set[str] = set()
+        self._of: list[GangView] = []
+
+    def worthwhile(self, _session: Session, gang: GangView) -> bool:
+        """Whether anything runs in another queue."""
+        if self._of is not self.running:
+            self._of, self._queues = self.running, {one.queue for one in self.running}
+        return len(self._queues) > (gang.queue in self._queues)
+
+    def allowed(self, session: Session, asker: Asker) -> bool:
+        """Whether the gang's queue would still be within its share; what fills the queue's own limit stays its own."""
+        wanted = amounts_of(session.snapshot, asker.gang, minimum_wanted(asker.gang))
+        return not asker.queue_full and bool(session.ask("can_reclaim_resources", asker.gang, wanted))
+
+    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+        """Of other queues; the one that is furthest over its share gives first."""
+        session.call_all("on_job_solution_start", asker.gang)
+        gang, queues = asker.gang, session.snapshot.queues
+
+        def reclaimable(victim: GangView) -> bool:
+            queue = queues.get(victim.queue)
+            return (
+                victim.queue != gang.queue
+                and queue is not None
+                and queue.spec.reclaimable is not False
+                and bool(session.ask("reclaim_victim_filter", gang, victim))
+            )
+
+        return across_queues(session, self.victims_of(session, asker, reclaimable))
+
+    def agreed(self, session: Session, scenario: Scenario) -> bool:
+        """All plugins must agree."""
+        return bool(session.ask("reclaim_scenario_validator", scenario))
+
+    def reason(self, gang: GangView) -> str:
+        """For the owners of the victims."""
+        return f"reclaimed by queue {gang.queue} for gang {gang.key}"

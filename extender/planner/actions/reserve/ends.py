@@ -1,0 +1,149 @@
+"""When the pods that run now are expected to end, and what they give back then. Pure.
+
+An end is known of a pod with an expected runtime or a deadline; of all others it is not expected at all. Who runs
+longer than it said may end any moment; who has run twice as long is not believed any more.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from muster.api.muster.placement import seats_of
+
+LEAST_PATIENCE_S = 60.0
+"""Who runs longer than it said is believed for as long again, and for this time at least."""
+
+End = tuple[float, int, Amounts, str]
+"""When, in which column, how much, and whose (the key of a gang, or what stands for a pod of none)."""
+
+
+def expected_end(since: float | None, runtime_s: float | None, now: float) -> float:
+    """When a pod that started then is expected to end, seconds since the epoch; infinite if it is not expected to.
+
+    May be over already. A pod that has not started yet (None) is taken to start now.
+    """
+    if runtime_s is None:
+        return inf
+    end = (now if since is None else since) + runtime_s
+    return end if now <= end + max(runtime_s, LEAST_PATIENCE_S) else inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Releases:
+    """What will be given back, earliest first."""
+
+    times: NDArray[np.float64]
+    columns: NDArray[np.int64]
+    rows: Amounts
+    """int64 of shape (releases, resources)."""
+    owners: tuple[str, ...]
+
+    def until(self, moment: float) -> int:
+        """How many of them have happened by then."""
+        return int(np.searchsorted(self.times, moment, side="right"))
+
+    def freed(self, free: Amounts, count: int) -> Amounts:
+        """A copy of what is free, with the first so many given back."""
+        result = free.copy()
+        np.add.at(result.T, self.columns[:count], self.rows[:count])
+        return result
+
+    def gained(self, columns: NDArray[np.int64], count: int) -> Amounts:
+        """What the first so many give back in these columns, int64 of shape (resources, columns)."""
+        place = {int(column): position for position, column in enumerate(columns)}
+        result = np.zeros((self.rows.shape[1], len(columns)), dtype=np.int64)
+        for index in np.flatnonzero(np.isin(self.columns[:count], columns)):
+            result[:, place[int(self.columns[index])]] += self.rows[index]
+        return result
+
+    def when(self, columns: NDArray[np.int64], lacking: Amounts) -> float | None:
+        """When so much has been given back in these columns; None if that is not expected.
+
+        `lacking` is int64 of shape (resources, columns); what is 0 or less is there already.
+        """
+        left, place = lacking.copy(), {int(column): position for position, column in enumerate(columns)}
+        short = int(np.count_nonzero((left > 0).any(axis=0)))
+        if not short:
+            return -inf
+        for index in np.flatnonzero(np.isin(self.columns, columns)):
+            position = place[int(self.columns[index])]
+            before = bool((left[:, position] > 0).any())
+            left[:, position] -= self.rows[index]
+            short -= before and not (left[:, position] > 0).any()
+            if not short:
+                return float(self.times[index])
+        return None
+
+    def who(self, columns: NDArray[np.int64], count: int) -> list[str]:
+        """Who gives something back in these columns, of the first so many; each once, earliest first."""
+        places = np.flatnonzero(np.isin(self.columns[:count], columns))
+        return list(dict.fromkeys(self.owners[int(place)] for place in places))
+
+
+def releases(snapshot: Snapshot, now: float, more: list[End]) -> Releases:
+    """What the pods that are on nodes, and those that active placements send there, will give back.
+
+    `more` are those that this cycle has placed.
+    """
+    ends = [end for gang in snapshot.gangs if gang.ends for end in _ends(snapshot, gang, now)]
+    for pod in snapshot.ending:
+        column = snapshot.index.get(pod.node)
+        end = expected_end(pod.since, pod.runtime.expected_s(None), now)
+        if column is not None and end < inf:
+            ends.append((end, column, snapshot.row_on(pod.cls, column), f"{pod.namespace}/{pod.name}"))
+    ends = sorted([*ends, *more], key=lambda end: end[0])
+    return Releases(
+        times=np.array([end[0] for end in ends], dtype=np.float64),
+        columns=np.array([end[1] for end in ends], dtype=np.int64),
+        rows=np.array([end[2] for end in ends], dtype=np.int64).reshape(len(ends), snapshot.free.shape[0]),
+        owners=tuple(end[3] for end in ends),
+    )
+
+
+def _ends(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:
+    declared = gang.declared_s
+    for pod in gang.pods:
+        if pod.uses_node and pod.node in snapshot.index:
+            end = expected_end(pod.since, pod.runtime.expected_s(declared), now)
+            if end < inf:
+                column = snapshot.index[pod.node]
+                yield end, column, snapshot.row_on(pod.cls, column), gang.key
+    for column, cls, runtime_s in _on_their_way(snapshot, gang):
+        if runtime_s is not None:
+            yield now + runtime_s, column, snapshot.row_on(cls, column), gang.key
+
+
+def _on_their_way(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass, float | None]]:
+    """Seats that an active placement holds: column, class, and how long the pod will run."""
+    if not gang.active or gang.placement is None:
+        return
+    sets, declared = {pod_set.name: pod_set for pod_set in gang.pod_sets}, gang.declared_s
+    for seat, node in seats_of(gang.placement):
+        pod_set, column = sets.get(seat.pod_set), snapshot.index.get(node)
+        cls = pod_set.class_of(seat.rank) if pod_set else None
+        if pod_set and cls and column is not None and seat.rank not in pod_set.taken:
+            pod = pod_set.waiting.get(seat.rank)
+            yield column, cls, (pod.runtime if pod else pod_set.runtime).expected_s(declared)
+
+
+def held_by_gangs(snapshot: Snapshot) -> Amounts:
+    """What gangs hold on each node, int64 of shape (resources, nodes): what may come free one day.
+
+    What other pods use may stay for ever, as agents that run on every node do.
+    """
+    held = np.zeros_like(snapshot.free)
+    for gang in snapshot.gangs:
+        for pod in gang.pods:
+            column = snapshot.index.get(pod.node) if pod.uses_node else None
+            if column is not None:
+                held[:, column] += snapshot.row_on(pod.cls, column)
+        for column, cls, _ in _on_their_way(snapshot, gang):
+            held[:, column] += snapshot.row_on(cls, column)
+    return held

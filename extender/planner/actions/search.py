@@ -1,0 +1,277 @@
+"""Finds nodes for one gang, on a Statement: for its minimum, and for what else fits.
+
+Pods under the minimum are of no use alone, so that the minimum is tried pod set by pod set, in two orders, and taken
+back as a whole at the first pod set that fails. What is above it is filled as far as there is room.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from functools import cmp_to_key
+
+import numpy as np
+from msgspec import structs
+
+from extender.planner.actions.fill import fill
+from extender.planner.actions.parts import PartSearch, join
+from extender.planner.framework.closest import Closest
+from extender.planner.framework.demand import minimum_wanted
+from extender.planner.framework.nodeset import EVERYWHERE, NodeSet
+from extender.planner.framework.refusal import queue_refusal
+from extender.planner.framework.session import Session
+from extender.planner.framework.shortage import UNTOLD, Shortage, Wanted, shortage
+from extender.planner.framework.statement import Operation, Statement
+from extender.planner.state.amounts import times
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podset import PodSetView
+from extender.planner.topology.parts import Part
+from extender.planner.topology.requests import part_of, request_of
+from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_of_devices
+
+
+def chosen_ranks(session: Session, gang: GangView, wanted: Mapping[str, int]) -> dict[str, list[int]]:
+    """The open seats of each pod set that are filled if so many of them are wanted."""
+    seats = gang.open_seats()
+    return {
+        pod_set.name: _first(session, pod_set, seats[pod_set.name], wanted[pod_set.name]) for pod_set in gang.pod_sets
+    }
+
+
+def lacking(gang: GangView, statement: Statement) -> bool:
+    """Whether a gang that has started still has less than it needs, with what was just placed."""
+    return statement.seats < sum(minimum_wanted(gang).values())
+
+
+def open_above(gang: GangView, statement: Statement) -> bool:
+    """Whether pods of it are left without a place."""
+    return statement.seats < sum(len(ranks) for ranks in gang.open_seats().values())
+
+
+def place_minimum(session: Session, statement: Statement, gang: GangView) -> Shortage | None:
+    """Fills the seats the gang needs to start; None on success, else what the first pod set that fails is short of."""
+    seats = chosen_ranks(session, gang, minimum_wanted(gang))
+    orders = _orders(session, gang)
+    found: list[Shortage] = []
+
+    def fill_seats(wanted: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
+        lacks = _fill_sets(session, statement, gang, orders, wanted, nodes, told=bool(found))
+        found.extend([lacks] if lacks else [])
+        return lacks is None
+
+    part = part_of(gang, seats, there(session, statement, gang))
+    if PartSearch(session, statement, gang, fill_seats).place(part, EVERYWHERE):
+        return None
+    return _in_domains(session, statement, gang, seats, orders) or (found or [_nothing(session, gang, seats)])[0]
+
+
+def _fill_sets(
+    session: Session, statement: Statement, gang: GangView, orders: Sequence[list[PodSetView]],
+    seats: Mapping[str, Sequence[int]], nodes: NodeSet, *, told: bool = False,
+) -> Shortage | None:  # fmt: skip
+    """Fills all these seats, or none; then what the first pod set that failed is short of (`told`: in short)."""
+    first: Shortage | None = None
+    start = statement.checkpoint()
+    for order in orders:
+        failed = False
+        for pod_set in order:
+            ranks = seats.get(pod_set.name, ())
+            before = statement.checkpoint()
+            placed = fill(session, statement, gang, pod_set, ranks, nodes)
+            if placed < len(ranks):
+                failed = True
+                statement.rollback(before)  # the causes are counted with the gang's other pod sets in their places
+                first = first or (UNTOLD if told else shortage(session, gang, pod_set, len(ranks), placed))
+                break
+        if not failed:
+            return None
+        statement.rollback(start)
+    return first
+
+
+def _in_domains(
+    session: Session, statement: Statement, gang: GangView, seats: Mapping[str, Sequence[int]],
+    orders: Sequence[list[PodSetView]],
+) -> Shortage | None:  # fmt: skip
+    """What a gang that must be in domains is short of: nodes at all, or else those of one domain."""
+    closest = session.closest_domain(gang, seats) if session.closest_domain else None
+    if closest is None:
+        return None
+    start = statement.checkpoint()
+    anywhere = _fill_sets(session, statement, gang, orders, seats, EVERYWHERE)
+    statement.rollback(start)
+    return anywhere or near(session, gang, seats, closest.said)
+
+
+def _nothing(session: Session, gang: GangView, seats: Mapping[str, Sequence[int]]) -> Shortage:
+    """A plugin has left no nodes for the gang."""
+    pod_set = next((each for each in gang.pod_sets if seats.get(each.name)), gang.pod_sets[0])
+    return shortage(session, gang, pod_set, len(seats.get(pod_set.name, ())), 0)
+
+
+def near(
+    session: Session, gang: GangView, seats: Mapping[str, Sequence[int]], closest: Closest, *, ever: bool = False
+) -> Shortage:
+    """The shortage of a gang that no domain holds."""
+    known = [each for each in gang.pod_sets if seats.get(each.name)]
+    pod_set = next((each for each in known if closest.part.startswith(each.name)), known[0])
+    wanted = sum(map(len, seats.values()))
+    kind: Wanted = "ever" if ever else "together"
+    lacks = shortage(session, gang, pod_set, wanted, min(closest.held, wanted), kind=kind)
+    return structs.replace(lacks, closest=closest)
+
+
+def there(
+    session: Session, statement: Statement, gang: GangView, gone: Collection[str] = ()
+) -> dict[str, dict[int, int]] | None:
+    """Pod set → rank → column of the members that have a node, or were given one; without the pods that are `gone`.
+
+    None for a gang that asks for no topology: nobody looks at it.
+    """
+    if request_of(gang) is None:
+        return None
+    index = session.snapshot.index
+    found: dict[str, dict[int, int]] = {each.name: {} for each in gang.pod_sets}
+    for pod_set in gang.pod_sets:
+        for rank, node in pod_set.taken.items():
+            if node in index:
+                found[pod_set.name][rank] = index[node]
+    left = {*gone, *(pod.uid for eviction in statement.evictions if eviction.gang is gang for pod in eviction.pods)}
+    for pod in gang.pods if left else ():
+        if pod.uid in left and pod.seat is not None:
+            found.get(pod.seat.pod_set, {}).pop(pod.seat.rank, None)
+    for operation in statement.operations:
+        if operation.gang is gang:
+            found.setdefault(operation.pod_set, {}).update(dict.fromkeys(operation.ranks, operation.column))
+    return found
+
+
+def place_more(session: Session, statement: Statement, gang: GangView, wanted: Mapping[str, int] | None) -> None:
+    """Fills open seats as far as there is room, at most so many of each pod set; of a sub-group all or none."""
+    filled = {(operation.pod_set, rank) for operation in statement.operations for rank in operation.ranks}
+    seats = gang.open_seats()
+    for pod_set in session.ordered_pod_sets(gang):
+        ranks = [rank for rank in seats[pod_set.name] if (pod_set.name, rank) not in filled]
+        if wanted is not None:
+            ranks = _first(session, pod_set, ranks, wanted[pod_set.name])
+        ranks = ranks[: _queue_room(session, gang, pod_set, len(ranks))]
+        if pod_set.unit == 1:
+            _join(session, statement, gang, pod_set, _preferred(session, pod_set, ranks))
+            continue
+        for unit in session.ordered_sub_groups(pod_set, ranks):
+            _join_unit(session, statement, gang, pod_set, unit)
+
+
+def _join(session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, ranks: Sequence[int]) -> None:
+    """Fills these seats as far as there is room for them beside the members that are there."""
+
+    def fill_part(part: Part, nodes: NodeSet) -> int:
+        return fill(session, statement, gang, pod_set, part.seats[pod_set.name], nodes)
+
+    while ranks:
+        before = statement.checkpoint()
+        part = part_of(gang, {pod_set.name: ranks}, there(session, statement, gang), least=1)
+        if not join(session, gang, part, EVERYWHERE, fill_part):
+            return
+        placed = {rank for operation in statement.operations_since(before) for rank in operation.ranks}
+        ranks = [rank for rank in ranks if rank not in placed]
+
+
+def _join_unit(
+    session: Session, statement: Statement, gang: GangView, pod_set: PodSetView, unit: Sequence[int]
+) -> None:
+    """Fills all seats of one sub-group, or none."""
+
+    def fill_seats(seats: Mapping[str, Sequence[int]], nodes: NodeSet) -> bool:
+        ranks = seats[pod_set.name]
+        return fill(session, statement, gang, pod_set, ranks, nodes) == len(ranks)
+
+    part = part_of(gang, {pod_set.name: unit}, there(session, statement, gang))
+    PartSearch(session, statement, gang, fill_seats).place(part, EVERYWHERE)
+
+
+def _queue_room(session: Session, gang: GangView, pod_set: PodSetView, most: int) -> int:
+    """How many more pods of the set the gang's queues let it have, at most `most`."""
+    if not most or pod_set.cls is None:
+        return most
+    row = session.snapshot.row_of(pod_set.cls)
+
+    def refused(count: int) -> bool:
+        return queue_refusal(session, gang, times(row, count)) is not None
+
+    return most if not refused(most) else bisect_left(range(1, most), 1, key=refused)
+
+
+def _first(session: Session, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
+    """At least so many of these ranks: whole sub-groups, and pods that the task order prefers before others."""
+    chosen: list[int] = []
+    for unit in session.ordered_sub_groups(pod_set, _preferred(session, pod_set, ranks)):
+        if len(chosen) >= count:
+            break
+        chosen += unit if pod_set.unit > 1 else unit[:1]
+    return sorted(chosen)
+
+
+def _preferred(session: Session, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
+    """Ranks in the plugins' task order where all of them have pods and are placed singly; else as they are."""
+    if pod_set.unit > 1 or not all(rank in pod_set.waiting for rank in ranks):
+        return ranks
+
+    def compare(left: int, right: int) -> int:
+        return session.ask("task_order", pod_set.waiting[left], pod_set.waiting[right]) or left - right
+
+    return sorted(ranks, key=cmp_to_key(compare))
+
+
+def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
+    """Orders of pod sets to try: greedy pods first, as they are hardest to place; then as written.
+
+    Whoever follows others comes after them in both.
+    """
+    totals = session.snapshot.allocatable.sum(axis=1)
+
+    def share(pod_set: PodSetView) -> float:
+        if pod_set.cls is None:
+            return 0.0
+        row = session.snapshot.row_of(pod_set.cls)
+        return float((row / np.maximum(totals, 1)).max(initial=0.0))
+
+    written = sorted(gang.pod_sets, key=follows)
+    greedy = sorted(written, key=lambda pod_set: (follows(pod_set), -share(pod_set)))
+    return [greedy] if greedy == written else [greedy, written]
+
+
+def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:
+    """The seats of a placement, with those pod sets held that follow others, unless all of them do."""
+    followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
+    some = len(followers) < len(gang.pod_sets)
+    return [structs.replace(pod_set, held=some and pod_set.name in followers) for pod_set in pod_sets]
+
+
+def follows(pod_set: PodSetView) -> bool:
+    """Whether its pods must go where pods of another kind are: those come first, as they may be of the same gang."""
+    together = pod_set.cls.neighbours.together if pod_set.cls else None
+    return together is not None and pod_set.cls is not None and together.mark not in pod_set.cls.matched
+
+
+def runs_of_operations(
+    session: Session, gang: GangView, operations: Sequence[Operation], *, gated: bool = False
+) -> list[PodSetPlacement]:
+    """The seats of a placement: those taken already and those just allocated, in rank order.
+
+    Members are born gated where they follow others, or, with `gated`, because the room is not there yet.
+    """
+    seats: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
+    gpus: dict[str, dict[int, str]] = {name: {} for name in seats}
+    for pod in gang.pods:
+        if pod.devices and pod.taken and pod.seat is not None and pod.seat.pod_set in gpus:
+            gpus[pod.seat.pod_set][pod.seat.rank] = text_of_devices(pod.devices)
+    for operation in operations:
+        node = session.snapshot.name(operation.column)
+        seats[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
+        for rank, devices in zip(operation.ranks, operation.devices, strict=True) if operation.devices else ():
+            gpus[operation.pod_set][rank] = text_of_devices(devices)
+    sets = [
+        PodSetPlacement(name=name, runs=runs_of(taken), held=gated, gpus=by_rank(gpus[name]))
+        for name, taken in seats.items()
+        if taken
+    ]
+    return sets if gated else gated_until_others(gang, sets)

@@ -1,0 +1,89 @@
+"""Makes the actions and plugins of configurations that follow each other; what did not change is kept."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from extender.planner.configuration.report import Report
+from extender.planner.configuration.resolve import PluginUse, Resolved, resolve
+from extender.planner.framework.config import SchedulerConfig, read
+from extender.planner.framework.registry import Action, Plugin, Registry
+from extender.planner.framework.session import Session
+
+
+class SwitchedPlugin:
+    """A plugin that does not get some hooks."""
+
+    def __init__(self, plugin: Plugin, off: frozenset[str]) -> None:
+        self.plugin = plugin
+        self._off = off
+
+    @property
+    def name(self) -> str:
+        """As the configuration calls it."""
+        return self.plugin.name
+
+    def on_session_open(self, session: Session) -> None:
+        """Lets the plugin register; what is switched off is left out."""
+        with session.without(self._off):
+            self.plugin.on_session_open(session)
+
+    def on_session_close(self, session: Session) -> None:
+        """Hands the end of the cycle on."""
+        self.plugin.on_session_close(session)
+
+
+class Assembly:
+    """Builds one configuration after the other.
+
+    An action stays the same object as long as it is configured, and a plugin as long as its arguments are the same too:
+    what they remember from cycle to cycle outlives a change of the file. A plugin whose arguments changed is a new one;
+    if it has a method `take_over`, that gets the old one.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._actions: dict[str, Action] = {}
+        self._plugins: dict[str, tuple[Mapping[str, Any], Plugin]] = {}
+        """Name → arguments, and the plugin that was built of them."""
+
+    def build(self, config: SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
+        """The actions and plugins of a configuration. Raises ValueError with all that is wrong at once."""
+        resolved = resolve(config, self._registry)
+        errors = resolved.report.errors
+        built = self._build_plugins(resolved.plugins, errors)
+        if errors:
+            raise ValueError("; ".join(errors))
+        for name, (_, plugin) in built.items():
+            known = self._plugins.get(name)
+            if known is not None and known[1] is not plugin and hasattr(plugin, "take_over"):
+                plugin.take_over(known[1])
+        self._actions = {name: self._actions.get(name) or self._registry.action(name) for name in resolved.actions}
+        self._plugins = built
+        plugins = [(built[use.name][1], use.off) for use in resolved.plugins]
+        return list(self._actions.values()), [SwitchedPlugin(each, off) if off else each for each, off in plugins]
+
+    def _build_plugins(self, uses: list[PluginUse], errors: list[str]) -> dict[str, tuple[Mapping[str, Any], Plugin]]:
+        """The plugins, new ones where the arguments changed; what is wrong with arguments is added to the errors."""
+        built = {}
+        for use in uses:
+            known = self._plugins.get(use.name)
+            if known is not None and known[0] == use.arguments:
+                built[use.name] = known
+                continue
+            try:
+                plugin = self._registry.plugin(use.name, use.arguments)
+            except ValueError as error:
+                errors.append(f"{use.path}: {error}")
+                continue
+            built[use.name] = use.arguments, plugin
+        return built
+
+
+def examine(text: str, registry: Registry) -> Report:
+    """Everything that there is to say about a file: its shape, its names and its arguments."""
+    config, errors = read(text)
+    resolved: Resolved = resolve(config, registry)
+    errors += resolved.report.errors
+    resolved.report.errors = errors
+    Assembly(registry)._build_plugins(resolved.plugins, errors)  # noqa: SLF001 - the same class of this module
+    return resolved.report

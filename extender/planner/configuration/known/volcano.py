@@ -1,0 +1,142 @@
+"""Volcano's plugins and their arguments."""
+
+from extender.planner.configuration.known.entry import Argument, Plugin, Switch
+
+_CHECKED = Argument(without="kube-scheduler checks it whatever the plan says, so the planner always does", default=True)
+_NO_CACHE = Argument(without="answers are always kept until the node changes", default=False)
+_BINDS = Argument(without="volumes are bound by kube-scheduler, as its own configuration says")
+_CLAIMS = Argument(without="devices that are claimed are counted by the plugin dynamicresources")
+_NO_METRICS = "no plugin of Muster reads the load of nodes"
+_DEVICES = "parts of GPUs are always counted (docs/gpu-sharing.md); other devices are for device plugins to share out"
+_WHOLE = Switch(differs="a gang is never broken below its minimum, with or without this switch")
+
+
+def _plain(*names: str) -> dict[str, Argument]:
+    """Arguments about which there is nothing to say: their plugin says it."""
+    return {name: Argument() for name in names}
+
+
+def _weight(default: int) -> Argument:
+    return Argument(default=default)
+
+
+PLUGINS: dict[str, Plugin] = {
+    "priority": Plugin(differs="it orders gangs; pods of one gang are ordered by plugin taskorder"),
+    "gang": Plugin(
+        differs="a gang always starts whole, with or without this plugin, and only whole gangs are victims",
+        switches={"enablePreemptable": _WHOLE, "enableReclaimable": _WHOLE},
+    ),
+    "conformance": Plugin(
+        differs="pods of the system are nobody's victims, with or without this plugin",
+        hooks=("preempt_victim_filter", "reclaim_victim_filter"),
+    ),
+    "sla": Plugin(
+        differs="a gang that is overdue passes the plugins after this one at enqueue, and never a queue's capability",
+        arguments={"sla-waiting-time": Argument(default="5m")},
+    ),
+    "overcommit": Plugin(
+        differs="what pods of a gang hold already does not count twice",
+        arguments={"overcommit-factor": Argument(default=1.2)},
+    ),
+    "drf": Plugin(
+        differs="it orders gangs by their dominant share, and votes on no victims; shares of queues are proportion's",
+    ),
+    "proportion": Plugin(differs="fair shares follow KAI-Scheduler's rules over the same fields of queues"),
+    "capacity": Plugin(
+        ours="proportion",
+        differs="it is proportion, which reads the same fields: deserved, capability, guarantee, parent",
+        arguments={
+            "ancestorReclaimLevel": Argument(
+                without="reclaim compares the branches below a common ancestor", default=0
+            ),
+            "capacity.DynamicResourceAllocationEnable": _CLAIMS,
+            "capacity.DRAConsumableCapacityEnable": _CLAIMS,
+        },
+    ),
+    "predicates": Plugin(
+        arguments={
+            **{
+                f"predicate.{name}Enable": _CHECKED
+                for name in (
+                    "NodeAffinity",
+                    "NodePorts",
+                    "TaintToleration",
+                    "PodAffinity",
+                    "NodeVolumeLimits",
+                    "VolumeZone",
+                    "PodTopologySpread",
+                    "VolumeBinding",
+                )
+            },
+            "predicate.CacheEnable": _NO_CACHE,
+            "predicate.DynamicResourceAllocationEnable": _CLAIMS,
+            "dynamicresources.filterTimeoutSeconds": _CLAIMS,
+            "volumebinding.weight": _BINDS,
+            "volumebinding.bindTimeoutSeconds": _BINDS,
+            "volumebinding.shape": _BINDS,
+        }
+    ),
+    "nodeorder": Plugin(
+        arguments={
+            "leastrequested.weight": _weight(1),
+            "mostrequested.weight": _weight(0),
+            "nodeaffinity.weight": _weight(2),
+            "podaffinity.weight": _weight(2),
+            "balancedresource.weight": _weight(1),
+            "tainttoleration.weight": _weight(3),
+            "imagelocality.weight": Argument(default=1, without="the planner does not know which images nodes have"),
+            "podtopologyspread.weight": Argument(default=2, without="wishes to be spread are not planned with"),
+        }
+    ),
+    "binpack": Plugin(
+        arguments={
+            "binpack.weight": _weight(1),
+            "binpack.cpu": _weight(1),
+            "binpack.memory": _weight(1),
+            "binpack.resources": Argument(default="nvidia.com/gpu"),
+            "binpack.resources.*": _weight(1),
+        }
+    ),
+    "resource-strategy-fit": Plugin(
+        without="nodeorder, binpack and nodeplacement say which nodes are filled",
+        arguments=_plain("resourceStrategyFitWeight", "resources", "sra", "proportional"),
+    ),
+    "network-topology-aware": Plugin(
+        without="gangs that say how near to each other they must be are plugin topology's",
+        arguments=_plain(
+            "weight",
+            "hypernode.binpack.cpu",
+            "hypernode.binpack.memory",
+            "hypernode.binpack.resources",
+            "hypernode.binpack.resources.*",
+            "hypernode.binpack.normal-pod.enable",
+            "hypernode.binpack.normal-pod.fading",
+            "hypernode.gradient.evict.max-hypernodes",
+        ),
+    ),
+    "task-topology": Plugin(
+        without="tasks that belong together say so with pod affinity", arguments=_plain("task-topology.weight")
+    ),
+    "numa-aware": Plugin(without="which NUMA node a pod gets is kubelet's to decide", arguments=_plain("weight")),
+    "deviceshare": Plugin(without=_DEVICES, arguments=_plain("deviceshare.*")),
+    "nodegroup": Plugin(
+        without="queues are not tied to node groups; node selectors of pods are",
+        arguments=_plain("strict", "enablePreferredOrder"),
+    ),
+    "usage": Plugin(
+        without=_NO_METRICS,
+        arguments=_plain("thresholds", "usage.weight", "cpu.weight", "memory.weight", "estimator", "usage.*"),
+    ),
+    "rescheduling": Plugin(without=_NO_METRICS, arguments=_plain("interval", "metricsPeriod", "strategies")),
+    "tdm": Plugin(
+        without="nodes that are lent by the hour are not known; who may be evicted is the victim actions' to say",
+        arguments=_plain("tdm.revocable-zone.*", "tdm.evict.period"),
+    ),
+    "cdp": Plugin(without="how long a pod is no victim is plugin minruntime's to say"),
+    "pdb": Plugin(without="PodDisruptionBudgets always hold: pods are evicted through the Eviction API"),
+    "resourcequota": Plugin(differs="quotas with scopes are about some pods only, and left to the API server"),
+    "extender": Plugin(
+        without="what other programs decide comes as a plugin in Python (docs/writing-plugins.md)",
+        arguments=_plain("extender.*"),
+    ),
+}

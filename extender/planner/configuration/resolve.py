@@ -1,0 +1,214 @@
+"""Compares a configuration with the names that are known and with what is registered: what is to be built, and how."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from extender.planner.configuration.known import (
+    ACTION_ARGUMENTS,
+    ACTIONS,
+    METRICS,
+    PLUGINS,
+    SECTIONS,
+    SWITCHES,
+    USAGE_DB,
+)
+from extender.planner.configuration.known.entry import Effect, Name, Plugin, Switch
+from extender.planner.configuration.report import Report
+from extender.planner.framework.config import PluginOption, SchedulerConfig
+from extender.planner.framework.hooks import HOOKS
+from extender.planner.framework.registry import Registry
+
+NOT_YET = "Muster does not have it yet"
+ENQUEUE, GANG = "enqueue", "gang"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginUse:
+    """One plugin to build."""
+
+    name: str
+    path: str
+    """Where the file says so; empty for what is there in any case."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    off: frozenset[str] = frozenset()
+    """Hooks that it does not get."""
+
+
+@dataclass(slots=True)
+class Resolved:
+    """What a configuration means here."""
+
+    actions: list[str] = field(default_factory=list)
+    plugins: list[PluginUse] = field(default_factory=list)
+    report: Report = field(default_factory=Report)
+
+
+def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
+    """What is to be built, in order, and the report. Arguments are left for the plugins to check."""
+    found = Resolved()
+    _actions(config, registry, found)
+    for number, tier in enumerate(config.tiers):
+        for position, option in enumerate(tier.plugins):
+            if option.name:
+                _plugin(option, f"tiers[{number}].plugins[{position}]", registry, found)
+    if all(use.name != GANG for use in found.plugins):
+        found.plugins.insert(0, PluginUse(GANG, ""))
+        found.report.differs("tiers", GANG, "it is there in any case, and first: members start together or not at all")
+    _sections(config, registry, found.report)
+    _usage(config, found)
+    return found
+
+
+def _actions(config: SchedulerConfig, registry: Registry, found: Resolved) -> None:
+    report = found.report
+    for name in (part.strip() for part in config.actions.split(",")):
+        known = ACTIONS.get(name)
+        ours = (known.ours if known else "") or name
+        if ours not in registry.actions:
+            if known:
+                report.idle("actions", name, known.without or NOT_YET)
+            else:
+                report.unknown("actions", "action", name, {*registry.actions, *ACTIONS})
+        elif ours in found.actions:
+            report.differs("actions", name, f"action {ours} runs once in a cycle, where it is named first")
+        else:
+            found.actions.append(ours)
+            if known and known.differs:
+                report.differs("actions", name, known.differs)
+    if ENQUEUE not in found.actions and not report.errors:
+        found.actions.insert(0, ENQUEUE)
+        report.differs("actions", ENQUEUE, "it runs first without being named: no gang has its pods made before it")
+
+
+def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved) -> None:
+    known, report = PLUGINS.get(option.name, Plugin()), found.report
+    ours = known.ours or option.name
+    there = ours in registry.plugins
+    if not there and option.name not in PLUGINS:
+        report.unknown(path, "plugin", option.name, {*registry.plugins, *PLUGINS})
+        return
+    works = there and (not known.hooks or any(hook in HOOKS for hook in known.hooks))
+    if not works:
+        report.idle(path, option.name, known.without or NOT_YET)
+    elif known.differs:
+        report.differs(path, option.name, known.differs)
+    arguments = _arguments(option, known, path, report, passed=there, told=works)
+    off = _switches(option, known, path, report, told=works)
+    if not there:
+        return
+    if any(use.name == ours for use in found.plugins):
+        report.differs(path, option.name, f"plugin {ours} is there once, as it stands first")
+        return
+    found.plugins.append(PluginUse(ours, path, arguments, off))
+
+
+def _arguments(
+    option: PluginOption, known: Plugin, path: str, report: Report, *, passed: bool, told: bool
+) -> dict[str, Any]:
+    """The arguments to pass on, under our names; those that nobody knows are left for the plugin to refuse."""
+    result = {}
+    for name, value in option.arguments.items():
+        argument = known.argument(name)
+        where = f"{path}.arguments.{name}"
+        if argument is None:
+            if passed:
+                result[name] = value
+            else:
+                report.unknown(where, f"argument of plugin {option.name}", name, known.arguments)
+        elif argument.effect is Effect.NONE:
+            if told:
+                report.idle(where, name, argument.without)
+        else:
+            result[argument.ours or name] = value
+            if argument.differs and told:
+                report.differs(where, name, argument.differs)
+    return result
+
+
+def _switches(option: PluginOption, known: Plugin, path: str, report: Report, *, told: bool) -> frozenset[str]:
+    """The hooks that the switches take from the plugin."""
+    off: set[str] = set()
+    for name, value in option.switches.items():
+        where = f"{path}.{name}"
+        switch = known.switches.get(name) or SWITCHES.get(name)
+        if switch is None:
+            report.unknown(where, "field", name, {"name", "arguments", *SWITCHES})
+        elif not isinstance(value, bool):
+            report.errors.append(f"{where}: must be true or false, and is {value!r}")
+        elif value != switch.default:
+            off |= _switched(switch, where, name, report, told=told)
+    return frozenset(off)
+
+
+def _switched(switch: Switch, where: str, name: str, report: Report, *, told: bool) -> frozenset[str]:
+    if told and switch.differs:
+        report.differs(where, name, switch.differs)
+    elif told and not any(hook in HOOKS for hook in switch.hooks):
+        report.idle(where, name, switch.without or "no action asks these hooks yet")
+    return frozenset(switch.hooks)
+
+
+def _sections(config: SchedulerConfig, registry: Registry, report: Report) -> None:
+    for name, content in config.sections.items():
+        known = SECTIONS.get(name)
+        if known is None:
+            report.unknown(name, "field", name, {"actions", "tiers", *SECTIONS})
+        elif name == "configurations":
+            _action_arguments(content, registry, report)
+        else:
+            if content and known.without:
+                report.idle(name, name, known.without)
+            elif content:
+                report.differs(name, name, known.differs)
+            _check_fields(name, content, registry, report)
+
+
+def _usage(config: SchedulerConfig, found: Resolved) -> None:
+    """The half-life of usage that KAI-Scheduler's files have beside the plugins is an argument of ours."""
+    content = config.sections.get("usageDBConfig")
+    params = content.get("usageParams") if isinstance(content, dict) else None
+    half_life = params.get("halfLifePeriod") if isinstance(params, dict) else None
+    if str(half_life or "0") in {"0", "0s"}:
+        return
+    found.plugins = [
+        replace(use, arguments={"halfLife": half_life, **use.arguments}) if use.name == "proportion" else use
+        for use in found.plugins
+    ]
+
+
+def _check_fields(name: str, content: Any, registry: Registry, report: Report) -> None:
+    valid = {
+        "metrics": METRICS,
+        "usageDBConfig": USAGE_DB,
+        "queueDepthPerAction": tuple({*registry.actions, *ACTIONS}),
+    }[name]
+    for field_name in _flat(content):
+        if not any(fnmatchcase(field_name, pattern) for pattern in valid):
+            report.unknown(f"{name}.{field_name}", "field", field_name, valid)
+
+
+def _flat(content: Any, prefix: str = "") -> list[str]:
+    """The fields of a mapping and of the mappings in it, with dots between."""
+    if not isinstance(content, dict):
+        return [prefix] if prefix else []
+    return [name for key, value in content.items() for name in _flat(value, f"{prefix}.{key}" if prefix else str(key))]
+
+
+def _action_arguments(content: Any, registry: Registry, report: Report) -> None:
+    """Volcano's arguments of actions, of which none has an effect."""
+    for number, item in enumerate(content if isinstance(content, list) else []):
+        path = f"configurations[{number}]"
+        fields = item if isinstance(item, dict) else {}
+        name, arguments = fields.get("name"), fields.get("arguments") or {}
+        if name not in registry.actions and name not in ACTIONS:
+            report.unknown(f"{path}.name", "action", str(name), {*registry.actions, *ACTIONS})
+            continue
+        known: dict[str, Name] = ACTION_ARGUMENTS.get(str(name), {})
+        for argument in arguments if isinstance(arguments, dict) else {}:
+            where = f"{path}.arguments.{argument}"
+            if argument in known:
+                report.idle(where, argument, known[argument].without)
+            else:
+                report.unknown(where, f"argument of action {name}", argument, known)

@@ -1,0 +1,166 @@
+"""Whether a device matches an expression of the Common Expression Language, as the API server would say.
+
+The interpreter is the language's own C++ one (cel-expr-python): it checks types, knows the macros that Kubernetes
+allows, and takes some microseconds. What it does not know (Kubernetes' libraries for sets, lists, addresses, …) does
+not compile: such an expression is `Unsupported`, and so is one that could cost much.
+
+An expression depends only on the attributes and capacities that it names. So answers are kept per expression and values
+of those, and not per device: a thousand devices that differ in their serial number cost one evaluation.
+"""
+
+import re
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from extender.planner.dynamic.functions import quantity_value, semver_value
+from muster.api.kubernetes.devices import Device, DeviceAttribute
+
+MOST_CHARS = 10 * 1024
+"""Of any expression, as in the API."""
+MOST_AMPLIFIED_CHARS = 2048
+"""Of one that may do more than its length says."""
+MOST_AMPLIFIERS = 2
+MOST_ANSWERS = 8192
+"""Different devices that one expression is evaluated for; one that tells more of them apart is kube-scheduler's."""
+_AMPLIFIERS = re.compile(
+    r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
+)
+_TEXT = r"\"[^\"\\]*\"|'[^'\\]*'"
+_ACCESS = re.compile(
+    rf"\bdevice\s*\.\s*(?P<what>attributes|capacity)\b(?:\s*\[\s*(?P<domain>{_TEXT})\s*\]"
+    rf"(?:\s*(?:\.\s*\??\s*(?P<name>[A-Za-z_]\w*)\b(?!\s*\()|\[\s*\??\s*(?P<key>{_TEXT})\s*\]))?)?"
+)
+_PLAIN = re.compile(r"\bdevice\s*\.\s*(?:driver|allowMultipleAllocations)\b")
+_DEVICE = re.compile(r"\bdevice\b")
+Mention = tuple[str, str | None, str | None]
+"""`attributes` or `capacity`; the domain, or None for all of them; the name, or None for all of the domain."""
+
+
+class UnsupportedError(ValueError):
+    """The expression is kube-scheduler's to judge; the message says why, for people."""
+
+
+class Selector:
+    """One expression, compiled; it keeps its answers."""
+
+    def __init__(self, expression: str) -> None:
+        _affordable(expression)
+        self.mentions = mentions(expression)
+        self._domains = [(what, domain) for what, domain, _ in self.mentions if domain is not None]
+        self._answers: dict[Hashable, bool] = {}
+        from extender.planner.dynamic.interpreter import environment  # noqa: PLC0415 - 10 MiB that most clusters never need
+
+        try:
+            self._program = environment().compile(expression)
+        except Exception as error:
+            raise UnsupportedError(f"its expression is not understood: {_first_line(error)}") from error
+
+    def matches(self, driver: str, device: Device) -> bool:
+        """Whether it is true for the device; an error (an attribute that is not there) counts as no."""
+        key = self._key(driver, device)
+        answer = self._answers.get(key)
+        if answer is None:
+            if len(self._answers) >= MOST_ANSWERS:
+                raise UnsupportedError(f"its expression tells more than {MOST_ANSWERS} devices apart")
+            answer = self._answers[key] = self._evaluate(driver, device)
+        return answer
+
+    def forget(self) -> None:
+        """Forgets its answers: those about devices that are gone must not count."""
+        self._answers.clear()
+
+    def _key(self, driver: str, device: Device) -> Hashable:
+        """All that the answer depends on."""
+        values = [_value_of(driver, device, mention) for mention in self.mentions]
+        return driver, device.allow_multiple_allocations, tuple(values)
+
+    def _evaluate(self, driver: str, device: Device) -> bool:
+        try:
+            value = environment_of(driver, device)
+            for what, domain in self._domains:  # domains that a device does not have are empty, and no error
+                value[what].setdefault(domain, {})
+            answer = self._program.eval(data={"device": value}).plain_value()
+        except Exception as error:
+            if "budget" in str(error):
+                raise UnsupportedError("its expression takes too many steps") from error
+            return False
+        return answer is True
+
+
+@lru_cache(maxsize=1024)
+def selector(expression: str) -> Selector:
+    """The selector of an expression; the same one for equal expressions. Raises UnsupportedError."""
+    return Selector(expression)
+
+
+def mentions(expression: str) -> tuple[Mention, ...]:
+    """What of a device the expression can depend on, besides its driver and how often it can be allocated."""
+    found: set[Mention] = set()
+    read = 0
+    for match in _ACCESS.finditer(expression):
+        read += 1
+        domain, name = _unquoted(match["domain"]), match["name"] or _unquoted(match["key"])
+        found.add((match["what"], domain, name if domain is not None else None))
+    if len(_DEVICE.findall(expression)) != read + len(_PLAIN.findall(expression)):
+        return ("attributes", None, None), ("capacity", None, None)
+    return tuple(sorted(found, key=repr))
+
+
+def environment_of(driver: str, device: Device) -> dict[str, Any]:
+    """The device as expressions see it: names by domain, those without one under the driver's."""
+    attributes: dict[str, dict[str, Any]] = {}
+    for name, attribute in device.attributes.items():
+        domain, _, short = name.rpartition("/")
+        value = _attribute(attribute)
+        if value is not None:
+            attributes.setdefault(domain or driver, {})[short] = value
+    capacity: dict[str, dict[str, Any]] = {}
+    for name, amount in device.capacity.items():
+        domain, _, short = name.rpartition("/")
+        capacity.setdefault(domain or driver, {})[short] = quantity_value(amount.value)
+    return {
+        "driver": driver,
+        "allowMultipleAllocations": device.allow_multiple_allocations,
+        "attributes": attributes,
+        "capacity": capacity,
+    }
+
+
+def _attribute(attribute: DeviceAttribute) -> Any:
+    if attribute.version is not None:
+        return semver_value(attribute.version)
+    given = (attribute.text, attribute.number, attribute.flag)
+    return next((value for value in given if value is not None), None)
+
+
+def _value_of(driver: str, device: Device, mention: Mention) -> Hashable:
+    what, domain, name = mention
+    values: Mapping[str, Any] = device.attributes if what == "attributes" else device.capacity
+    if domain is None or name is None:
+        return tuple(sorted((key, _plain(value)) for key, value in values.items()))
+    value = values.get(f"{domain}/{name}")
+    if value is None and domain == driver:
+        value = values.get(name)
+    return None if value is None else _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, DeviceAttribute):
+        return repr((value.text, value.number, value.flag, value.version))
+    return str(value.value)
+
+
+def _affordable(expression: str) -> None:
+    """Raises UnsupportedError for an expression whose cost does not follow its length."""
+    amplifiers = len(_AMPLIFIERS.findall(expression))
+    if len(expression) > (MOST_AMPLIFIED_CHARS if amplifiers else MOST_CHARS) or amplifiers > MOST_AMPLIFIERS:
+        raise UnsupportedError("its expression is too long or has too many loops")
+
+
+def _unquoted(text: str | None) -> str | None:
+    return None if text is None else text[1:-1]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200]

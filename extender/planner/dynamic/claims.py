@@ -1,0 +1,126 @@
+"""What a claim asks for, as so many devices of each kind; what cannot be counted is told in words.
+
+One request is so many devices of a kind (`ExactCount`), all that there are on a node (`All`), or access beside
+whoever uses them (`adminAccess`), which takes nothing. `firstAvailable` can be counted where each alternative is one
+device: then any device that fulfils one of them will do. Devices that must share an attribute can be counted where
+they do so on every node anyway, which the inventory knows.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from extender.planner.dynamic.kinds import Kind, Wanted, tolerated
+from muster.api.kubernetes.devices import ALL, DeviceConstraint, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Devices of these kinds that a claim gets must have one value of an attribute."""
+
+    attribute: str
+    kinds: tuple[Kind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one claim asks for."""
+
+    counts: tuple[tuple[Kind, int], ...] = ()
+    all_of: tuple[Kind, ...] = ()
+    """Of these every device of the node, at least one."""
+    beside: tuple[tuple[Kind, int], ...] = ()
+    """So many devices must be on the node, whoever uses them."""
+    alike: tuple[Alike, ...] = ()
+    unseen: tuple[str, ...] = ()
+    """What is left to kube-scheduler, in words."""
+
+    @property
+    def kinds(self) -> set[Kind]:
+        """All kinds that it names."""
+        return {kind for kind, _ in (*self.counts, *self.beside)} | set(self.all_of)
+
+
+def demand_of(spec: ResourceClaimSpec) -> Demand:
+    """Reads a claim or the spec of a template."""
+    counts: list[tuple[Kind, int]] = []
+    all_of: list[Kind] = []
+    beside: list[tuple[Kind, int]] = []
+    unseen: list[str] = []
+    kinds: dict[str, tuple[Kind, int]] = {}
+    for request in spec.devices.requests:
+        needed = _attributes(spec.devices.constraints, request.name)
+        read = _read(request, needed)
+        if isinstance(read, str):
+            unseen.append(f"request {request.name!r}: {read}")
+            continue
+        kind, count, exact = read
+        kinds[request.name] = kind, count
+        if exact is not None and exact.admin_access:
+            beside.append((kind, count or 1))
+        elif not count:
+            all_of.append(kind)
+        else:
+            counts.append((kind, count))
+    alike, more = _alike(spec.devices.constraints, kinds)
+    return Demand(tuple(counts), tuple(all_of), tuple(beside), alike, (*unseen, *more))
+
+
+def _read(request: DeviceRequest, attributes: tuple[str, ...]) -> tuple[Kind, int, ExactDeviceRequest | None] | str:
+    """The kind, how many of it (0: all), and the request where it is exact; or why it cannot be counted."""
+    exact = request.exactly
+    if exact is not None:
+        why = _countable(exact)
+        return why or (Kind((_wanted(exact, attributes),)), _count(exact), exact)
+    ways = request.first_available
+    if not ways:
+        return "it is of a kind that this version does not know"
+    for way in ways:
+        if why := _countable(way):
+            return why
+    if len(ways) > 1 and any(_count(way) != 1 for way in ways):
+        return "it names alternatives that are more than one device"
+    return Kind(tuple(_wanted(way, attributes) for way in ways)), _count(ways[0]), None
+
+
+def _countable(exact: ExactDeviceRequest) -> str:
+    if exact.capacity:
+        return "it asks for a part of a device"
+    if exact.allocation_mode not in {"", "ExactCount", ALL}:
+        return f"its allocation mode {exact.allocation_mode!r} is one that this version does not know"
+    return ""
+
+
+def _count(exact: ExactDeviceRequest) -> int:
+    """0 means all."""
+    return 0 if exact.allocation_mode == ALL else max(1, exact.count)
+
+
+def _wanted(exact: ExactDeviceRequest, attributes: tuple[str, ...]) -> Wanted:
+    selectors = tuple(each.cel.expression for each in exact.selectors if each.cel is not None)
+    return Wanted(exact.device_class_name, selectors, tuple(map(tolerated, exact.tolerations)), attributes)
+
+
+def _attributes(constraints: Iterable[DeviceConstraint], request: str) -> tuple[str, ...]:
+    """Attributes that the devices of a request must have."""
+    return tuple(
+        sorted({each.match_attribute for each in constraints if each.match_attribute and _concerns(each, request)})
+    )
+
+
+def _alike(
+    constraints: Iterable[DeviceConstraint], kinds: dict[str, tuple[Kind, int]]
+) -> tuple[tuple[Alike, ...], list[str]]:
+    found, unseen = [], []
+    for constraint in constraints:
+        if not constraint.match_attribute:
+            unseen.append("it has a constraint of a kind that is not counted")
+            continue
+        concerned = [(kind, count) for name, (kind, count) in kinds.items() if _concerns(constraint, name)]
+        if len(concerned) > 1 or any(count != 1 for _, count in concerned):
+            found.append(Alike(constraint.match_attribute, tuple(dict.fromkeys(kind for kind, _ in concerned))))
+    return tuple(found), unseen
+
+
+def _concerns(constraint: DeviceConstraint, request: str) -> bool:
+    """Whether it names the request, or one of its alternatives, or none, which means all."""
+    return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)

@@ -1,0 +1,274 @@
+"""Which devices every node has, and of which kinds each of them is.
+
+A pool is what its newest generation says, if all slices of that are there and no two devices have one name; of any
+other pool nothing is counted, as kube-scheduler allocates nothing from it. A device is counted if it is a whole one, of
+one node. Where a kind has others too (parts of devices, shared ones, such as several nodes can use), the kind cannot be
+counted, and `unseen` says so.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from extender.planner.dynamic.cel import UnsupportedError
+from extender.planner.dynamic.kinds import Kind, attribute_of, kind_of_class
+from extender.planner.dynamic.pools import Entry, PoolId, entries_of, pool_of
+from extender.planner.dynamic.rows import Pattern, Rows, rows_of
+from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE, DeviceClass, ResourceSlice
+from muster.api.limits import DEVICE_KINDS
+from muster.resources.vector import unit
+
+DeviceId = tuple[str, str, str]
+"""Driver, pool and name."""
+_NOT_WHOLE = "some devices of the kind are parts of others, shared, or not of a single node"
+
+
+class Inventory:
+    """Devices by pool and node, kept by events; every change returns the nodes of which something changed."""
+
+    def __init__(self) -> None:
+        self.classes: dict[str, DeviceClass] = {}
+        self.extended: dict[str, str] = {}
+        """Extended resource → the class whose devices are it."""
+        self.rows: Rows = rows_of({}, {}, (), ())
+        self._slices: dict[PoolId, dict[str, ResourceSlice]] = {}
+        self._entries: dict[PoolId, dict[str, Entry]] = {}
+        self._of_node: dict[str, Counter[Pattern]] = {}
+        self._uncounted: Counter[Pattern] = Counter()
+        self._wanted: Counter[Kind] = Counter()
+        self._alls: Counter[Kind] = Counter()
+        self._bits: dict[Kind, int] = {}
+        self._unknown: dict[Kind, str] = {}
+        """Kinds that cannot be counted, whatever devices there are."""
+        self._patterns: Counter[Pattern] = Counter()
+        """Of all devices that are counted."""
+        self._key: object = None
+        self._stale = False
+        """Something of what `rows` come of may have changed."""
+        self._uniform: dict[tuple[str, tuple[Kind, ...]], bool] = {}
+
+    # -- what changes -----------------------------------------------------------------------------------------------
+
+    def put_slice(self, name: str, old: ResourceSlice | None, new: ResourceSlice | None) -> set[str]:
+        """A slice of this name is there, has changed, or (None) is gone."""
+        changed: set[str] = set()
+        for pool in {pool_of(each) for each in (old, new) if each is not None}:
+            slices = self._slices.setdefault(pool, {})
+            slices.pop(name, None)
+            if new is not None and pool_of(new) == pool:
+                slices[name] = new
+            changed |= self._read_pool(pool)
+            if not slices:
+                del self._slices[pool]
+        return changed
+
+    def put_class(self, name: str, new: DeviceClass | None) -> set[str]:
+        """A device class is there, has changed, or (None) is gone."""
+        old = self.classes.pop(name, None)
+        if new is not None:
+            self.classes[name] = new
+        bare = kind_of_class(name)
+        if old is None and new is not None:
+            self.want(bare)
+        elif old is not None and new is None:
+            self.forget(bare)
+        self.extended = _extended(self.classes.values())
+        self._stale = True
+        selectors = [each.spec.selectors if each else None for each in (old, new)]
+        if selectors[0] == selectors[1]:
+            return set()
+        fresh = old is None and self._wanted[bare] == 1  # then `want` has just looked at all devices
+        for kind in [kind for kind in self._wanted if name in kind.classes and not (fresh and kind == bare)]:
+            self._mark(kind)
+        return set(self._of_node)
+
+    def want(self, kind: Kind, *, whole: bool = False) -> None:
+        """Somebody asks for this kind (`whole`: for all of a node); it is counted until everybody has forgotten it."""
+        self._wanted[kind] += 1
+        if whole:
+            self._alls[kind] += 1
+            self._stale |= self._alls[kind] == 1
+        if self._wanted[kind] == 1:
+            self._mark(kind)
+
+    def forget(self, kind: Kind, *, whole: bool = False) -> None:
+        """The one who asked does so no more."""
+        for counter in (self._wanted, self._alls) if whole else (self._wanted,):
+            counter[kind] -= 1
+            if not counter[kind]:
+                del counter[kind]
+                self._stale = True
+        if kind not in self._wanted:
+            self._unmark(kind)
+            crowded = next((each for each, why in self._unknown.items() if why == _crowded()), None)
+            if crowded is not None:
+                self._mark(crowded)
+
+    def refresh(self) -> bool:
+        """Makes `rows` anew if anything that they come of has changed; whether it had."""
+        if not self._stale:
+            return False
+        self._stale = False
+        self._uniform.clear()
+        patterns = sorted(self._patterns)
+        names = {kind: self._resource(kind) for kind in self._bits}
+        alls = [kind for kind in self._bits if kind in self._alls]
+        unseen = sorted(self._uncounted), dict(self._unknown)
+        key = dict(self._bits), names, alls, patterns, unseen, frozenset(self.classes)
+        if key == self._key:
+            return False
+        self._key = key
+        self.rows = rows_of(self._bits, names, alls, patterns)
+        return True
+
+    # -- questions --------------------------------------------------------------------------------------------------
+
+    def offers(self, node: str, own: Mapping[str, int]) -> dict[str, int]:
+        """The devices of a node as amounts; `own` is what the node offers by itself.
+
+        A node's own amount of an extended resource stays: the pods there get it from a device plugin. It counts for the
+        resources that include the class too, as who asks for it is charged there as well.
+        """
+        offered = self.rows.amounts(self._of_node.get(node, {}))
+        for name, class_name in self.extended.items():
+            amount = own.get(name, 0)
+            if amount > 0:
+                for including in self.rows.taken.get(kind_of_class(class_name), ()):
+                    offered[including] = offered.get(including, 0) + amount // unit(name) * unit(including)
+                offered.pop(name, None)
+        return offered
+
+    def used(self, devices: Iterable[DeviceId]) -> dict[str, int]:
+        """What these devices are of each resource."""
+        patterns = Counter(
+            entry.pattern for device in devices if (entry := self.entry(device)) is not None and entry.counted
+        )
+        return self.rows.used(patterns) if patterns else {}
+
+    def entry(self, device: DeviceId) -> Entry | None:
+        """A device that can be used."""
+        driver, pool, name = device
+        return self._entries.get((driver, pool), {}).get(name)
+
+    def unseen(self, kind: Kind) -> str:
+        """Why the kind cannot be counted; empty if it can."""
+        why = self._unknown.get(kind, "")
+        if not why:
+            mask = 1 << self._bits[kind] if kind in self._bits else 0
+            why = _NOT_WHOLE if any(pattern & mask for pattern in self._uncounted) else ""
+        return why
+
+    def class_of(self, resource: str) -> str:
+        """The class whose devices an extended resource stands for; empty if there is none."""
+        if resource.startswith(DEVICE_CLASS_RESOURCE):
+            name = resource.removeprefix(DEVICE_CLASS_RESOURCE)
+            return name if name in self.classes else ""
+        return self.extended.get(resource, "")
+
+    def uniform(self, kinds: tuple[Kind, ...], attribute: str) -> bool:
+        """Whether on every node all devices of these kinds have one value of an attribute."""
+        known = self._uniform.get((attribute, kinds))
+        if known is None:
+            mask = sum(1 << self._bits[kind] for kind in set(kinds) if kind in self._bits)
+            values: dict[str, str | None] = {}
+            known = all(
+                values.setdefault(entry.node, value) == value
+                for entries in self._entries.values()
+                for entry in entries.values()
+                if entry.pattern & mask
+                for value in (attribute_of(entry.driver, entry.device, attribute),)
+            )
+            self._uniform[attribute, kinds] = known
+        return known
+
+    @property
+    def nodes(self) -> Collection[str]:
+        """Nodes that have, or had, devices."""
+        return self._of_node.keys()
+
+    # -- pools and kinds --------------------------------------------------------------------------------------------
+
+    def _resource(self, kind: Kind) -> str:
+        bare = kind.bare_class
+        known = self.classes.get(bare) if bare else None
+        name = known.spec.extended_resource_name if known else None
+        return name if name and self.extended.get(name) == bare else kind.name
+
+    def _read_pool(self, pool: PoolId) -> set[str]:
+        before = self._entries.pop(pool, {})
+        self._count(before.values(), -1)
+        entries = entries_of(self._slices[pool].values())
+        again: list[Kind] = []
+        for kind, bit in self._bits.items():
+            try:
+                for entry in entries.values():
+                    entry.pattern |= kind.matched_by(entry.driver, entry.device, self.classes) << bit
+            except UnsupportedError:
+                again.append(kind)
+        if entries:
+            self._entries[pool] = entries
+        self._count(entries.values(), 1)
+        for kind in again:  # it may be able to tell those apart that there are now
+            self._mark(kind)
+        return {entry.node for entry in (*before.values(), *entries.values()) if entry.node}
+
+    def _count(self, entries: Iterable[Entry], sign: int) -> None:
+        for entry in entries:
+            self._stale = True
+            if entry.counted:
+                self._patterns[entry.pattern] += sign
+                if not self._patterns[entry.pattern]:
+                    del self._patterns[entry.pattern]
+            counts = self._of_node.setdefault(entry.node, Counter()) if entry.counted else self._uncounted
+            counts[entry.pattern] += sign
+            if not counts[entry.pattern]:
+                del counts[entry.pattern]
+            if entry.counted and not counts:
+                del self._of_node[entry.node]
+
+    def _mark(self, kind: Kind) -> None:
+        """Finds the devices of a kind, for the first time or again."""
+        self._stale = True
+        self._unmark(kind)
+        if len(self._bits) >= DEVICE_KINDS.value:
+            self._unknown[kind] = _crowded()
+            return
+        bit = next(number for number in range(len(self._bits) + 1) if number not in set(self._bits.values()))
+        try:
+            kind.begin(self.classes)
+            matched = [
+                entry
+                for entries in self._entries.values()
+                for entry in entries.values()
+                if kind.matched_by(entry.driver, entry.device, self.classes)
+            ]
+        except UnsupportedError as error:
+            self._unknown[kind] = str(error)
+            return
+        self._bits[kind] = bit
+        self._repattern(matched, lambda pattern: pattern | 1 << bit)
+
+    def _unmark(self, kind: Kind) -> None:
+        self._unknown.pop(kind, None)
+        bit = self._bits.pop(kind, None)
+        if bit is not None:
+            mask = 1 << bit
+            marked = [entry for entries in self._entries.values() for entry in entries.values() if entry.pattern & mask]
+            self._repattern(marked, lambda pattern: pattern & ~mask)
+
+    def _repattern(self, entries: list[Entry], change: Callable[[Pattern], Pattern]) -> None:
+        self._count(entries, -1)
+        for entry in entries:
+            entry.pattern = change(entry.pattern)
+        self._count(entries, 1)
+
+
+def _crowded() -> str:
+    return f"there are more than {DEVICE_KINDS.value} kinds of devices that claims ask for"
+
+
+def _extended(classes: Iterable[DeviceClass]) -> dict[str, str]:
+    """Extended resource → class: the newest that names it, of those created at once the first by name."""
+    named = [each for each in classes if each.spec.extended_resource_name]
+    named.sort(key=lambda each: each.metadata.name, reverse=True)
+    named.sort(key=lambda each: each.metadata.creation_timestamp or "")
+    return {each.spec.extended_resource_name or "": each.metadata.name for each in named}

@@ -1,0 +1,132 @@
+"""Kinds of devices: what one request of a claim asks a device to be.
+
+Two requests are of one kind if the same devices would do for both: the same class, the same selectors, the same
+tolerations. A request that names alternatives (`firstAvailable`) is of a kind that any of them fulfils.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from extender.planner.dynamic.cel import selector
+from muster.api.kubernetes.devices import (
+    DEVICE_CLASS_RESOURCE,
+    NO_SCHEDULE,
+    Device,
+    DeviceClass,
+    DeviceTaint,
+    DeviceToleration,
+)
+
+MOST_NAME_CHARS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerated:
+    """A toleration of device taints, as a value that can be compared."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+    def covers(self, taint: DeviceTaint) -> bool:
+        """As the API has it: no key means every taint (with `Exists`), no effect every effect."""
+        if (self.key and self.key != taint.key) or (self.effect and self.effect != taint.effect):
+            return False
+        return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
+
+
+def tolerated(toleration: DeviceToleration) -> Tolerated:
+    """The same, comparable."""
+    return Tolerated(toleration.key, toleration.operator or "Equal", toleration.value, toleration.effect)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One alternative: a device of this class that matches all of these."""
+
+    device_class: str
+    selectors: tuple[str, ...] = ()
+    tolerations: tuple[Tolerated, ...] = ()
+    attributes: tuple[str, ...] = ()
+    """Attributes that it must have: those in which the devices of a claim must be alike."""
+
+    def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
+        """Whether the device is such a one. Raises UnsupportedError where kube-scheduler must tell."""
+        device_class = classes.get(self.device_class)
+        if device_class is None:
+            return False
+        selectors = (each.cel.expression for each in device_class.spec.selectors if each.cel is not None)
+        return (
+            all(selector(expression).matches(driver, device) for expression in (*selectors, *self.selectors))
+            and all(self._tolerates(taint) for taint in device.taints)
+            and all(attribute_of(driver, device, name) is not None for name in self.attributes)
+        )
+
+    def _tolerates(self, taint: DeviceTaint) -> bool:
+        return taint.effect not in NO_SCHEDULE or any(each.covers(taint) for each in self.tolerations)
+
+    def __str__(self) -> str:
+        more = " && ".join((*self.selectors, *(f"has {name}" for name in self.attributes)))
+        return f"{self.device_class}[{more}]" if more else self.device_class
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a request asks a device to be: any of these."""
+
+    alternatives: tuple[Wanted, ...]
+
+    def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
+        """Whether the device would do. Raises UnsupportedError where kube-scheduler must tell."""
+        return any(wanted.matched_by(driver, device, classes) for wanted in self.alternatives)
+
+    def begin(self, classes: Mapping[str, DeviceClass]) -> None:
+        """Has its expressions begin anew, before they are asked about every device there is.
+
+        Raises UnsupportedError if one is not understood, also where there is no device to try it on.
+        """
+        for wanted in self.alternatives:
+            known = classes.get(wanted.device_class)
+            given = (each.cel.expression for each in known.spec.selectors if each.cel is not None) if known else ()
+            for expression in (*given, *wanted.selectors):
+                selector(expression).forget()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The device classes that it names."""
+        return tuple(wanted.device_class for wanted in self.alternatives)
+
+    @property
+    def bare_class(self) -> str:
+        """The class, if any device of it will do; else empty."""
+        first = self.alternatives[0]
+        return first.device_class if self.alternatives == (Wanted(first.device_class),) else ""
+
+    @property
+    def name(self) -> str:
+        """Its devices as a resource: that of the class as Kubernetes calls it, with what else is asked in brackets."""
+        words = " or ".join(map(str, self.alternatives))
+        first = self.alternatives[0]
+        told = len(self.alternatives) == 1 and len(first.selectors) <= 1 and not (first.tolerations or first.attributes)
+        if told and len(words) <= MOST_NAME_CHARS:
+            return f"{DEVICE_CLASS_RESOURCE}{words}"
+        mark = sha256(repr(self.alternatives).encode()).hexdigest()[:8]  # other kinds may have the same words
+        return f"{DEVICE_CLASS_RESOURCE}{words[:MOST_NAME_CHARS]} ({mark})"
+
+
+def kind_of_class(name: str) -> Kind:
+    """Any device of a class."""
+    return Kind((Wanted(name),))
+
+
+def attribute_of(driver: str, device: Device, name: str) -> str | None:
+    """The value of an attribute, which is named with its domain, as comparable text; None if it has none."""
+    domain, _, short = name.rpartition("/")
+    attribute = device.attributes.get(name)
+    if attribute is None and domain == driver:
+        attribute = device.attributes.get(short)
+    if attribute is None:
+        return None
+    return repr((attribute.text, attribute.number, attribute.flag, attribute.version))

@@ -1,0 +1,113 @@
+"""Devices as resources: amounts of a node that pods use up, so that counting devices is adding and comparing numbers.
+
+The idea: each kind of device is a resource of a node, of which the node has as many as devices match, and a request for
+two of them takes two. That alone would count a device twice that is of two kinds (any GPU; a GPU with 80 GB). So a
+request takes from every resource whose devices include all of its own: one of the large GPUs is one of the GPUs, too.
+By Hall's theorem requests can all be given devices if, and only if, of each union of kinds there are as many devices as
+are asked for of the kinds within it; so where kinds overlap and neither includes the other, their union is one more
+resource. Everything that knows amounts then knows devices: room, victims, reservations, queues, autoscalers' wishes.
+
+`All` takes what a node has, however much that is: a resource of its own, of which a node with such devices has `WHOLE`
+and everybody who uses one of them takes 1, so that there is `WHOLE` only where nobody does.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from extender.planner.dynamic.kinds import Kind
+from muster.resources.vector import unit
+
+WHOLE = 1 << 20
+"""More than the devices of any node."""
+MOST_UNIONS = 64
+"""Further ones are left out: what they would have told is then kube-scheduler's to tell."""
+Pattern = int
+"""The kinds that a device is of, one bit each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The resources that come of some kinds, given which kinds there are devices of together."""
+
+    masks: Mapping[str, Pattern]
+    """Resource → a device counts for it if it is of one of these kinds."""
+    wholes: Mapping[str, Pattern]
+    """The same of those that say that nobody uses a node's devices of a kind."""
+    taken: Mapping[Kind, tuple[str, ...]]
+    """What a device of a kind is taken from, its own resource first, `wholes` last."""
+    whole_of: Mapping[Kind, str]
+    name_of: Mapping[Kind, str]
+    """A kind's own resource."""
+
+    def amounts(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
+        """What a node has with so many devices of each pattern; resources of which it has none are left out."""
+        found = {name: _count(patterns, mask) * unit(name) for name, mask in self.masks.items()}
+        found |= {name: WHOLE for name, mask in self.wholes.items() if _count(patterns, mask)}
+        return {name: amount for name, amount in found.items() if amount}
+
+    def used(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
+        """What these very devices, which somebody has, are of each resource."""
+        found = {
+            name: _count(patterns, mask) * unit(name) for name, mask in (*self.masks.items(), *self.wholes.items())
+        }
+        return {name: amount for name, amount in found.items() if amount}
+
+    def asked(self, kind: Kind, count: int) -> dict[str, int]:
+        """What a request for so many devices of the kind takes."""
+        return {name: count * unit(name) for name in self.taken[kind]}
+
+    def asked_all(self, kind: Kind) -> dict[str, int]:
+        """What a request for all devices of the kind takes, as far as that is the same on every node."""
+        return self.asked(kind, 1) | {self.whole_of[kind]: WHOLE}
+
+
+def rows_of(
+    bits: Mapping[Kind, int], names: Mapping[Kind, str], alls: Collection[Kind], patterns: Collection[Pattern]
+) -> Rows:
+    """The resources of these kinds; `bits` has the bit of each in patterns, `alls` those that are asked for whole.
+
+    `patterns` are those that devices have, each once.
+    """
+    own = {kind: 1 << bit for kind, bit in bits.items()}
+    masks = {names[kind]: mask for kind, mask in own.items()}
+    words = {mask: names[kind] for kind, mask in own.items()}
+    for union in _unions(list(own.values()), patterns):
+        parts = (name for mask, name in sorted(words.items()) if mask & union and mask.bit_count() == 1)
+        masks[" or ".join(parts)] = union
+    wholes = {f"{names[kind]} (all of a node)": own[kind] for kind in alls if kind in own}
+    taken = {}
+    for kind, mask in own.items():
+        mine = [pattern for pattern in patterns if pattern & mask]
+        including = [
+            name for name, other in masks.items() if other != mask and mine and all(each & other for each in mine)
+        ]
+        touched = [name for name, other in wholes.items() if any(each & other for each in mine)]
+        taken[kind] = (names[kind], *including, *touched)
+    whole_of = {kind: f"{names[kind]} (all of a node)" for kind in alls if kind in own}
+    return Rows(masks, wholes, taken, whole_of, dict(names))
+
+
+def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterable[Pattern]:
+    """Unions of kinds that overlap without one including the other, and unions of those."""
+    known = dict.fromkeys(masks)
+    sets = {mask: frozenset(each for each in patterns if each & mask) for mask in masks}
+    found: list[Pattern] = []
+    todo = list(masks)
+    while todo and len(found) < MOST_UNIONS:
+        left = todo.pop(0)
+        for right in list(known):
+            both = left | right
+            overlap = sets[left] & sets[right]
+            if both in known or not overlap or sets[left] <= sets[right] or sets[right] <= sets[left]:
+                continue
+            sets[both] = sets[left] | sets[right]
+            known[both] = None
+            found.append(both)
+            todo.append(both)
+            if len(found) >= MOST_UNIONS:
+                break
+    return found
+
+
+def _count(patterns: Mapping[Pattern, int], mask: Pattern) -> int:
+    return sum(count for pattern, count in patterns.items() if pattern & mask)

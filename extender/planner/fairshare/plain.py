@@ -1,0 +1,65 @@
+"""Whether a queue has room for more at this moment: asked for pods without a gang while kube-scheduler waits.
+
+They are not planned, so that nobody has added up what queues use: that is done for the queue and those below it, for
+the resources that a capability on the way to the root names, and for nothing else. What is just being written is told
+apart, as nobody uses it yet.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
+from extender.planner.framework.turns import DEPTH
+from extender.planner.state.pledges import Pledge
+from extender.planner.state.queueuse import Use
+from muster.api.names import ROOT_QUEUE
+from muster.api.volcano.scheduling import Queue
+from muster.resources.vector import Vector, vector
+
+
+def queue_full(
+    queues: Mapping[str, Queue], uses: Mapping[str, Use], queue: str, requests: Vector, pledges: Iterable[Pledge] = ()
+) -> bool:
+    """Whether so much more would take the queue, or one above it, over its capability."""
+    limits = {name: limit for name in _way(queues, queue) if (limit := _limit(queues, name, requests))}
+    if not limits:
+        return False
+    used: dict[str, Vector] = {name: dict.fromkeys(limit, 0) for name, limit in limits.items()}
+    parts = ((name, part) for name, use in uses.items() for part in (use.staying, use.leaving))
+    for name, part in chain(parts, ((pledge.queue, pledge.requests) for pledge in pledges)):
+        for above in _way(queues, name):
+            sums = used.get(above)
+            if sums is not None:
+                for resource in sums:
+                    sums[resource] += part.get(resource, 0)
+    return any(
+        used[name][resource] + requests[resource] > limit[resource]
+        for name, limit in limits.items()
+        for resource in limit
+    )
+
+
+def bounded(queues: Mapping[str, Queue], queue: str) -> bool:
+    """Whether the queue, or one above it, has a capability at all."""
+    return any(known.spec.capability for name in _way(queues, queue) if (known := queues.get(name)))
+
+
+def _way(queues: Mapping[str, Queue], queue: str) -> Iterable[str]:
+    """The queue and those above it."""
+    for _ in range(DEPTH):
+        yield queue
+        known = queues.get(queue)
+        if known is None or queue == ROOT_QUEUE:
+            return
+        queue = known.spec.parent or ROOT_QUEUE
+
+
+def _limit(queues: Mapping[str, Queue], name: str, requests: Vector) -> Vector:
+    """The capability of a queue in the resources that are requested; one that cannot be read is none."""
+    known = queues.get(name)
+    if known is None or not known.spec.capability:
+        return {}
+    try:
+        limit = vector(known.spec.capability)
+    except ValueError:
+        return {}
+    return {resource: amount for resource, amount in limit.items() if requests.get(resource, 0) > 0}

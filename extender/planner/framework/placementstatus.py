@@ -1,0 +1,102 @@
+"""What a Placement's status is to say when a placement is made, and when it ends. Pure: `extender.commit` writes it.
+
+How often a gang was placed in vain stands here and not in the planner's memory, so that it survives the planner.
+"""
+
+from math import ceil
+from typing import Any
+
+from extender.planner.framework.decisions import ClosePlacement, Place, Reserve, Unreserve
+from extender.planner.state.gangs import GangView, once_whole
+from muster.api.kubernetes.meta import format_time
+from muster.api.muster.placement import PlacementStatus
+
+BACK_OFF_S = 10.0
+"""How long a gang waits for its next placement when its pods were not created in time; each time twice as long."""
+MAX_BACK_OFF_S = 600.0
+_DOUBLINGS = 10
+"""After so many the longest time is reached for certain; what a number in a status says may be anything."""
+
+
+def opened(place: Place) -> dict[str, Any]:
+    """The fields of the status of a placement that was just made, as JSON; those left out stay as they are."""
+    gang = place.gang
+    return {
+        "phase": "Planned",
+        "bound": gang.taken,
+        "planned": gang.taken + place.new_seats,
+        "started": gang.started,
+        "message": f"waits for {len(place.victims)} pods to go" if place.victims else "",
+        "expectedAt": "",
+        **({} if gang.started else {"startedAt": "", "startedWith": None}),
+    }
+
+
+def closed(close: ClosePlacement, *, now: float) -> dict[str, Any]:
+    """The fields of the status of a placement that ends so, as JSON; `now` is seconds since the epoch."""
+    gang = close.gang
+    started = gang.started or close.phase == "Bound"
+    return {
+        "phase": close.phase,
+        "bound": gang.taken,
+        "started": started,
+        "startedAt": _started_at(gang, now) if started else "",
+        "startedWith": _started_with(gang) if started else None,
+        "message": close.message,
+        **_attempts(gang, close, now),
+        **_evictions(gang, close, now),
+    }
+
+
+def room_is_there() -> dict[str, Any]:
+    """The fields of the status of a placement whose members can be let go now, as JSON."""
+    return {"message": ""}
+
+
+def reserved(reserve: Reserve) -> dict[str, Any]:
+    """The fields of the status of a placement that is kept for a gang which waits, as JSON."""
+    return {
+        "phase": "Reserved",
+        "bound": reserve.gang.taken,
+        "planned": sum(run.count for pod_set in reserve.pod_sets for run in pod_set.runs if run.node),
+        "expectedAt": "" if reserve.expected_at is None else format_time(ceil(reserve.expected_at)),
+        "message": reserve.message,
+    }
+
+
+def unreserved(unreserve: Unreserve) -> dict[str, Any]:
+    """The fields of the status of a placement that is kept for its gang no more, as JSON."""
+    return {"phase": "Abandoned", "planned": 0, "expectedAt": "", "message": unreserve.message}
+
+
+def _started_at(gang: GangView, now: float) -> str:
+    """When the gang's life began: once, as long as one member of it holds a node."""
+    known = gang.placement.status.started_at if gang.placement and once_whole(gang.placement) else ""
+    return known or format_time(ceil(now))
+
+
+def _started_with(gang: GangView) -> dict[str, Any]:
+    """As a merge patch: pod sets that are gone are taken out."""
+    wanted, known = gang.started_with(), gang.placement.status.started_with if gang.placement else None
+    gone = known.min_task_member.keys() - wanted.min_task_member.keys() if known else ()
+    return {"minMember": wanted.min_member, "minTaskMember": {**dict.fromkeys(gone), **wanted.min_task_member}}
+
+
+def _attempts(gang: GangView, close: ClosePlacement, now: float) -> dict[str, Any]:
+    """One more in vain if its pods did not come; none any more once they did."""
+    if not close.in_vain:
+        return {"attempts": 0, "notBefore": ""} if close.phase == "Bound" or gang.has_pods else {}
+    attempts = (gang.placement.status if gang.placement else PlacementStatus()).attempts + 1
+    return {"attempts": attempts, "notBefore": format_time(now + back_off_s(attempts))}
+
+
+def _evictions(gang: GangView, close: ClosePlacement, now: float) -> dict[str, Any]:
+    if not close.evicted_in_vain:
+        return {"evictionsInVain": 0, "noEvictionsBefore": ""} if close.phase == "Bound" else {}
+    times = (gang.placement.status.evictions_in_vain if gang.placement else 0) + 1
+    return {"evictionsInVain": times, "noEvictionsBefore": format_time(now + back_off_s(times))}
+
+
+def back_off_s(attempts: int) -> float:
+    """How long a gang that was placed so often in vain waits for its next placement, in seconds."""
+    return min(BACK_OFF_S * 2.0 ** (min(attempts, _DOUBLINGS) - 1), MAX_BACK_OFF_S)

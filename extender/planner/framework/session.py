@@ -1,0 +1,417 @@
+"""One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cmp_to_key
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.framework.closest import ClosestDomain
+from extender.planner.framework.hooks import AGGREGATE_OF, GPU_PARTS, HOOKS, Causes, Codes, Hook, Rule, scarcity
+from extender.planner.framework.nodeset import NodeSet
+from extender.planner.framework.ordering import Ordering
+from extender.planner.framework.reserved import ReservationRules, ReservedRoom
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.framework.standing import QueueStanding
+from extender.planner.framework.turns import parents_of, turns
+from extender.planner.state.amounts import Amounts, clipped
+from extender.planner.state.aside import sentence
+from extender.planner.state.gangs import GangView, avoided_nodes
+from extender.planner.state.kept import KeptRoom
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podset import PodSetView, SubGroup
+from extender.planner.topology.hypernodes import HyperNodes, HyperNodeTree
+from extender.planner.topology.parts import Part
+from extender.planner.topology.tree import Tree
+from muster.api.kubernetes.autoscaling import ProvisioningRequest
+from muster.api.muster.gang import Seat
+from muster.api.names import VOLCANO_GPU_NUMBER
+from muster.resources.vector import GPU, WHOLE
+
+LARGE = np.iinfo(np.int64).max
+RECOVERY_S = 30.0
+STALENESS_GRACE_S = 60.0
+GROWTH_DELAY_S = 1.0
+KEPT = "kept for gangs that wait to start"
+BY_GANG = ("pre_predicate", "is_task_allocation_on_node_over_capacity")
+"""Hooks about nodes whose answer depends on the gang, and not on its shape alone."""
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleInputs:
+    """All that a cycle decides by, besides what its actions and plugins remember of the cycles before.
+
+    The planner gathers it from a running process, `muster explain` and `muster simulate` from a picture of a cluster;
+    whatever decides reads it from here, so that neither can forget a part of it.
+    """
+
+    snapshot: Snapshot
+    now: float
+    """Seconds since the epoch; the only clock there is in a cycle."""
+    causes: Causes = field(default_factory=Causes)
+    """Shared by all cycles of one planner, as plugins keep codes of causes from one to the next."""
+    arrived: Mapping[str, frozenset[Seat]] = field(default_factory=dict)
+    """Gang UID → seats of members that kube-scheduler has placed and that wait for the others."""
+    avoided: Mapping[str, set[str]] = field(default_factory=dict)
+    """Gang key → nodes that refused a member of it lately, as far as placements do not say so (yet)."""
+    hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
+    """Kept from one cycle to the next, as it looks only at what changed."""
+    provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
+    """Gang UID → its newest ProvisioningRequest, as far as one is known."""
+    provisioning_served: bool | None = None
+    """Whether the cluster has that kind; None if nobody has looked yet."""
+    recovery_s: float = RECOVERY_S
+    """How long some members of a gang may have a node while too few do, before all of them go back."""
+    staleness_grace_s: float = STALENESS_GRACE_S
+    """How long a gang that lost members may wait for them before the rest is evicted; negative means for ever."""
+    growth_delay_s: float = GROWTH_DELAY_S
+    """How long after its start a gang gets more than its minimum; 0 means with it, if room is left then."""
+
+
+class Decision(Protocol):
+    """What an action lets out of the session: data about one gang. `planner.framework.decisions` has the kinds."""
+
+    @property
+    def gang(self) -> GangView:
+        """The gang that it is about."""
+
+
+class ClosestQuestion(Protocol):
+    """Which domain came closest to holding these seats, by pod set, of a gang that must be in one.
+
+    None if that is not what is in its way. With `ever`: only if no domain would hold them even in an empty cluster.
+    """
+
+    def __call__(
+        self, gang: GangView, seats: Mapping[str, Sequence[int]], *, ever: bool = False
+    ) -> ClosestDomain | None:
+        """Answers."""
+
+
+D = TypeVar("D", bound=Decision)
+T = TypeVar("T")
+
+
+class Session:
+    """What plugins and actions see during one cycle."""
+
+    def __init__(self, inputs: CycleInputs) -> None:
+        self.inputs = inputs
+        self.snapshot = inputs.snapshot
+        self.now = inputs.now
+        """Seconds since the epoch."""
+        self.causes = inputs.causes
+        self.decisions: list[Decision] = []
+        self.enqueued: set[str] = set()
+        """Keys of gangs that this cycle let in."""
+        self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now)
+        """Gang key → nodes that refused a member of it lately: as placements say, as the inputs say, and as it is
+        found in this cycle."""
+        for key, nodes in inputs.avoided.items():
+            self.avoided.setdefault(key, set()).update(nodes)
+        self.standings: Callable[[], dict[str, QueueStanding]] | None = None
+        """Where every queue stands, for who asks after the cycle; None if no plugin knows."""
+        self.closest_domain: ClosestQuestion | None = None
+        """Asked of gangs that must be in one domain; None if no plugin knows of domains."""
+        self.trees: Callable[[], Mapping[str, Tree]] | None = None
+        """Every topology by name, for who asks after the cycle; None if no plugin knows of topologies."""
+        self.provisioning_wanted = False
+        """Some gang asks for nodes by a ProvisioningRequest, so that those there are should be read."""
+        self.failures: dict[str, str] = {}
+        """Keys of gangs that made an action fail → what happened, for the log."""
+        self.reservations = ReservationRules()
+        """What is kept for gangs that wait for room at the head of their queue."""
+        self.reserved: ReservedRoom | None = None
+        """What the gang that is being tried may not use, since it is reserved for others."""
+        self.reserved_in_all: ReservedRoom | None = None
+        """What nobody may use whom `allocate` has not tried; known when it has ended."""
+        self.kept_rooms: list[KeptRoom] = []
+        """The same for each of those for whom it is, for who looks after the cycle."""
+        self._by_key: dict[str, GangView] | None = None
+        self._kept: Mask | None = None
+        """Nodes that are kept from gangs that have their minimum, for those that have not; None if there are none."""
+        self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
+        self._switched_off: frozenset[str] = frozenset()
+        """Hooks that the plugin which is registering now does not get."""
+        self._node_codes: dict[bytes, Codes] = {}
+
+    @property
+    def hyper_nodes(self) -> HyperNodes:
+        """The tree of HyperNodes, and what is wrong with them."""
+        return self.inputs.hyper_nodes.of(self.snapshot)
+
+    def add(self, hook: str, fn: Hook) -> None:
+        """Registers a plugin's function. Raises KeyError, naming the hooks there are, for one that nobody asks."""
+        if hook not in self._hooks:
+            known = ", ".join(sorted(self._hooks))
+            raise KeyError(f"hook {hook!r} does not exist; a function can be registered for {known}")
+        if hook not in self._switched_off:
+            self._hooks[hook].append(fn)
+            self._node_codes.clear()
+
+    @contextmanager
+    def without(self, hooks: frozenset[str]) -> Iterator[None]:
+        """What is registered for these hooks meanwhile is left out: the configuration switches it off."""
+        before, self._switched_off = self._switched_off, hooks
+        try:
+            yield
+        finally:
+            self._switched_off = before
+
+    def ask(self, hook: str, *args: Any) -> Any:
+        """The plugins' answers, made one by the hook's rule."""
+        return AGGREGATE_OF[hook](self._hooks[hook], *args)
+
+    def registered(self, hook: str) -> Sequence[Hook]:
+        """The plugins' functions, in their order, for who asks them in another way than one question at a time."""
+        return self._hooks[hook]
+
+    def forget(self) -> None:
+        """Lets go of the plugins' functions: a later cycle is asked from now on.
+
+        They have the session, and the session has them. So it would stay, with its copy of the cluster, until a garbage
+        collection found it, and those are rare.
+        """
+        self._hooks = {name: [] for name in HOOKS}
+        self._node_codes.clear()
+        self.standings = self.closest_domain = self.trees = None
+
+    def call_all(self, hook: str, *args: Any) -> None:
+        """Tells every plugin that registered; their answers are not looked at."""
+        if HOOKS[hook] is not Rule.CALL_ALL:
+            raise KeyError(f"hook {hook!r} is asked, not called: {HOOKS[hook].value}")
+        for fn in self._hooks[hook]:
+            fn(*args)
+
+    def decide(self, decision: Decision) -> None:
+        """Lets a decision out of the session."""
+        self.decisions.append(decision)
+
+    def withdraw(self, gang: GangView, kind: type[D]) -> None:
+        """Takes the decisions of one kind about a gang back: a later action has found something better for it."""
+        self.decisions = [
+            decision for decision in self.decisions if not (isinstance(decision, kind) and decision.gang is gang)
+        ]
+
+    def gang(self, key: str) -> GangView | None:
+        """The gang with this key, if it can be evaluated."""
+        if self._by_key is None:
+            self._by_key = {gang.key: gang for gang in self.snapshot.gangs}
+        return self._by_key.get(key)
+
+    def decided(self, kind: type[D]) -> list[D]:
+        """The decisions of one kind, in order."""
+        return [decision for decision in self.decisions if isinstance(decision, kind)]
+
+    def attempt(self, gang: GangView, do: Callable[["Session", GangView], T]) -> T | None:
+        """Lets an action look at one gang; None if that fails.
+
+        Whatever is wrong with a gang must not end the cycle for the others: it is set aside with the reason, what the
+        action decided for it meanwhile is taken back, and no later action sees it.
+        """
+        decided = len(self.decisions)
+        try:
+            return do(self, gang)
+        except Exception as error:  # noqa: BLE001 - plugins and objects may do anything
+            del self.decisions[decided:]
+            self.enqueued.discard(gang.key)
+            self.failures[gang.key] = sentence(error)
+            snapshot = self.snapshot
+            snapshot.gangs = [other for other in snapshot.gangs if other is not gang]
+            snapshot.set_aside.append(replace(gang, set_aside=self.failures[gang.key]))
+            return None
+
+    # -- questions that actions ask ---------------------------------------------------------------------------------
+
+    def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
+        """Gangs in the order in which they would be tried if none of them got anything, see `turns`."""
+        return list(self.turns(gangs))
+
+    def turns(self, gangs: list[GangView], again: Callable[[GangView], bool] = lambda _: False) -> Iterator[GangView]:
+        """Gangs in the order in which they are tried: queue order, then job order, then who came first.
+
+        Queues are weighed again after each gang, by what it has got meanwhile. Then `again` is asked whether the gang
+        stays the first of its queue.
+        """
+        return turns(gangs, parents_of(self.snapshot.queues), self._ordering(), again)
+
+    def in_job_order(self, gangs: list[GangView]) -> list[GangView]:
+        """Gangs of one queue in their order; of several, what is before what in each of them."""
+        return self._ordering().sorted(gangs)
+
+    def _ordering(self) -> Ordering:
+        return Ordering(self.registered("queue_order"), self.registered("job_order"))
+
+    def ordered_pod_sets(self, gang: GangView) -> list[PodSetView]:
+        """Pod sets of a gang in the plugins' order; without an opinion as they are written."""
+        return sorted(gang.pod_sets, key=cmp_to_key(lambda left, right: self.ask("pod_set_order", left, right)))
+
+    def ordered_sub_groups(self, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
+        """These ranks by sub-group, in the plugins' order; without an opinion in the order of the ranks."""
+        units = pod_set.units(ranks)
+        if pod_set.unit == 1 or not self._hooks["sub_group_set_order"]:
+            return units
+        groups = [SubGroup(pod_set, tuple(unit)) for unit in units]
+        groups.sort(key=cmp_to_key(lambda left, right: self.ask("sub_group_set_order", left, right)))
+        return (list(group.ranks) for group in groups)
+
+    @property
+    def asks_by_gang(self) -> bool:
+        """Whether a plugin is asked about each gang, so that gangs of one shape may not fit alike."""
+        return any(self._hooks[hook] for hook in BY_GANG)
+
+    def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
+        """Per node (all columns), why it does not take a pod of this class, room aside; 0 where it does."""
+        codes = self.node_codes(cls)
+        by_neighbours: Codes | None = self.ask("neighbour_predicate", cls)
+        if by_neighbours is not None:
+            codes = np.where(codes == 0, by_neighbours, codes)
+        if gang is not None:
+            by_gang: Codes | None = self.ask("is_task_allocation_on_node_over_capacity", gang, cls)
+            codes = codes if by_gang is None else np.where(codes == 0, by_gang, codes)
+        if self._kept is not None:
+            codes = np.where((codes == 0) & self._kept, self.causes.code(KEPT), codes).astype(np.int16)
+        avoided = self.avoided.get(gang.key) if gang else None
+        if avoided:
+            columns = [self.snapshot.index[name] for name in avoided if name in self.snapshot.index]
+            codes = codes.copy()
+            codes[columns] = self.causes.code("refused a member of this gang a moment ago")
+        return codes
+
+    def node_sets(self, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
+        """Sets of nodes, within these, that a part of a gang may be given, the best one first."""
+        sets: Iterable[NodeSet] = self.ask("subset_nodes", (nodes,), gang, part)
+        return sets
+
+    def keep_from_growth(self, classes: Iterable[PodClass]) -> None:
+        """From now on `codes` leaves out the nodes that could take a pod of these classes, were they empty.
+
+        Without classes nothing is left out any more.
+        """
+        kept = np.zeros(len(self.snapshot.nodes), dtype=np.bool_)
+        for cls in {cls.key: cls for cls in classes}.values():
+            kept |= (self.node_codes(cls) == 0) & (self.room(cls, self.snapshot.allocatable) > 0)
+        self._kept = kept if kept.any() else None
+
+    def node_codes(self, cls: PodClass) -> Codes:
+        """Per node, why it does not take a pod of this class whatever other pods there are; may not be changed."""
+        if cls.key not in self._node_codes:
+            codes: Codes | None = self.ask("predicate", cls)
+            none = np.zeros(len(self.snapshot.nodes), dtype=np.int16)
+            self._node_codes[cls.key] = none if codes is None else codes
+        return self._node_codes[cls.key]
+
+    def room(self, cls: PodClass, free: Amounts | None = None, *, ports: bool = True) -> Amounts:
+        """How many pods of this class fit on each node by resources alone, int64 of shape (nodes,).
+
+        Two pods of a class with host ports never share a node; without `ports` that does not matter. Unless `free` is
+        given, it is what the gang that is being tried may use. Of GPUs that pods share it is known for the nodes as
+        they are and for empty ones; for any other `free` it is the most that it can be.
+        """
+        shared = free is None or free is self.snapshot.free
+        free = self._usable() if free is None else free
+        row = self.snapshot.row_of(cls)
+        if self.snapshot.unknown_resource(cls):
+            return np.zeros(free.shape[1], dtype=np.int64)
+        wanted = np.flatnonzero(row)
+        if (
+            cls.gpu is not None and not cls.gpu.by_resource and cls.gpu.memory and GPU in self.snapshot.axis
+        ):  # the devices say how many fit
+            wanted = wanted[wanted != self.snapshot.axis[GPU]]
+        if not len(wanted):
+            return np.full(free.shape[1], LARGE)
+        room: Amounts = np.maximum((free[wanted] // row[wanted, None]).min(axis=0), 0)
+        if cls.gpu is not None or (shared and self.snapshot.devices.pods.any()):
+            room = np.minimum(room, self._devices_room(cls, free, now=shared))
+        return np.minimum(room, 1) if cls.host_ports and ports else room
+
+    def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool) -> Amounts:
+        """How many pods of this class the GPUs of each node take one by one, now or if the nodes were empty.
+
+        Of other amounts nobody knows on which devices they are: then it is the most that it can be.
+        """
+        snapshot = self.snapshot
+        if not now and free is not snapshot.allocatable:
+            return snapshot.devices.most(cls.gpu, free, snapshot.axis) if cls.gpu else np.full(free.shape[1], LARGE)
+        devices = snapshot.devices if now else snapshot.devices.emptied()
+        if cls.gpu is not None:
+            return devices.room(cls.gpu, devices.unused(free, snapshot.axis))
+        whole = max(cls.requests.get(GPU, 0) // WHOLE, cls.requests.get(VOLCANO_GPU_NUMBER, 0))
+        return devices.unused(free, snapshot.axis) // whole if whole else np.full(free.shape[1], LARGE)
+
+    def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
+        """Per node, which resource is too scarce for one pod of this class; 0 where one fits.
+
+        Unless `free` is given, room that is reserved for others is scarce too, under a cause of its own.
+        """
+        reserved = self.reserved if free is None else None
+        free = self.snapshot.free if free is None else free
+        codes = np.zeros(free.shape[1], dtype=np.int16)
+        unknown = self.snapshot.unknown_resource(cls)
+        if unknown:
+            codes[:] = self.causes.code(scarcity(unknown))
+            return codes
+        for resource, amount in cls.requests.items():
+            position = self.snapshot.axis.get(resource)
+            if amount > 0 and position is not None:
+                code = self.causes.code(scarcity(resource))
+                codes = np.where((codes == 0) & (free[position] < clipped(amount)), code, codes)
+        now = free is self.snapshot.free
+        if cls.gpu is not None or (now and self.snapshot.devices.pods.any()):
+            none = self._devices_room(cls, free, now=now) <= 0
+            codes = np.where((codes == 0) & none, self.causes.code(GPU_PARTS), codes).astype(np.int16)
+        if reserved is not None:
+            columns = reserved.columns
+            none = self.room(cls)[columns] <= 0
+            codes[columns] = np.where((codes[columns] == 0) & none, reserved.codes, codes[columns])
+        return codes
+
+    def _usable(self) -> Amounts:
+        """What the gang that is being tried may use."""
+        if self.reserved is None:
+            return self.snapshot.free
+        free = self.snapshot.free.copy()
+        free[:, self.reserved.columns] -= self.reserved.amounts
+        return free
+
+    def choose_devices(self, cls: PodClass, column: int) -> tuple[int, ...]:
+        """The GPUs of a node that one more pod of this class shares, as plugins order them; empty if it shares none.
+
+        Raises RuntimeError if there is no room, which who asks has counted.
+        """
+        if cls.gpu is None:
+            return ()
+        snapshot = self.snapshot
+        unused = snapshot.devices.unused_at(snapshot.free, snapshot.axis, column)
+        chosen = snapshot.devices.choose(cls.gpu, column, unused, lambda used: self.ask("gpu_order", cls, column, used))
+        if chosen is None:
+            raise RuntimeError(f"the GPUs of {snapshot.name(column)} have no room for another pod that shares them")
+        return chosen
+
+    def scores(self, cls: PodClass) -> Any:
+        """Score per node, float64 of shape (nodes,); 0 if nobody scores."""
+        return self.ask("node_order", cls)
+
+
+def per_node(fn: Callable[[PodClass, Any], str], session: Session) -> Callable[[PodClass], Codes]:
+    """Lifts `fn(class, node) -> words or ""` to a predicate over all nodes, for authors who do not need the speed."""
+
+    def predicate(cls: PodClass) -> Codes:
+        nodes = session.snapshot.nodes
+        words = [fn(cls, node) if node else "" for node in nodes]
+        return np.array([session.causes.code(word) for word in words], dtype=np.int16)
+
+    return predicate
+
+
+def per_node_score(fn: Callable[[PodClass, Any], float], session: Session) -> Callable[[PodClass], Any]:
+    """Lifts `fn(class, node) -> score` to a score over all nodes."""
+
+    def score(cls: PodClass) -> Any:
+        return np.array([fn(cls, node) if node else 0.0 for node in session.snapshot.nodes], dtype=np.float64)
+
+    return score

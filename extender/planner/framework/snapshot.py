@@ -1,0 +1,164 @@
+"""The copy of the cluster that one cycle plans on."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from extender.planner.state.amounts import Amounts, row_along
+from extender.planner.state.devices import Devices
+from extender.planner.state.gangs import GangView
+from extender.planner.state.nodes import taken_on
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podcounts import Counts
+from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.queries import Mark
+from extender.planner.state.queueuse import Use
+from extender.planner.state.state import State
+from extender.planner.state.volumes import Volumes
+from muster.api.kubernetes.core import Node
+from muster.api.kubernetes.policy import PodDisruptionBudget
+from muster.api.kubernetes.quota import ResourceQuota
+from muster.api.volcano.scheduling import Queue
+from muster.api.volcano.topology import HyperNode
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Arrays are copies and may be changed; objects are shared and may not.
+
+    Nothing in it changes while a cycle plans, whatever the watches bring meanwhile.
+    """
+
+    gangs: list[GangView]
+    set_aside: list[GangView]
+    """Gangs that cannot be evaluated; each says why. No action sees them."""
+    queues: dict[str, Queue]
+    quotas: dict[str, list[ResourceQuota]]
+    """Namespace → its ResourceQuotas; namespaces without any are left out."""
+    budgets: list[PodDisruptionBudget]
+    leaving: dict[str, PodRecord]
+    """By UID, the pods that are being deleted and still use a node; victim searches add those that they choose."""
+    nodes: list[Node | None]
+    order: Amounts
+    """Columns of the known nodes in natural order of their names."""
+    changed: Amounts
+    """Generation in which each node last changed, int64 of shape (nodes,)."""
+    generation: int
+    version: int
+    """Equal versions mean equal arrays."""
+    allocatable: Amounts
+    free: Amounts
+    """What is neither used nor held, int64 of shape (resources, nodes)."""
+    axis: dict[str, int]
+    """Resource → row of the arrays; resources that no node offers are left out."""
+    index: dict[str, int]
+    """Name of a node → column."""
+    on_their_way: dict[str, int]
+    """Key of a gang → seats that its active placement holds for pods that are not bound yet; gangs with none left out.
+    """
+    pod_counts: dict[Mark, Counts]
+    """Pods with each mark per node, int32 of shape (nodes,); a mark that no pod has is left out."""
+    volumes: Volumes
+    exclusive_claims: dict[str, int]
+    """Claims that one pod at a time may use → pods that use them."""
+    hyper_nodes: dict[str, HyperNode]
+    hyper_nodes_version: int
+    """Equal versions mean equal specs of HyperNodes."""
+    topologies: dict[str, tuple[str, ...]]
+    """Name of a Topology of Kueue's → its label keys, outermost first."""
+    shared_claims: dict[str, dict[str, int]]
+    """Claims to devices that have none yet and that several pods may use → node → pods there that do."""
+    queue_use: dict[str, Use]
+    """Queue → what its own pods and held seats use, without those of queues below it; queues without any left out."""
+    gang_use: dict[str, Use]
+    """The same by key of a gang."""
+    devices: Devices
+    """GPUs one by one, as far as pods share them; changed by a trial as `free` is."""
+    ending: tuple[PodRecord, ...]
+    """Pods of no gang that are on a node and say how long they run."""
+    _rows: dict[bytes, Amounts] = field(default_factory=dict)
+
+    @property
+    def in_flight(self) -> int:
+        """Seats that active placements hold for pods that are not bound yet."""
+        return sum(self.on_their_way.values())
+
+    def one_by_one(self, cls: PodClass) -> bool:
+        """Whether a pod that is placed changes where the next of this class can be, beyond its own node."""
+        return cls.dynamic or bool(cls.needs.shared) or any(claim.key in self.exclusive_claims for claim in cls.claims)
+
+    def name(self, column: int) -> str:
+        """The node in a column."""
+        node = self.nodes[column]
+        return node.metadata.name if node else ""
+
+    def row_of(self, cls: PodClass) -> Amounts:
+        """What one pod of this class takes, along the resource axis of this snapshot; int64 of shape (resources,).
+
+        It may not be changed. Of a pod that asks for memory of GPUs it has the largest part that this can be, as
+        nobody has said on which node.
+        """
+        row = self._rows.get(cls.key)
+        if row is None:
+            row = self._rows[cls.key] = self._row(cls, self._smallest)
+        return row
+
+    def row_on(self, cls: PodClass, column: int) -> Amounts:
+        """The same on the node in a column."""
+        if cls.gpu is None or not cls.gpu.memory:
+            return self.row_of(cls)
+        return self._row(cls, column)
+
+    def _row(self, cls: PodClass, column: int) -> Amounts:
+        asked = cls.requests if column < 0 else taken_on(cls, self.devices, column)
+        row = row_along(self.axis, self.free.shape[0], asked)
+        row.flags.writeable = False
+        return row
+
+    @property
+    def _smallest(self) -> int:
+        """The column of the node whose GPUs have the least memory; -1 if nobody says how much."""
+        memory = self.devices.memory
+        known = np.flatnonzero((memory > 0) & ~self.devices.volcano)
+        return int(known[memory[known].argmin()]) if len(known) else -1
+
+    def unknown_resource(self, cls: PodClass) -> str:
+        """The first requested resource that no node of this snapshot offers; empty if there is none."""
+        return next((name for name, amount in cls.requests.items() if amount > 0 and name not in self.axis), "")
+
+
+def take(state: State) -> Snapshot:
+    """Copies the state, every gang refreshed; runs where the state is changed."""
+    table = state.nodes
+    state.refresh()  # before the arrays are copied: seats that gangs hold are charged
+    gangs = state.gangs()
+    axis, index = table.share()
+    return Snapshot(
+        gangs=[gang for gang in gangs if not gang.set_aside],
+        set_aside=[gang for gang in gangs if gang.set_aside],
+        queues=dict(state.queues),
+        quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},
+        budgets=list(state.budgets.values()),
+        leaving=dict(state.leaving),
+        nodes=list(table.nodes),
+        order=table.order().copy(),
+        changed=table.changed.copy(),
+        generation=table.generation,
+        version=table.version,
+        allocatable=table.allocatable.copy(),
+        free=table.allocatable - table.used,
+        axis=axis,
+        index=index,
+        on_their_way=state.holds.seats(),
+        pod_counts=table.pod_counts.share(),
+        volumes=state.volumes.share(),
+        exclusive_claims={claim: table.claim_users[claim] for claim in state.volumes.exclusive},
+        hyper_nodes=dict(state.hyper_nodes),
+        hyper_nodes_version=state.hyper_nodes_version,
+        topologies={name: topology.levels for name, topology in state.topologies.items()},
+        shared_claims={key: dict(users) for key, users in table.shared_users.items()},
+        queue_use={name: use.copy() for name, use in state.queue_use.queues.items()},
+        gang_use={key: use.copy() for key, use in state.queue_use.gangs.items()},
+        devices=table.devices.copy(),
+        ending=tuple(state.pod_table.ending.values()),
+    )

@@ -1,0 +1,217 @@
+"""A log of tentative allocations and evictions: all-or-nothing by rollback.
+
+A gang is tried by giving its members places one after the other, and whether the last one finds a place is known only
+at the end. Meanwhile everything that asks the session - room, predicates, scores - must see the members that have a
+place already, or two would be given the same room. So a trial changes the session's own arrays, and the log says how to
+undo it: entries are (column, amounts), amounts are integers, undoing an entry adds its amounts back. Any sequence that
+is rolled back therefore leaves bit-identical arrays, and a trial costs what it touches, not a copy of the cluster.
+Plugins that count by themselves (which pods are where) are told of each step, forwards and backwards.
+
+An eviction is the same the other way round: the room of pods that would go counts as free while the trial lasts. What
+a trial evicts is only a question; nobody is told to go before the whole of it is known to be of use.
+
+`commit` hands the log over and forgets it, so that nothing can be undone afterwards; it does no more than that and
+cannot fail half-way. After KAI-Scheduler's Statement (framework/statement.go), whose commit acts on the cluster and is
+not atomic.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from extender.planner.framework.session import Session
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.queries import Mark
+from muster.resources.gpus import GpuShare
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """One entry of the log: the members with these ranks are on the node in `column`, and each takes `row`."""
+
+    gang: GangView
+    pod_set: str
+    ranks: Sequence[int]
+    column: int
+    row: Amounts
+    cls: PodClass
+    devices: tuple[tuple[int, ...], ...] = ()
+    """The GPUs that each member shares with others, by rank; empty if they share none."""
+
+    @property
+    def amount(self) -> Amounts:
+        """What all its members take from the node, along the resource axis."""
+        return self.row * len(self.ranks)
+
+
+@dataclass(slots=True, eq=False)
+class Eviction:
+    """One entry of the log: these pods, all of one class, would leave the node in `column`; each frees `row`."""
+
+    gang: GangView
+    pods: tuple[PodRecord, ...]
+    column: int
+    row: Amounts
+    cls: PodClass
+
+    @property
+    def amount(self) -> Amounts:
+        """What all of them free on the node, along the resource axis."""
+        return self.row * len(self.pods)
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """What they are counted under: pods that are being deleted anyway are counted under less."""
+        charged = self.cls.charged
+        return tuple(mark for mark in charged if mark[0] != "staying") if self.pods[0].terminating else charged
+
+
+class Statement:
+    """Tentative allocations and evictions on the arrays of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._log: list[Operation | Eviction] = []
+        self._seats = 0
+
+    def allocate(self, gang: GangView, pod_set: str, ranks: Sequence[int], column: int, cls: PodClass) -> None:
+        """Gives the members with these ranks a place on the node in `column`, which must have room."""
+        snapshot = self._session.snapshot
+        row, devices = snapshot.row_of(cls), tuple[tuple[int, ...], ...]()
+        if cls.gpu is not None:
+            row, devices = snapshot.row_on(cls, column), self._share(cls, cls.gpu, column, len(ranks))
+        operation = Operation(gang, pod_set, ranks, column, row, cls, devices)
+        snapshot.free[:, column] -= operation.amount
+        self._seats += len(ranks)
+        self._log.append(operation)
+        self._session.call_all("allocated", operation)
+
+    def allocate_all(
+        self, gang: GangView, pod_set: str, seats: Sequence[Sequence[int]], columns: Amounts, cls: PodClass
+    ) -> None:
+        """The same for many nodes, each of which stands in `columns` once; `seats` are the ranks that each gets."""
+        if cls.gpu is not None:  # each pod chooses among the GPUs of its node
+            for ranks, column in zip(seats, columns.tolist(), strict=True):
+                self.allocate(gang, pod_set, ranks, column, cls)
+            return
+        row = self._session.snapshot.row_of(cls)
+        counts = np.array([len(ranks) for ranks in seats], dtype=np.int64)
+        self._seats += int(counts.sum())
+        self._session.snapshot.free[:, columns] -= row[:, None] * counts
+        for ranks, column in zip(seats, columns.tolist(), strict=True):
+            operation = Operation(gang, pod_set, ranks, column, row, cls)
+            self._log.append(operation)
+            self._session.call_all("allocated", operation)
+
+    def _share(self, cls: PodClass, share: GpuShare, column: int, pods: int) -> tuple[tuple[int, ...], ...]:
+        """Gives so many pods their parts of GPUs, one after the other."""
+        snapshot, chosen = self._session.snapshot, list[tuple[int, ...]]()
+        row = snapshot.row_on(cls, column)
+        for number in range(pods):
+            snapshot.free[:, column] -= number * row
+            try:
+                chosen.append(self._session.choose_devices(cls, column))
+            finally:
+                snapshot.free[:, column] += number * row
+            snapshot.devices.take(share, column, chosen[-1])
+        return tuple(chosen)
+
+    def evict(self, gang: GangView, pods: Iterable[PodRecord]) -> list[Eviction]:
+        """Lets pods of a gang leave their nodes, as far as this session is asked; returns the entries of the log.
+
+        Pods on nodes that are not known free nothing and have no entry.
+        """
+        alike: dict[tuple[str, int, bool], list[PodRecord]] = {}
+        for pod in pods:
+            alike.setdefault((pod.node, id(pod.cls), pod.terminating), []).append(pod)
+        snapshot, evictions = self._session.snapshot, list[Eviction]()
+        for (node, _, _), same in alike.items():
+            column = snapshot.index.get(node)
+            if column is None:
+                continue
+            cls = same[0].cls
+            eviction = Eviction(gang, tuple(same), column, snapshot.row_on(cls, column), cls)
+            snapshot.free[:, column] += eviction.amount
+            self._give_back(eviction)
+            self._log.append(eviction)
+            self._session.call_all("evicted", eviction)
+            evictions.append(eviction)
+        return evictions
+
+    def unevict(self, evictions: Iterable[Eviction]) -> None:
+        """Lets these pods stay after all, whatever came after them: amounts are integers, so the order is no matter."""
+        gone = {id(eviction) for eviction in evictions}
+        undone = [entry for entry in self._log if id(entry) in gone]
+        self._log = [entry for entry in self._log if id(entry) not in gone]
+        for entry in reversed(undone):
+            self._undo(entry)
+
+    @property
+    def seats(self) -> int:
+        """How many seats have been given a place."""
+        return self._seats
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """Who has been given a place and has it still, in order."""
+        return tuple(entry for entry in self._log if isinstance(entry, Operation))
+
+    def operations_since(self, checkpoint: int) -> tuple[Operation, ...]:
+        """Who has been given a place since the checkpoint, in order."""
+        return tuple(entry for entry in self._log[checkpoint:] if isinstance(entry, Operation))
+
+    @property
+    def evictions(self) -> tuple[Eviction, ...]:
+        """Who would have to go, in order."""
+        return tuple(entry for entry in self._log if isinstance(entry, Eviction))
+
+    def checkpoint(self) -> int:
+        """A point to roll back to: a part of a trial can fail and be tried otherwise, without the rest of it."""
+        return len(self._log)
+
+    def rollback(self, checkpoint: int) -> None:
+        """Undoes everything since the checkpoint, latest first."""
+        while len(self._log) > checkpoint:
+            self._undo(self._log.pop())
+
+    def _undo(self, entry: Operation | Eviction) -> None:
+        if isinstance(entry, Eviction):
+            self._session.snapshot.free[:, entry.column] -= entry.amount
+            self._give_back(entry, -1)
+            self._session.call_all("unevicted", entry)
+        else:
+            self._session.snapshot.free[:, entry.column] += entry.amount
+            self._seats -= len(entry.ranks)
+            for devices in entry.devices if entry.cls.gpu is not None else ():
+                self._session.snapshot.devices.take(entry.cls.gpu, entry.column, devices, -1)  # type: ignore[arg-type]
+            self._session.call_all("deallocated", entry)
+
+    def _give_back(self, eviction: Eviction, sign: int = 1) -> None:
+        """Lets the parts of GPUs go that these pods have (with sign -1: takes them again)."""
+        share = eviction.cls.gpu
+        for pod in eviction.pods if share is not None else ():
+            self._session.snapshot.devices.take(share, eviction.column, pod.devices, -sign)  # type: ignore[arg-type]
+
+    def discard(self) -> None:
+        """Undoes everything: the gang does not fit, and the session is as if it had never been tried."""
+        self.rollback(0)
+
+    def commit(self) -> list[Operation]:
+        """Keeps everything for the rest of the cycle, and returns who got a place; nothing of it can be undone."""
+        operations, self._log, self._seats = list(self.operations), [], 0
+        return operations
+
+
+@contextmanager
+def undone(statement: Statement) -> Iterator[None]:
+    """Takes everything back if something fails: the gang is set aside, and its room is for others."""
+    try:
+        yield
+    except Exception:
+        statement.discard()
+        raise

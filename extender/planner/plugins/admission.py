@@ -1,0 +1,145 @@
+"""Who is let in and in what order, by the rules of Volcano's plugins `overcommit`, `sla` and `drf`."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from extender.planner.framework.ordering import by_key
+from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
+from extender.planner.framework.session import Session
+from extender.planner.framework.vote import ADMITTED, EnqueueVote
+from extender.planner.plugins.needs import Needs, held_by
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from muster.api.kubernetes.meta import parse_time
+from muster.api.names import SLA_WAITING_TIME
+from muster.resources.duration import parse_duration_s
+
+DEFAULT_FACTOR = 1.2
+FACTOR = "overcommit-factor"
+WAITING_TIME = "sla-waiting-time"
+
+
+class Overcommit:
+    """Gangs are let in while all that were let in fit into a multiple of what nodes have, less what is used.
+
+    Their pods exist and wait, and somebody has to look through them. The factor is 1.2, also where a smaller one than 1
+    is configured, as in Volcano. Asked for and compared are the resources that the gang needs; pods that hold something
+    already count once, as used.
+    """
+
+    name = "overcommit"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        refuse_arguments(self.name, arguments, (FACTOR,))
+        factor = number(self.name, arguments, FACTOR, DEFAULT_FACTOR)
+        self._factor = factor if factor >= 1 else DEFAULT_FACTOR
+        self._needs = Needs()
+        self._let_in: Amounts | None = None
+        """What gangs that were let in still need; None until the first gang of this cycle asks."""
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers the vote, and counts the gangs that are let in during the cycle."""
+        self._let_in = None
+        self._needs.open(session)
+        session.add("job_enqueueable", lambda gang: self._vote(session, gang))
+        session.add("job_enqueued", lambda gang: self._count(session, gang))
+
+    def on_session_close(self, session: Session) -> None:
+        """Forgets gangs that are gone."""
+        self._needs.close(session)
+
+    def _count(self, session: Session, gang: GangView) -> None:
+        self._let_in = self._sum(session) + self._needs.of(gang)
+
+    def _sum(self, session: Session) -> Amounts:
+        if self._let_in is None:
+            waiting = [gang for gang in session.snapshot.gangs if gang.group.status.phase == "Inqueue"]
+            start = np.zeros(session.snapshot.free.shape[0], dtype=np.int64)
+            self._let_in = sum((self._needs.of(gang) for gang in waiting), start=start)
+        return self._let_in
+
+    def _vote(self, session: Session, gang: GangView) -> EnqueueVote | None:
+        needed = self._needs.of(gang)
+        total = session.snapshot.allocatable.sum(axis=1)
+        used = total - session.snapshot.free.sum(axis=1)
+        over = np.flatnonzero((needed > 0) & (self._sum(session) + needed > total * self._factor - used))
+        if not len(over):
+            return None
+        resource = next(name for name, row in session.snapshot.axis.items() if row == over[0])
+        message = (
+            f"the gangs that were let in before it need all {resource} that may be promised, {self._factor:g} times"
+            " what the nodes have (overcommit-factor); it is let in when some of them have ended"
+        )
+        return EnqueueVote(admit=False, reason="Overcommitted", message=message)
+
+
+class Sla(PlainPlugin):
+    """Gangs may have a time that they wait at most: those whose time ends first go first, before those without one.
+
+    It is in the PodGroup's annotation, or else in the argument, counted from its creation. A gang that is overdue is
+    let in whatever the plugins after this one say. What cannot be read as a time is none.
+    """
+
+    name = "sla"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        refuse_arguments(self.name, arguments, (WAITING_TIME,))
+        text = arguments.get(WAITING_TIME)
+        self._waiting_s = None if text is None else parse_duration_s(str(text))
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers the order and the vote."""
+        deadlines: dict[str, float] = {}
+
+        def deadline(gang: GangView) -> float:
+            if gang.key not in deadlines:
+                deadlines[gang.key] = self._deadline(gang)
+            return deadlines[gang.key]
+
+        session.add("job_order", by_key(deadline))
+        session.add("job_enqueueable", lambda gang: ADMITTED if session.now >= deadline(gang) else None)
+
+    def _deadline(self, gang: GangView) -> float:
+        """Until when it should have started, in seconds since the epoch; infinite if nobody says."""
+        waiting_s, created = self._waiting(gang), parse_time(gang.created)
+        return created + waiting_s if created is not None and waiting_s else float("inf")
+
+    def _waiting(self, gang: GangView) -> float | None:
+        annotations = gang.group.metadata.annotations
+        for name in (SLA_WAITING_TIME, WAITING_TIME):
+            if name in annotations:
+                with suppress(ValueError):
+                    return parse_duration_s(annotations[name]) or self._waiting_s
+        return self._waiting_s
+
+
+class Drf(PlainPlugin):
+    """Gangs that hold less go first: by their dominant share, the largest part that they hold of any resource.
+
+    Queues come before (plugin proportion), so that it orders the gangs of one queue; and those of queues that are as
+    good as each other. Counted is what the pods of a gang hold when the cycle begins.
+    """
+
+    name = "drf"
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers the order; shares are worked out for the gangs that are compared."""
+        shares: dict[str, float] = {}
+        totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
+
+        def share(gang: GangView) -> float:
+            if gang.key not in shares:
+                shares[gang.key] = dominant_share(session, gang, totals)
+            return shares[gang.key]
+
+        session.add("job_order", by_key(share))
+
+
+def dominant_share(session: Session, gang: GangView, totals: Amounts) -> float:
+    """The largest part that the gang's pods hold of what all nodes have of a resource, 0 to 1."""
+    if not any(pod_set.alive for pod_set in gang.pod_sets):
+        return 0.0
+    return float((held_by(session.snapshot, gang) / totals).max(initial=0.0))

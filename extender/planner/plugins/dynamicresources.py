@@ -1,0 +1,152 @@
+"""Claims to devices (resource.k8s.io/v1): which nodes will do, besides those that have too few devices.
+
+How many devices a node has, and how many a pod takes, are amounts like any other (`planner.dynamic.rows`), which the
+session counts. What is left are questions with yes or no for an answer: whether claims exist, where the devices are
+that a claim has already, and which node the first pod of a shared claim has taken it to. kube-scheduler's
+DynamicResources plugin, which allocates every device in the end, has the last word.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.dynamic.needs import SharedClaim
+from extender.planner.framework.hooks import Causes, Codes, scarcity
+from extender.planner.framework.registry import PlainPlugin
+from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.framework.statement import Eviction, Operation
+from extender.planner.plugins.nodeselector import matches
+from extender.planner.plugins.pernode import PerNode
+from extender.planner.state.amounts import row_along
+from extender.planner.state.podclass import PodClass
+from muster.api.kubernetes.core import Node
+
+ELSEWHERE = "its devices are elsewhere"
+
+
+class DynamicResources(PlainPlugin):
+    """Registers both kinds of predicate, and follows shared claims through the session."""
+
+    name = "dynamicresources"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        super().__init__(arguments)
+        self._by_node = PerNode()
+        self._causes: Causes | None = None
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers; a cluster in which nobody claims devices is asked nothing more than that."""
+        if self._causes is not session.causes:  # what is kept are codes of these causes
+            self._by_node, self._causes = PerNode(), session.causes
+        shared = SharedClaims(session)
+        session.add("predicate", lambda cls: self._codes(session, cls))
+        session.add("neighbour_predicate", shared.codes)
+        session.add("allocated", shared.placed)
+        session.add("deallocated", shared.taken_back)
+        session.add("evicted", shared.left)
+        session.add("unevicted", shared.stayed)
+
+    def _codes(self, session: Session, cls: PodClass) -> Codes | None:
+        needs, snapshot, causes = cls.needs, session.snapshot, session.causes
+        if not needs.restricts:
+            return None
+        if needs.problems:
+            return np.full(len(snapshot.nodes), causes.code(needs.problems[0]), dtype=np.int16)
+
+        def by_node(cls: PodClass, node: Node | None) -> int:
+            there = node is None or all(matches(selector, node) for selector in cls.needs.nodes)
+            return 0 if there else causes.code(ELSEWHERE)
+
+        codes = self._by_node.of(cls, snapshot, by_node) if needs.nodes else np.zeros(len(snapshot.nodes), np.int16)
+        for resource, amount in needs.beside:
+            row = snapshot.axis.get(resource)
+            has = snapshot.allocatable[row] >= amount if row is not None else np.zeros(len(codes), np.bool_)
+            codes = np.where((codes == 0) & ~has, causes.code(scarcity(resource)), codes).astype(np.int16)
+        return codes
+
+
+class SharedClaims:
+    """Claims without devices that several pods may use: the first pod takes the claim to its node, the others follow.
+
+    The session counts what such a claim takes once, with its first pod; what pods on nodes and held seats use is
+    counted by the state already.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        index = session.snapshot.index
+        self._users: dict[str, Counter[int]] = {
+            key: Counter({index[node]: pods for node, pods in nodes.items() if node in index})
+            for key, nodes in session.snapshot.shared_claims.items()
+        }
+
+    def codes(self, cls: PodClass) -> Codes | None:
+        """Per node, why a pod with such claims cannot be there; None if it has none."""
+        if not cls.needs.shared:
+            return None
+        snapshot, causes = self._session.snapshot, self._session.causes
+        codes: Codes = np.zeros(len(snapshot.nodes), dtype=np.int16)
+        for shared in cls.needs.shared:
+            column = self._column(shared)
+            if column is None:
+                codes = self._first(shared, snapshot, codes)
+            else:
+                there = np.arange(len(codes)) == column
+                code = causes.code(f"resource claim {shared.key} is used on another node")
+                codes = np.where((codes == 0) & ~there, code, codes).astype(np.int16)
+        return codes
+
+    def _first(self, shared: SharedClaim, snapshot: Snapshot, codes: Codes) -> Codes:
+        """The first pod needs a node with devices for the claim."""
+        for resource, amount in shared.rows:
+            row = snapshot.axis.get(resource)
+            enough: NDArray[np.bool_] = (
+                snapshot.free[row] >= amount if row is not None else np.zeros(len(codes), np.bool_)
+            )
+            code = self._session.causes.code(scarcity(resource))
+            codes = np.where((codes == 0) & ~enough, code, codes).astype(np.int16)
+        return codes
+
+    def placed(self, operation: Operation) -> None:
+        """Pods that the session has given a place."""
+        if operation.cls.needs.shared:
+            self._add(operation.cls, operation.column, len(operation.ranks))
+
+    def taken_back(self, operation: Operation) -> None:
+        """That place was only tried."""
+        if operation.cls.needs.shared:
+            self._add(operation.cls, operation.column, -len(operation.ranks))
+
+    def left(self, eviction: Eviction) -> None:
+        """Pods that would leave their node."""
+        if eviction.cls.needs.shared:
+            self._add(eviction.cls, eviction.column, -len(eviction.pods))
+
+    def stayed(self, eviction: Eviction) -> None:
+        """They stay after all."""
+        if eviction.cls.needs.shared:
+            self._add(eviction.cls, eviction.column, len(eviction.pods))
+
+    def _add(self, cls: PodClass, column: int, pods: int) -> None:
+        snapshot = self._session.snapshot
+        for shared in cls.needs.shared:
+            users = self._users.setdefault(shared.key, Counter())
+            before = self._column(shared)
+            users[column] += pods
+            if users[column] <= 0:
+                del users[column]
+            after = self._column(shared)
+            if before != after:
+                row = row_along(snapshot.axis, snapshot.free.shape[0], dict(shared.rows))
+                if before is not None:
+                    snapshot.free[:, before] += row
+                if after is not None:
+                    snapshot.free[:, after] -= row
+
+    def _column(self, shared: SharedClaim) -> int | None:
+        """The node of its users, of which there is one at most unless somebody bound pods by hand."""
+        return next(iter(self._users.get(shared.key, ())), None)

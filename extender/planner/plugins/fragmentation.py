@@ -1,0 +1,203 @@
+"""The place that leaves most to the pods that are likely to come: least expected fragmentation.
+
+After "Beware of Fragmentation" (USENIX ATC 2023): a GPU that is free is worth nothing to a pod whose CPUs, memory or
+other GPUs are not free beside it. What a node is worth is what of its free GPUs the next pod can use, on average over
+the pods that have been seen; the place for a pod is where that falls least. To that, a tenth of it is what *all* next
+pods of a kind could use: the paper counts eight free GPUs for a pod of one as long as the CPUs suffice for one, so that
+nodes run out of CPUs before their GPUs are used.
+
+What pods are likely is learnt: gangs are counted as they come, and forgotten by and by. Only kinds that together make
+up most of the pods count, so that a cycle costs nodes times kinds, and that only where something changed.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.framework.registry import number, refuse_arguments
+from extender.planner.framework.session import Session
+from extender.planner.framework.statement import Eviction, Operation
+from extender.planner.plugins.scores import DENSITY, GPU_DENSITY, Scores
+from extender.planner.plugins.worth import LARGE, Kind, Mix, NodeState, kind_of
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.podclass import PodClass
+from muster.resources.vector import WHOLE
+
+MOST_SEEN = 100_000
+"""Pods after which what has been seen counts half: so the mix follows what users do."""
+GROWTH = 1.1
+"""By how much the number of pods that were seen grows until the mix is made anew."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is kept of one class."""
+
+    stamp: int
+    loss: Scores
+    """How much less each node is worth with one pod more."""
+
+
+class Fragmentation:
+    """Nodes, and GPUs of them, where one pod more costs the next ones least.
+
+    Arguments: `fill` is the part (0 to 1) that all next pods have in the worth of a node, beside the next one;
+    `coverage` the part of the pods seen that kinds must make up to count; `kinds` how many there are at most.
+    """
+
+    name = "fragmentation"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        refuse_arguments(self.name, arguments, ("fill", "coverage", "kinds"))
+        self._fill = number(self.name, arguments, "fill", 0.1)
+        self._coverage = number(self.name, arguments, "coverage", 0.95)
+        self._kinds = number(self.name, arguments, "kinds", 64)
+        for name, value in (("fill", self._fill), ("coverage", self._coverage)):
+            if value > 1:
+                raise ValueError(f"plugin {self.name!r}: {name} is {value}; it must be from 0 to 1")
+        self._seen: Counter[Kind] = Counter()
+        self._gangs: dict[str, bool] = {}
+        """UIDs of gangs that have been counted."""
+        self._counted, self._mixed_at = 0, 0
+        self._mix: Mix | None = None
+        self._nodes: NodeState | None = None
+        self._stale = False
+        """Nodes have changed since they were looked at: most cycles place nothing, and do not ask."""
+        self._worth: Scores = np.zeros(0)
+        self._stamps: Amounts = np.zeros(0, dtype=np.int64)
+        self._now = 0
+        self._dirty: set[int] = set()
+        self._caught: set[int] = set()
+        """Columns whose worth was made anew since the cycle began; trials of a cycle are not there in the next one."""
+        self._version = (-1, -1)
+        self._classes: dict[bytes, _Known] = {}
+
+    def on_session_open(self, session: Session) -> None:
+        """Learns of new gangs and changed nodes, and registers both orders."""
+        self._learn(session)
+        snapshot = session.snapshot
+        version = snapshot.version, snapshot.generation
+        same = version == self._version and self._nodes is not None
+        self._dirty, self._caught, self._version = (self._caught if same else set()), set(), version
+        self._stale = self._stale or not same
+        session.add("node_order", lambda cls: self._scores(session, cls))
+        session.add("gpu_order", lambda cls, column, used: self._devices(session, cls, column, used))
+        for hook in ("allocated", "deallocated", "evicted", "unevicted"):
+            session.add(hook, self._changed)
+
+    def on_session_close(self, session: Session) -> None:
+        """Forgets classes that nobody asked about for long, and gangs that are gone."""
+        self._caught |= self._dirty
+        if len(self._classes) > 2 * len(session.snapshot.gangs) + 256:
+            self._classes.clear()
+
+    # -- what is likely to come -------------------------------------------------------------------------------------
+
+    def _learn(self, session: Session) -> None:
+        gangs, fresh = {}, Counter[Kind]()
+        for gang in session.snapshot.gangs:
+            gangs[gang.uid] = True
+            if gang.uid not in self._gangs:
+                for pod_set in gang.pod_sets:
+                    if pod_set.cls is not None:
+                        fresh[kind_of(pod_set.cls, session.snapshot)] += max(pod_set.replicas, len(pod_set.waiting))
+        self._gangs = gangs
+        self.learn(fresh)
+
+    def learn(self, fresh: Mapping[Kind, int]) -> None:
+        """Counts pods that came; makes the mix anew once there are clearly more of them."""
+        self._seen.update(fresh)
+        self._counted += sum(fresh.values())
+        if self._counted > MOST_SEEN:
+            self._seen = Counter({kind: count // 2 for kind, count in self._seen.items() if count > 1})
+            self._counted = self._mixed_at = self._seen.total()
+        if self._counted >= max(self._mixed_at * GROWTH, 1) and self._counted > self._mixed_at:
+            self._mixed_at = self._counted
+            self._mix = Mix.of(self._seen, self._coverage, int(self._kinds), self._fill)
+            self._nodes = None
+
+    # -- what nodes are worth ---------------------------------------------------------------------------------------
+
+    def _look(self, session: Session) -> None:
+        """Finds the nodes that are not as they were, and makes their worth anew."""
+        mix = self._mix
+        if mix is None:
+            return
+        nodes, before = NodeState.of(session.snapshot), self._nodes
+        if before is None or before.shape != nodes.shape:
+            self._classes.clear()
+            self._stamps = np.zeros(len(nodes), dtype=np.int64)
+            self._worth = mix.worth(nodes)
+        else:
+            columns = nodes.unlike(before)
+            self._now += 1
+            self._stamps[columns] = self._now
+            self._worth[columns] = mix.worth(nodes.at(columns))
+        self._nodes = nodes
+
+    def _changed(self, entry: Operation | Eviction) -> None:
+        self._dirty.add(entry.column)
+
+    def _catch_up(self, session: Session) -> None:
+        """Makes the worth of nodes anew that trials of this cycle changed."""
+        if self._stale or self._nodes is None:
+            self._stale = False
+            self._caught |= self._dirty
+            self._dirty.clear()
+            self._look(session)
+        if not self._dirty or self._nodes is None or self._mix is None:
+            return
+        self._caught |= self._dirty
+        columns = np.fromiter(self._dirty, dtype=np.int64, count=len(self._dirty))
+        self._dirty.clear()
+        self._nodes.update(session.snapshot, columns)
+        self._now += 1
+        self._stamps[columns] = self._now
+        self._worth[columns] = self._mix.worth(self._nodes.at(columns))
+
+    def worth(self, session: Session) -> Scores:
+        """What each node is worth to the pods that are likely to come, in thousandths of GPUs; may not be changed."""
+        self._catch_up(session)
+        return self._worth
+
+    def losses(self, session: Session, cls: PodClass) -> Scores:
+        """How much less each node is worth with one pod more of this class; 0 for nodes without GPUs or room."""
+        self._catch_up(session)
+        if self._nodes is None or self._mix is None:
+            return np.zeros(len(session.snapshot.nodes))
+        known = self._classes.get(cls.key)
+        if known is None:
+            columns = np.flatnonzero(self._nodes.gpus > 0)
+            known = self._classes[cls.key] = _Known(self._now, np.zeros(len(self._nodes)))
+        else:
+            columns = np.flatnonzero((self._stamps > known.stamp) & (self._nodes.gpus > 0))
+            known.stamp = self._now
+        if len(columns):
+            kind = kind_of(cls, session.snapshot)
+            after = self._mix.worth_after(self._nodes.at(columns), kind)
+            known.loss[columns] = self._worth[columns] - after
+        return known.loss
+
+    # -- the hooks --------------------------------------------------------------------------------------------------
+
+    def _scores(self, session: Session, cls: PodClass) -> Scores | float:
+        if self._mix is None:
+            return 0.0
+        loss = self.losses(session, cls)
+        fits = loss < LARGE
+        high, low = float(loss[fits].max(initial=0.0)), float(loss[fits].min(initial=0.0))
+        scores: Scores = np.where(fits, high - loss, 0.0) * (GPU_DENSITY / ((high - low) or 1.0))
+        return scores
+
+    def _devices(self, session: Session, cls: PodClass, column: int, used: Amounts) -> NDArray[np.float64]:
+        """The worth of the node with the pod on each of its GPUs, as far as the one matters to the other."""
+        self._catch_up(session)
+        if self._nodes is None or self._mix is None or cls.gpu is None:
+            return np.zeros(len(used))
+        portion = session.snapshot.devices.portion(cls.gpu, column)
+        worth = self._mix.worth_by_device(self._nodes.at(np.array([column])), kind_of(cls, session.snapshot), used)
+        return np.where(used + portion <= WHOLE, worth / max(float(np.abs(worth).max(initial=1.0)), 1.0) * DENSITY, 0.0)

@@ -1,0 +1,169 @@
+"""Where the pods that are there let a pod run: host ports, claims in use, required (anti-)affinity, topology spread.
+
+The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread, InterPodAffinity). The counts begin as
+the snapshot's, held seats included, and follow the session's decisions and their rollback.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.framework.hooks import Codes
+from extender.planner.framework.session import Session
+from extender.planner.framework.statement import Eviction, Operation
+from extender.planner.plugins.pernode import Domains
+from extender.planner.state.neighbours import Spread
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podcounts import Counts
+from extender.planner.state.podshape import ANY_ADDRESS
+from extender.planner.state.queries import Mark
+
+Mask = NDArray[np.bool_]
+Refusal = tuple[str, Mask]
+Eligible = Callable[[PodClass, Spread], Mask]
+"""Nodes on which a spread constraint counts pods, by the node alone."""
+
+
+class InterPodAffinity:
+    """Pods on nodes during one session."""
+
+    def __init__(self, session: Session, domains: Domains, eligible: Eligible) -> None:
+        self._session = session
+        self._snapshot = session.snapshot
+        self._domains = domains
+        self._eligible = eligible
+        self._counts = dict(session.snapshot.pod_counts)
+        self._copied: set[Mark] = set()
+        self._claims = dict(session.snapshot.exclusive_claims)
+        self._index: dict[Hashable, list[Mark]] | None = None
+
+    # -- what the session decides -----------------------------------------------------------------------------------
+
+    def placed(self, operation: Operation) -> None:
+        """Counts pods that the session has given a place."""
+        if operation.cls.charged or operation.cls.claims:
+            self._add(operation, operation.cls.charged, len(operation.ranks))
+
+    def taken_back(self, operation: Operation) -> None:
+        """Takes them off again: that place was only tried."""
+        if operation.cls.charged or operation.cls.claims:
+            self._add(operation, operation.cls.charged, -len(operation.ranks))
+
+    def left(self, eviction: Eviction) -> None:
+        """Takes pods off their node: whether others could be there without them is being tried."""
+        if eviction.cls.charged or eviction.cls.claims:
+            self._add(eviction, eviction.marks, -len(eviction.pods))
+
+    def stayed(self, eviction: Eviction) -> None:
+        """Counts them again: they stay."""
+        if eviction.cls.charged or eviction.cls.claims:
+            self._add(eviction, eviction.marks, len(eviction.pods))
+
+    def _add(self, operation: Operation | Eviction, marks: Iterable[Mark], pods: int) -> None:
+        for mark in marks:
+            if mark not in self._copied:
+                self._copied.add(mark)
+                self._counts[mark] = self._own_counts(mark)
+            self._counts[mark][operation.column] += pods
+        for claim in operation.cls.claims:
+            if claim.key in self._claims:
+                self._claims[claim.key] += pods
+
+    def _own_counts(self, mark: Mark) -> Counts:
+        known = self._counts.get(mark)
+        if known is not None:
+            return known.copy()
+        self._index = None
+        return np.zeros(len(self._snapshot.nodes), dtype=np.int32)
+
+    # -- what it means for a class ----------------------------------------------------------------------------------
+
+    def codes(self, cls: PodClass) -> Codes | None:
+        """Per node, why the pods there do not let one of this class come; None if they cannot matter."""
+        if not (cls.charged or cls.neighbours or cls.claims):
+            return None
+        codes = np.zeros(len(self._snapshot.nodes), dtype=np.int16)
+        for words, refused in self._refusals(cls):
+            fresh = refused & (codes == 0)
+            if fresh.any():
+                codes[fresh] = self._session.causes.code(words)
+        return codes
+
+    def _refusals(self, cls: PodClass) -> Iterator[Refusal]:
+        yield from self._ports(cls)
+        yield from self._claims_in_use(cls)
+        yield from self._spread(cls)
+        yield from self._together(cls)
+        yield from self._apart(cls)
+        yield from self._apart_from_us(cls)
+
+    def _ports(self, cls: PodClass) -> Iterator[Refusal]:
+        for address, protocol, number in cls.host_ports:
+            for mark in self._marks().get((protocol, number), ()):
+                if ANY_ADDRESS in {address, mark[1]} or mark[1] == address:
+                    yield f"host port {number} is taken", self._counts[mark] > 0
+
+    def _claims_in_use(self, cls: PodClass) -> Iterator[Refusal]:
+        for claim in cls.claims:
+            if self._claims.get(claim.key, 0) > 0:
+                yield f"claim {claim.key} is used by another pod", np.ones(len(self._snapshot.nodes), dtype=np.bool_)
+
+    def _spread(self, cls: PodClass) -> Iterator[Refusal]:
+        spreads = cls.neighbours.spreads
+        domains = [self._domains.of(spread.topology_key, self._snapshot) for spread in spreads]
+        for spread, (codes, number) in zip(spreads, domains, strict=True):
+            yield f"lacks the label {spread.topology_key} that pods are spread over", codes < 0
+            counted = self._eligible(cls, spread)
+            for others, _ in domains:  # a node counts only if it has the labels of all constraints
+                counted = counted & (others >= 0)
+            present = np.bincount(codes[counted], minlength=number) > 0
+            pods = np.zeros(number, dtype=np.int64)
+            counts = self._counts.get(spread.query.mark) if spread.query else None
+            if counts is not None:
+                pods = np.bincount(codes[counted], weights=counts[counted], minlength=number).astype(np.int64)
+            least = int(pods[present].min()) if np.count_nonzero(present) >= spread.min_domains else 0
+            itself = spread.query.mark in cls.matched if spread.query else spread.empty_selector
+            full = np.append(pods + itself - least > spread.max_skew, False)  # -1, no such label, reads the last
+            yield f"spread over {spread.topology_key} would exceed maxSkew {spread.max_skew}", full[codes]
+
+    def _together(self, cls: PodClass) -> Iterator[Refusal]:
+        query, keys = cls.neighbours.together, cls.neighbours.together_keys
+        if query is None:
+            return
+        with_pods = [self._domains_with(key, self._counts.get(query.mark)) for key in keys]
+        first = query.mark in cls.matched and not any(mask.any() for mask in with_pods)
+        for key, there in zip(keys, with_pods, strict=True):
+            yield f"lacks the label {key} of the pod affinity", self._domains.of(key, self._snapshot)[0] < 0
+            if not first:
+                yield f"affinity: no pod with {query} in the same {key}", ~there
+
+    def _apart(self, cls: PodClass) -> Iterator[Refusal]:
+        for rule in cls.neighbours.apart:
+            there = self._domains_with(rule.topology_key, self._counts.get(rule.query.mark))
+            yield f"anti-affinity with pods with {rule.query} in the same {rule.topology_key}", there
+
+    def _apart_from_us(self, cls: PodClass) -> Iterator[Refusal]:
+        for query_mark in cls.matched:
+            for mark in self._marks().get(query_mark, ()):
+                _, _, key, words = mark
+                there = self._domains_with(str(key), self._counts[mark])
+                yield f"a pod in the same {key} has anti-affinity with pods with {words}", there
+
+    def _marks(self) -> dict[Hashable, list[Mark]]:
+        """Marks of rules by the mark of their query, and of host ports by protocol and number."""
+        if self._index is None:
+            self._index = {}
+            for mark in self._counts:
+                if mark[0] in {"apart", "port"}:
+                    self._index.setdefault(mark[1] if mark[0] == "apart" else mark[2:], []).append(mark)
+        return self._index
+
+    def _domains_with(self, key: str, counts: Counts | None) -> Mask:
+        """Nodes in a domain that has such a pod."""
+        codes, number = self._domains.of(key, self._snapshot)
+        found = np.zeros(number + 1, dtype=np.bool_)
+        if counts is not None:
+            found[codes[np.flatnonzero(counts)]] = True
+            found[-1] = False  # -1, no such label, reads this one
+        return found[codes]

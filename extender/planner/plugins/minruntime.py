@@ -1,0 +1,126 @@
+"""Gangs that have just started are left alone for a while, so that what they did is not lost before it is of use.
+
+After KAI-Scheduler's plugin of that name. How long is said by the victim's queue, or else the nearest queue above it:
+one time against preemption within the queue, and one against reclaim by other queues. Pods above a gang's minimum may
+go at any time. The gang's time counts from the start of its life (`status.startedAt` of its Placement).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from extender.planner.framework.registry import refuse_arguments
+from extender.planner.framework.scenario import Scenario
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from muster.api.kubernetes.meta import parse_time
+from muster.api.names import PREEMPT_MIN_RUNTIME, RECLAIM_MIN_RUNTIME, ROOT_QUEUE
+from muster.resources.duration import parse_duration_s
+
+_ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
+_METHODS = ("lca", "queue")
+MOST_LEVELS = 64
+"""Queues that are walked up at most; who writes a parent may write a ring."""
+
+
+class MinRuntime:
+    """Registers a filter and a validator for both kinds of displacement.
+
+    `reclaimResolveMethod` says whose time counts against reclaim: `lca` (as in KAI the default) begins at the victim's
+    ancestor just below the queue that it shares with the reclaimer, `queue` at the victim's own queue.
+    """
+
+    name = "minruntime"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        refuse_arguments(self.name, arguments, _ARGUMENTS)
+        self._preempt_s = _seconds("defaultPreemptMinRuntime", arguments.get("defaultPreemptMinRuntime", "0s"))
+        self._reclaim_s = _seconds("defaultReclaimMinRuntime", arguments.get("defaultReclaimMinRuntime", "0s"))
+        self._method = arguments.get("reclaimResolveMethod", "lca")
+        if self._method not in _METHODS:
+            raise ValueError(f"reclaimResolveMethod is {self._method!r}; valid: {', '.join(_METHODS)}")
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers the filters, which spare a rigid gang the search, and the validators, which have the last word."""
+
+        def preempt_filter(_: GangView, victim: GangView) -> bool:
+            return _has_extras(victim) or not self._protected(session, victim, None)
+
+        def reclaim_filter(gang: GangView, victim: GangView) -> bool:
+            return _has_extras(victim) or not self._protected(session, victim, gang)
+
+        session.add("preempt_victim_filter", preempt_filter)
+        session.add("reclaim_victim_filter", reclaim_filter)
+        session.add("preempt_scenario_validator", lambda scenario: self._agrees(session, scenario, reclaim=False))
+        session.add("reclaim_scenario_validator", lambda scenario: self._agrees(session, scenario, reclaim=True))
+
+    def on_session_close(self, session: Session) -> None:
+        """Does nothing: what was registered ends with the session."""
+
+    def _agrees(self, session: Session, scenario: Scenario, *, reclaim: bool) -> bool:
+        gone: dict[str, set[str]] = {}
+        for chunk in scenario.chunks:
+            uids = gone.setdefault(chunk.gang.key, set())
+            uids.update(pod.uid for pod in chunk.pods)
+            asker = scenario.gang if reclaim else None
+            if not _keeps_minimum(chunk.gang, uids) and self._protected(session, chunk.gang, asker):
+                return False
+        return True
+
+    def _protected(self, session: Session, victim: GangView, reclaimer: GangView | None) -> bool:
+        """Whether the victim has not run for its time yet; `reclaimer` is None for preemption."""
+        text = victim.placement.status.started_at if victim.placement else ""
+        since = parse_time(text) if text else None
+        if since is None:
+            return False
+        if reclaimer is None:
+            wanted_s = _from(session, list(_upwards(session, victim.queue)), PREEMPT_MIN_RUNTIME, self._preempt_s)
+        else:
+            chain = list(_upwards(session, victim.queue))
+            if self._method == "lca":
+                shared = set(_upwards(session, reclaimer.queue))
+                below = [queue for queue in chain if queue not in shared]
+                chain = chain[max(len(below) - 1, 0) :]
+            wanted_s = _from(session, chain, RECLAIM_MIN_RUNTIME, self._reclaim_s)
+        return session.now < since + wanted_s
+
+
+def _upwards(session: Session, name: str) -> Iterator[str]:
+    """The queue and those above it, up to the root."""
+    for _ in range(MOST_LEVELS):
+        yield name
+        queue = session.snapshot.queues.get(name)
+        if queue is None or name == ROOT_QUEUE:
+            return
+        name = queue.spec.parent or ROOT_QUEUE
+
+
+def _from(session: Session, chain: list[str], annotation: str, default_s: float) -> float:
+    """What the first of the queues says that says anything one can read."""
+    for name in chain:
+        queue = session.snapshot.queues.get(name)
+        text = queue.metadata.annotations.get(annotation) if queue else None
+        if text is not None:
+            try:
+                return _seconds(annotation, text)
+            except ValueError:
+                continue
+    return default_s
+
+
+def _seconds(what: str, text: object) -> float:
+    try:
+        return parse_duration_s(str(text))
+    except ValueError as error:
+        raise ValueError(f"{what} is {text!r}, and must be a duration such as 10m or 1h30m") from error
+
+
+def _has_extras(gang: GangView) -> bool:
+    return gang.started and gang.taken > gang.floor.min_member
+
+
+def _keeps_minimum(gang: GangView, gone: set[str]) -> bool:
+    counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
+    for pod in gang.pods:
+        if pod.uid in gone and pod.seat is not None and pod.taken:
+            counts[pod.seat.pod_set] -= 1
+    return gang.started and gang.viable(counts)

@@ -1,0 +1,156 @@
+"""Volcano's scores of nodes: `nodeorder`, which is kube-scheduler's scores with weights, and `binpack`.
+
+Each part gives 0 to 100 times its weight, and the parts add up; so do the two plugins, as in Volcano. Beside plugins of
+KAI-Scheduler, whose magnitudes are made to decide one before the other, they are a part of the density at best.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.framework.registry import number, refuse_arguments
+from extender.planner.framework.session import Session
+from extender.planner.plugins.nodeselector import matches
+from extender.planner.plugins.pernode import PerNode
+from extender.planner.plugins.predicates import tolerated
+from extender.planner.plugins.scores import PodAffinity, Scores
+from extender.planner.state.podclass import PodClass
+from muster.api.kubernetes.constraints import NodeSelector
+from muster.api.kubernetes.core import Node
+from muster.resources.vector import GPU
+
+FULL = 100.0
+"""Most that one part gives, before its weight."""
+WEIGHTS = {
+    "leastrequested": 1.0,
+    "mostrequested": 0.0,
+    "nodeaffinity": 2.0,
+    "podaffinity": 2.0,
+    "balancedresource": 1.0,
+    "tainttoleration": 3.0,
+}
+"""The parts of nodeorder, with Volcano's defaults."""
+_MOST = np.iinfo(np.int16).max
+
+
+class NodeOrder:
+    """kube-scheduler's scores: how full a node is and how evenly, what the pod wishes, taints that only advise."""
+
+    name = "nodeorder"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        keys = {part: f"{part}.weight" for part in WEIGHTS}
+        refuse_arguments(self.name, arguments, tuple(keys.values()))
+        self._weights = {part: number(self.name, arguments, key, WEIGHTS[part]) for part, key in keys.items()}
+        self._affinity, self._taints = PerNode(), PerNode()  # live from cycle to cycle
+        self._neighbours = PodAffinity({})
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers the sum of the parts that have a weight."""
+        session.add("node_order", lambda cls: self._scores(session, cls))
+
+    def on_session_close(self, session: Session) -> None:
+        """Does nothing: what was registered ends with the session."""
+
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
+        parts: dict[str, Callable[[], Scores]] = {
+            "leastrequested": lambda: 1 - _requested(session, cls),
+            "mostrequested": lambda: _requested(session, cls),
+            "balancedresource": lambda: _balance(session, cls),
+            "nodeaffinity": lambda: _scaled(self._affinity.of(cls, session.snapshot, _wished)),
+            "podaffinity": lambda: self._neighbours.shares(session, cls),
+            "tainttoleration": lambda: 1 - _scaled(self._taints.of(cls, session.snapshot, _advised_against)),
+        }
+        total = np.zeros(len(session.snapshot.nodes))
+        for part, shares in parts.items():
+            if self._weights[part]:
+                total += shares() * FULL * self._weights[part]
+        return total
+
+
+class Binpack:
+    """Full nodes first: the mean of what would be used of each resource, by weight.
+
+    Counted are cpu, memory and the resources that are listed, as far as the pod asks for them. A node without room for
+    one of them gets 0.
+    """
+
+    name = "binpack"
+    _LISTED = "binpack.resources"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        own = ("binpack.weight", "binpack.cpu", "binpack.memory", self._LISTED)
+        named = tuple(key for key in arguments if key.startswith(f"{self._LISTED}."))
+        refuse_arguments(self.name, arguments, (*own, f"{self._LISTED}.<resource>", *named))
+        self._weight = number(self.name, arguments, "binpack.weight", 1.0)
+        listed = [each.strip() for each in str(arguments.get(self._LISTED, "")).split(",") if each.strip()]
+        keys = {"cpu": "binpack.cpu", "memory": "binpack.memory"} | {each: f"{self._LISTED}.{each}" for each in listed}
+        self._weights = {resource: number(self.name, arguments, key, 1.0) for resource, key in keys.items()}
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers the score."""
+        session.add("node_order", lambda cls: self._scores(session, cls))
+
+    def on_session_close(self, session: Session) -> None:
+        """Does nothing: what was registered ends with the session."""
+
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
+        size = len(session.snapshot.nodes)
+        total, weights, fits = np.zeros(size), 0.0, np.ones(size, dtype=np.bool_)
+        for resource, weight in self._weights.items():
+            if cls.requests.get(resource, 0) > 0 and resource in session.snapshot.axis:
+                share = _share(session, cls, resource)
+                total += share * weight
+                weights += weight
+                fits &= share <= 1
+        scores: Scores = np.where(fits, total, 0.0) / (weights or 1.0) * FULL * self._weight
+        return scores
+
+
+def _share(session: Session, cls: PodClass, resource: str) -> NDArray[np.float64]:
+    """What would be used of a resource with one more pod of this class; above 1 where it does not fit."""
+    snapshot = session.snapshot
+    row = snapshot.axis.get(resource)
+    if row is None:
+        return np.full(len(snapshot.nodes), 2.0)
+    total = snapshot.allocatable[row]
+    used = total - snapshot.free[row] + snapshot.row_of(cls)[row]
+    share: NDArray[np.float64] = np.where(total > 0, used / np.maximum(total, 1), 2.0)
+    return share
+
+
+def _requested(session: Session, cls: PodClass) -> Scores:
+    """The mean of what would be used of cpu and memory, 0 to 1."""
+    shares: Scores = (np.clip(_share(session, cls, "cpu"), 0, 1) + np.clip(_share(session, cls, "memory"), 0, 1)) / 2
+    return shares
+
+
+def _balance(session: Session, cls: PodClass) -> Scores:
+    """1 where all resources would be used alike, less by how far their shares are spread."""
+    resources = ["cpu", "memory", *([GPU] if cls.requests.get(GPU) else [])]
+    spread: Scores = np.stack([np.clip(_share(session, cls, each), 0, 1) for each in resources]).std(axis=0)
+    return 1 - spread
+
+
+def _scaled(values: NDArray[np.int16]) -> Scores:
+    """0 to 1, the highest value being 1; all 0 if there is none above 0."""
+    highest = int(values.max(initial=0))
+    return values / highest if highest > 0 else np.zeros(len(values))
+
+
+def _wished(cls: PodClass, node: Node | None) -> int:
+    """The weights of the preferred node affinity that the node meets."""
+    wishes = cls.affinity.node_affinity.preferred if cls.affinity and cls.affinity.node_affinity else []
+    if node is None:
+        return 0
+    met = (wish.weight for wish in wishes if matches(NodeSelector([wish.preference]), node))
+    return min(sum(met), _MOST)
+
+
+def _advised_against(cls: PodClass, node: Node | None) -> int:
+    """The taints that advise against the node (PreferNoSchedule) and are not tolerated."""
+    taints = node.spec.taints if node else []
+    advice = (taint for taint in taints if taint.effect == "PreferNoSchedule")
+    return min(sum(not tolerated(taint, cls.tolerations) for taint in advice), _MOST)

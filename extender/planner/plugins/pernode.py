@@ -1,0 +1,73 @@
+"""Answers per pod class and node that are kept from cycle to cycle, and made anew only for nodes that changed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.state.podclass import PodClass
+from muster.api.kubernetes.core import Node
+
+Answers = NDArray[np.int16]
+
+
+@dataclass(slots=True)
+class _Known:
+    answers: Answers
+    generation: int
+    other: int
+
+
+class PerNode:
+    """`answer(class, node)` for every node, int16 of shape (nodes,); a column without node is asked with None."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[PodClass, _Known] = WeakKeyDictionary()
+
+    def of(
+        self, cls: PodClass, snapshot: Snapshot, answer: Callable[[PodClass, Node | None], int], *, other: int = 0
+    ) -> Answers:
+        """The answers, which may not be changed. `other` is the generation of whatever else they depend on."""
+        size = len(snapshot.nodes)
+        known = self._known.get(cls)
+        if known is None or known.other != other:
+            known = _Known(np.zeros(0, dtype=np.int16), -1, other)
+        if known.generation == snapshot.generation and len(known.answers) == size:
+            return known.answers
+        fresh = np.zeros(size, dtype=np.int16)
+        fresh[: len(known.answers)] = known.answers
+        stale = snapshot.changed > known.generation
+        stale[len(known.answers) :] = True
+        for column in np.flatnonzero(stale):
+            fresh[column] = answer(cls, snapshot.nodes[column])
+        self._known[cls] = _Known(fresh, snapshot.generation, other)
+        return fresh
+
+
+class Domains:
+    """Node labels as topology: per key, small numbers for the values, -1 for nodes without that label."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[NDArray[np.int64], dict[str, int], int]] = {}
+
+    def of(self, key: str, snapshot: Snapshot) -> tuple[NDArray[np.int64], int]:
+        """Number of each node's domain, int64 of shape (nodes,), which may not be changed; and how many there are."""
+        size = len(snapshot.nodes)
+        codes, values, seen = self._known.get(key, (np.zeros(0, dtype=np.int64), {}, -1))
+        if seen == snapshot.generation and len(codes) == size:
+            return codes, len(values)
+        if len(values) > 2 * size:  # most of them are of nodes that are gone
+            codes, values, seen = np.zeros(0, dtype=np.int64), {}, -1
+        fresh = np.full(size, -1, dtype=np.int64)
+        fresh[: len(codes)] = codes
+        stale = snapshot.changed > seen
+        stale[len(codes) :] = True
+        for column in np.flatnonzero(stale):
+            node = snapshot.nodes[column]
+            value = node.metadata.labels.get(key) if node else None
+            fresh[column] = -1 if value is None else values.setdefault(value, len(values))
+        self._known[key] = fresh, values, snapshot.generation
+        return fresh, len(values)

@@ -1,0 +1,92 @@
+"""Fair shares of queues: whose turn it is, what a queue refuses, and who may take from whom.
+
+The arithmetic is in `planner.fairshare`; here it meets a session. What gangs wait for is added up anew only for gangs
+that changed, the tree is made anew only when queues change, and fair shares are divided when somebody asks for them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from extender.planner.fairshare.accounts import Accounts
+from extender.planner.fairshare.usage import UsageBook
+from extender.planner.framework.ordering import Keyed
+from extender.planner.framework.registry import OwnArgument, refuse_arguments
+from extender.planner.framework.session import Session
+from extender.planner.plugins.queueshares import QueueShares
+from muster.resources.duration import parse_duration_s
+
+MULTIPLIER = "relcaimerSaturationMultiplier"
+"""KAI's spelling, which is the live one."""
+ROUNDING = "rounding"
+HALF_LIFE = "halfLife"
+ARGUMENTS = (ROUNDING, "kValue", MULTIPLIER, HALF_LIFE)
+
+
+class Proportion:
+    """Its arguments: `rounding` (exact or kai), `kValue`, `halfLife`, and with `kai` `relcaimerSaturationMultiplier`.
+
+    With a `halfLife` (168h, 30m) past usage counts; without one it is not kept. `kValue` is how much it counts: 1 if it
+    is not given, 0 for not at all.
+    """
+
+    name = "proportion"
+    OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
+        ROUNDING: OwnArgument("exact", "`exact`, or `kai` for KAI-Scheduler's shares to the unit (docs/queues.md)"),
+        HALF_LIFE: OwnArgument("", "past usage counts, half as much after each such time (`168h`); else it does not"),
+    }
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        refuse_arguments(self.name, arguments, ARGUMENTS)
+        self._rounding = str(arguments.get(ROUNDING, "exact"))
+        if self._rounding not in {"exact", "kai"}:
+            raise ValueError(f"plugin 'proportion': rounding is {self._rounding!r}; it may be 'exact' or 'kai'")
+        self._usage_weight = self._number(arguments, "kValue")
+        self._multiplier = self._number(arguments, MULTIPLIER)
+        if self._multiplier < 1:
+            raise ValueError(f"plugin 'proportion': {MULTIPLIER} is {self._multiplier}; it must be 1 or more")
+        self._accounts = Accounts()
+        self._usage: UsageBook | None = None
+        if HALF_LIFE in arguments:
+            try:
+                half_life_s = parse_duration_s(str(arguments[HALF_LIFE]))
+            except ValueError as error:
+                raise ValueError(f"plugin 'proportion': {HALF_LIFE}: {error}") from None
+            if half_life_s <= 0:
+                raise ValueError(f"plugin 'proportion': {HALF_LIFE} is {half_life_s:g} s; it must be more than 0")
+            self._usage = UsageBook(half_life_s)
+
+    def _number(self, arguments: Mapping[str, Any], key: str) -> float:
+        try:
+            return float(arguments.get(key, 1.0))
+        except (TypeError, ValueError):
+            raise ValueError(f"plugin 'proportion': {key} is {arguments[key]!r}, which is no number") from None
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers everything that queues decide, over an account of this session's own."""
+        shares = QueueShares(
+            session,
+            self._accounts.allocations(session.snapshot),
+            rounding=self._rounding,
+            usage_weight=self._usage_weight,
+            multiplier=self._multiplier,
+            usage=self._usage,
+        )
+        if self._usage is not None:
+            shares.keep_usage(self._usage)
+        session.standings = shares.standings
+        session.add("queue_order", Keyed(shares.order, shares.key))
+        session.add("is_job_over_queue_capacity", shares.over_capacity)
+        session.add("is_non_preemptible_job_over_queue_quota", shares.over_quota)
+        session.add("allocated", shares.placed)
+        session.add("deallocated", shares.taken_back)
+        session.add("evicted", shares.taken_back)
+        session.add("unevicted", shares.placed)
+        session.add("can_reclaim_resources", shares.can_reclaim)
+        session.add("reclaim_victim_filter", shares.reclaimable)
+        session.add("reclaim_scenario_validator", shares.reclaim_agreed)
+        session.add("get_queue_allocated_resources", shares.allocated_of)
+        session.add("get_queue_deserved_resources", shares.deserved_of)
+        session.add("get_queue_fair_share", shares.fair_share_of)
+
+    def on_session_close(self, session: Session) -> None:
+        """Keeps what was added up, for the next cycle."""

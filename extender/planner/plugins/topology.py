@@ -1,0 +1,259 @@
+"""Gangs that sit together: which domains hold a part of a gang, the best one first.
+
+Wishes come from `planner.topology.requests`, levels from the configuration and from what the cluster describes
+(`planner.topology.forest`), the arithmetic from `planner.topology.fit`. What is answered here is only a proposal:
+whoever asked places the pods with every predicate, and takes the next domain if that fails.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from extender.planner.framework.nodeset import NodeSet
+from extender.planner.framework.registry import refuse_arguments
+from extender.planner.framework.session import Session
+from extender.planner.plugins.closestdomain import closest_domain
+from extender.planner.plugins.domains import Look, alone, looks_of
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.topology.fit import Filling, Profile, Wanted, best_first, held, whole
+from extender.planner.topology.forest import WHOLE, Forest, Reach, Unknown
+from extender.planner.topology.geometry import Geometry
+from extender.planner.topology.parts import Part
+from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Tree
+
+MIXED = "mixed"
+PROFILES: dict[str, Profile | str] = {
+    "best-fit": "best-fit",
+    "least-free": "least-free",
+    "balanced": "balanced",
+    MIXED: MIXED,
+    # KAI-Scheduler's and Kueue's words for them
+    "binpack": "best-fit",
+    "BestFit": "best-fit",
+    "LeastFreeCapacity": "least-free",
+    "BalancedPlacement": "balanced",
+    "Mixed": MIXED,
+}
+"""Name → how domains inside a domain are filled; mixed: best-fit, but least-free for pods that may be anywhere."""
+MOST_LEVELS = 16
+MOST_TOPOLOGIES = 64
+
+
+class Topology:
+    """Splits node sets into domains for gangs that ask for it; other gangs do not notice it.
+
+    Arguments: `levels`, label keys from the outermost to the innermost, `topologies`, the same by name, and `profile`.
+    """
+
+    name = "topology"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        refuse_arguments(self.name, arguments, ("levels", "topologies", "profile"))
+        named = arguments.get("topologies") or {}
+        if not isinstance(named, dict) or len(named) > MOST_TOPOLOGIES:
+            raise ValueError(
+                f"plugin 'topology': topologies must be at most {MOST_TOPOLOGIES} names, each with its levels; "
+                f"it is {named!r}"
+            )
+        levels = {str(name): _levels(f"topologies[{name}]", keys) for name, keys in named.items()}
+        if HYPER_NODES in levels:
+            raise ValueError(f"plugin 'topology': topologies: {HYPER_NODES!r} is the name of the tree of HyperNodes")
+        if "levels" in arguments:
+            if DEFAULT in levels:
+                raise ValueError(f"plugin 'topology': topologies: {DEFAULT!r} is the name of those under `levels`")
+            levels[DEFAULT] = _levels("levels", arguments["levels"])
+        profile = arguments.get("profile", MIXED)
+        if profile not in PROFILES:
+            raise ValueError(f"plugin 'topology': profile is {profile!r}; valid: {', '.join(PROFILES)}")
+        self._profile = PROFILES[profile]
+        self.forest = Forest(levels)
+        self._used: set[int] = set()
+        self._geometries: dict[int, Geometry] = {}
+        """By the id of the tree."""
+
+    def on_session_open(self, session: Session) -> None:
+        """Registers the hook, and tells who came closest."""
+        snapshot = session.snapshot
+        self.forest.renew(
+            snapshot.nodes,
+            snapshot.changed,
+            snapshot.generation,
+            topologies=snapshot.topologies,
+            hyper_nodes=session.hyper_nodes.tree if snapshot.hyper_nodes else None,
+        )
+        session.trees = self.forest.trees
+        session.add("subset_nodes", partial(self._subsets, session))
+        session.closest_domain = partial(closest_domain, session, self.forest, self._geometry)
+
+    def on_session_close(self, _session: Session) -> None:
+        """Keeps what it knows of the trees that somebody asked for."""
+        if self._used:
+            self._geometries = {key: known for key, known in self._geometries.items() if key in self._used}
+            self._used = set()
+
+    # -- subsets ------------------------------------------------------------------------------------------------------
+
+    def _subsets(self, session: Session, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
+        if not part.near and not part.slices:
+            return (nodes,)
+        return self._domains(session, nodes, gang, part)
+
+    def _domains(self, session: Session, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
+        reach = self.forest.find(part.near or part.slices[0].near)
+        if isinstance(reach, Unknown):
+            return () if reach.hard and part.near else (nodes,)
+        looks = looks_of(session, gang, part, nodes, self.forest, reach, self._geometry(session, reach.tree))
+        if not looks:
+            return (nodes,)
+        if not part.near:  # its slices ask for something, and it does not
+            ordered = nodes.ranked and not part.regular
+            return (nodes if ordered else self._set(session, part, nodes, looks, WHOLE, 0),)
+        if part.unit and nodes.ranked and reach.hard and not part.columns:
+            return self._next(nodes, looks[0], reach, part)
+        return self._near(session, part, nodes, looks, reach)
+
+    def _near(self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], reach: Reach) -> Iterator[NodeSet]:
+        """Domains that hold the part, those of its members first; then the whole set if nothing is required."""
+        there = np.array(part.columns, dtype=np.int64)
+        if len(there):
+            yield from self._with_members(session, part, nodes, looks, reach, there)
+        for level in range(reach.inner, max(reach.outer, 0) - 1, -1):
+            for domain in _candidates(looks, level, self._profile_for(part)):
+                if not len(there) or not (reach.tree.domain_of[level][there] == domain).any():
+                    yield self._set(session, part, nodes, looks, level, domain)
+        if not reach.hard:
+            yield self._set(session, part, nodes, looks, WHOLE, 0)
+
+    def _with_members(
+        self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], reach: Reach, there: Amounts
+    ) -> Iterator[NodeSet]:
+        """Domains of members that have a node: the nearest, and with most of them, first.
+
+        What is required leaves only those domains: who comes back joins the others. Members that are in no domain (any
+        more) say nothing.
+        """
+        tree = reach.tree
+        if reach.hard:
+            outer = tree.domain_of[reach.outer]
+            own = np.unique(outer[there])
+            own = own[own >= 0]
+            if len(own):
+                inside = np.isin(outer, own)
+                for look in looks:
+                    look.within(inside)
+        nearest = range(len(tree.levels) - 1, max(reach.outer, 0) - 1, -1)
+        for level in nearest:  # those that hold all of them; then, of pods that are welcome singly, the widest first
+            yield from self._around(session, part, nodes, looks, level, there, [part.wanted for _ in looks])
+        if part.least is not None:
+            for level in reversed(nearest) if reach.hard else ():
+                yield from self._around(session, part, nodes, looks, level, there, [part.least for _ in looks])
+
+    def _around(
+        self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], level: int, there: Amounts,
+        pods: list[int],
+    ) -> Iterator[NodeSet]:  # fmt: skip
+        """Domains of one level that have members and hold so many pods, those with most members first."""
+        tree = looks[0].wanted.geometry.tree
+        domains, counts = np.unique(tree.domain_of[level][there], return_counts=True)
+        fits = np.logical_and.reduce(
+            [held(look.wanted, level) >= min(least, look.wanted.most) for look, least in zip(looks, pods, strict=True)]
+        )
+        for domain in domains[np.argsort(-counts, kind="stable")]:
+            if domain >= 0 and fits[domain]:
+                yield self._set(session, part, nodes, looks, level, int(domain))
+
+    def _next(self, nodes: NodeSet, look: Look, reach: Reach, part: Part) -> Iterator[NodeSet]:
+        """For one slice after the other: the first domain with room for it in the order of the nodes around it."""
+        columns = cast("Amounts", nodes.columns)
+        of = reach.tree.domain_of[reach.outer]
+        enough = np.append(held(look.wanted, reach.outer) >= part.needed, [False])
+        for domain in dict.fromkeys(of[columns[enough[of[columns]]]].tolist()):
+            name = reach.tree.domains[reach.outer][domain]
+            yield NodeSet(columns[of[columns] == domain], ranked=True, along=nodes.along, name=name)
+
+    def _set(self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], level: int, domain: int) -> NodeSet:
+        """One domain as a node set: with an order where the pods are of one kind."""
+        look = looks[0]
+        wanted, tree = look.wanted, look.wanted.geometry.tree
+        inside = look.wanted.geometry.members(level, domain)
+        name = tree.domains[level][domain] if level != WHOLE else nodes.name
+        usable = inside & np.logical_or.reduce([each.wanted.room > 0 for each in looks])
+        if part.children:
+            return NodeSet(np.flatnonzero(usable), along=wanted.geometry.places, name=name)
+        columns = np.flatnonzero(usable)
+        sliced = part.regular and alone(session, look.cls)
+        scores = session.scores(look.cls)
+        profile = self._profile_for(part)
+        filling = Filling(
+            wanted, "best-fit" if wanted.slices else profile, scores if isinstance(scores, np.ndarray) else None
+        )
+        pods = min(wanted.most, part.wanted, held(wanted, level)[domain] if level != WHOLE else whole(wanted))
+        ordered, numbers = filling.order(level, columns, int(pods))
+        most = None
+        if sliced or (profile == "balanced" and not wanted.slices):
+            most = np.zeros_like(wanted.room)
+            most[ordered] = numbers
+        else:
+            ordered = np.concatenate([ordered, _others(wanted, columns, ordered)])
+        return NodeSet(ordered, ranked=True, along=wanted.geometry.places, most=most, sliced=sliced, name=name)
+
+    # -- small things -------------------------------------------------------------------------------------------------
+
+    def _profile_for(self, part: Part) -> Profile:
+        if self._profile == MIXED:
+            return "least-free" if part.near.anywhere else "best-fit"
+        return cast("Profile", self._profile)
+
+    def _geometry(self, session: Session, tree: Tree) -> Geometry:
+        self._used.add(id(tree))
+        known = self._geometries.get(id(tree))
+        if known is None or known.tree is not tree:
+            known = self._geometries[id(tree)] = Geometry(tree, session.snapshot.order)
+        return known
+
+
+def _candidates(looks: list[Look], level: int, profile: Profile) -> Iterator[int]:
+    """Domains of a level that hold all kinds of pods, the best for the first kind first."""
+    fits = None
+    if len(looks) > 1:
+        fits = np.logical_and.reduce([held(look.wanted, level) >= look.wanted.least for look in looks[1:]])
+    for look in looks:
+        for inner, need in look.inside:
+            most = np.zeros(len(look.wanted.geometry.tree.domains[level]), dtype=np.int64)
+            if inner > level:
+                counts, at = held(look.wanted, inner), np.arange(len(look.wanted.geometry.tree.domains[inner]))
+                for step in range(inner, level, -1):
+                    at = np.where(at >= 0, look.wanted.geometry.tree.parents[step][at], -1)
+                np.maximum.at(most, at[at >= 0], counts[at >= 0])
+                enough = most >= need
+                fits = enough if fits is None else fits & enough
+    return best_first(looks[0].wanted, level, fits, spare=profile == "least-free")
+
+
+def _others(wanted: Wanted, columns: Amounts, ordered: Amounts) -> Amounts:
+    """The other nodes of a domain: those beside the ones that are filled come first."""
+    chosen = np.zeros(len(wanted.room), dtype=np.bool_)
+    chosen[ordered] = True
+    left = columns[~chosen[columns]]
+    if not len(wanted.geometry.tree.levels):
+        return left[np.argsort(wanted.geometry.places[left], kind="stable")]
+    inner = wanted.geometry.tree.domain_of[-1]
+    beside = np.isin(inner[left], inner[ordered])
+    return left[np.lexsort([wanted.geometry.places[left], ~beside])]
+
+
+def _levels(where: str, value: object) -> tuple[str, ...]:
+    if (
+        not isinstance(value, list)
+        or not 0 < len(value) <= MOST_LEVELS
+        or not all(isinstance(key, str) and key for key in value)
+        or len(set(value)) < len(value)
+    ):
+        raise ValueError(
+            f"plugin 'topology': {where} must be a list of 1 to {MOST_LEVELS} different label keys, the outermost "
+            f"first; it is {value!r}"
+        )
+    return tuple(value)

@@ -1,0 +1,215 @@
+"""What the free GPUs of nodes are worth to the pods that are likely to come: arithmetic over arrays, no state.
+
+Worth is in thousandths of GPUs. A node's GPUs are those that shares use in part, one by one, and so many that nobody
+uses. Pods come in kinds: so much CPU and memory, and whole GPUs or the same part of some.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.podclass import PodClass
+from muster.api.names import VOLCANO_GPU_NUMBER
+from muster.resources.vector import CPU, GPU, WHOLE
+
+Scores = NDArray[np.float64]
+LARGE = 1e15
+"""No loss of a node with room is as large."""
+NONE = -1e18
+"""Worth of a node without room for the pod: its loss is beyond all others."""
+
+
+class Kind(NamedTuple):
+    """What one pod asks for: milli-CPU, bytes, devices, and thousandths of each."""
+
+    cpu: int
+    memory: int
+    devices: int
+    portion: int
+
+
+def kind_of(cls: PodClass, snapshot: Snapshot) -> Kind:
+    """The kind of a class of pods; one that asks for memory of GPUs counts as on the smallest of them."""
+    cpu, memory = cls.requests.get(CPU, 0), cls.requests.get("memory", 0)
+    if cls.gpu is not None:
+        known = snapshot.devices.memory[snapshot.devices.memory > 0] if cls.gpu.memory else ()
+        least = int(min(known, default=0))
+        return Kind(cpu, memory, cls.gpu.devices, min(cls.gpu.on(least), WHOLE))
+    return Kind(cpu, memory, max(cls.requests.get(GPU, 0) // WHOLE, cls.requests.get(VOLCANO_GPU_NUMBER, 0)), WHOLE)
+
+
+@dataclass(slots=True)
+class NodeState:
+    """Nodes as far as their worth depends on it; a row per node."""
+
+    cpu: Amounts
+    memory: Amounts
+    gpus: Amounts
+    """Devices that the node has."""
+    unused: Amounts
+    """Devices that nobody uses."""
+    partly: Amounts
+    """Thousandths that are free of each device that shares use in part, 0 for all others; shape (nodes, devices)."""
+
+    def __len__(self) -> int:
+        """How many nodes."""
+        return len(self.cpu)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Equal shapes can be compared."""
+        return self.partly.shape
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "NodeState":
+        """All nodes of a snapshot."""
+        columns = slice(None)
+        return cls(*_rows(snapshot, columns), _unused(snapshot), _partly(snapshot, columns))
+
+    def update(self, snapshot: Snapshot, columns: Amounts) -> None:
+        """Takes these nodes from the snapshot anew."""
+        self.cpu[columns], self.memory[columns], self.gpus[columns] = _rows(snapshot, columns)
+        free = snapshot.free[:, columns]
+        self.unused[columns] = snapshot.devices.at(columns).unused(free, snapshot.axis)
+        partly = _partly(snapshot, columns)
+        if partly.shape[1] > self.partly.shape[1]:
+            self.partly = np.pad(self.partly, ((0, 0), (0, partly.shape[1] - self.partly.shape[1])))
+        self.partly[columns] = partly
+
+    def at(self, columns: Amounts) -> "NodeState":
+        """Some of the nodes."""
+        return NodeState(
+            self.cpu[columns], self.memory[columns], self.gpus[columns], self.unused[columns], self.partly[columns]
+        )
+
+    def unlike(self, other: "NodeState") -> Amounts:
+        """Rows that differ."""
+        differs = (self.partly != other.partly).any(axis=1)
+        for mine, theirs in ((self.cpu, other.cpu), (self.memory, other.memory), (self.gpus, other.gpus)):
+            differs |= mine != theirs
+        return np.flatnonzero(differs | (self.unused != other.unused))
+
+
+def _rows(snapshot: Snapshot, columns: Amounts | slice) -> tuple[Amounts, Amounts, Amounts]:
+    axis, free, whole = snapshot.axis, snapshot.free, snapshot.allocatable
+    none = np.zeros(free.shape[1], dtype=np.int64)
+    cpu = free[axis[CPU]] if CPU in axis else none
+    memory = free[axis["memory"]] if "memory" in axis else none
+    gpus = whole[axis[GPU]] // WHOLE if GPU in axis else none
+    if VOLCANO_GPU_NUMBER in axis:
+        gpus = gpus + whole[axis[VOLCANO_GPU_NUMBER]]
+    return cpu[columns].copy(), memory[columns].copy(), gpus[columns].copy()
+
+
+def _unused(snapshot: Snapshot) -> Amounts:
+    return snapshot.devices.unused(snapshot.free, snapshot.axis)
+
+
+def _partly(snapshot: Snapshot, columns: Amounts | slice) -> Amounts:
+    shared = snapshot.devices.shared[columns]
+    free: Amounts = np.where(shared > 0, np.maximum(WHOLE - shared, 0), 0)
+    return free
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Kinds of pods with GPUs, and how likely each is; a column per kind."""
+
+    cpu: Amounts
+    memory: Amounts
+    devices: Amounts
+    portion: Amounts
+    weight: Scores
+    fill: float
+    """The part that all next pods have in the worth, beside the next one."""
+    portions: Amounts
+    """The different portions."""
+    which: Amounts
+    """Index of each kind's portion."""
+
+    @classmethod
+    def of(cls, seen: Mapping[Kind, int], coverage: float, most: int, fill: float) -> "Mix | None":
+        """The kinds that make up so much of the pods seen; None if none of these has GPUs."""
+        ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
+        total, sum_ = sum(seen.values()), 0
+        kept: list[tuple[Kind, int]] = []
+        for kind, count in ordered:
+            if sum_ >= coverage * total or len(kept) >= most:
+                break
+            sum_ += count
+            if kind.devices:
+                kept.append((kind, count))
+        if not kept:
+            return None
+        table = np.array([kind for kind, _ in kept], dtype=np.int64)
+        portions, which = np.unique(table[:, 3], return_inverse=True)
+        weight = np.array([count for _, count in kept], dtype=np.float64)
+        return cls(
+            np.maximum(table[:, 0], 1), np.maximum(table[:, 1], 1), table[:, 2], table[:, 3], weight / weight.sum(),
+            fill, portions, which.reshape(-1),
+        )  # fmt: skip
+
+    def worth(self, nodes: NodeState) -> Scores:
+        """Thousandths of free GPUs of each node that the next pod can use, on average; float64 of shape (nodes,)."""
+        usable = np.empty((len(nodes), len(self.portions)), dtype=np.int64)
+        places = np.empty_like(usable)
+        for column, portion in enumerate(self.portions):
+            fits = nodes.partly >= portion
+            usable[:, column] = (nodes.partly * fits).sum(axis=1) + WHOLE * nodes.unused
+            places[:, column] = fits.sum(axis=1) + nodes.unused
+        by_kind = usable[:, self.which] * (places[:, self.which] >= self.devices)
+        pods = np.minimum(nodes.cpu[:, None] // self.cpu, nodes.memory[:, None] // self.memory)
+        filled = np.minimum(by_kind, pods * (self.devices * self.portion))
+        worth: Scores = ((1 - self.fill) * by_kind * (pods > 0) + self.fill * filled) @ self.weight
+        return worth
+
+    def worth_after(self, nodes: NodeState, kind: Kind) -> Scores:
+        """The same with one pod more of this kind on each node, where on it that costs least; `NONE` without room."""
+        left = replace(nodes, cpu=nodes.cpu - kind.cpu, memory=nodes.memory - kind.memory)
+        fits = (left.cpu >= 0) & (left.memory >= 0)
+        result = np.full(len(nodes), NONE)
+        if not kind.devices or kind.portion >= WHOLE or kind.devices > 1:
+            return self._after_whole(left, kind, fits, result)
+        width = nodes.partly.shape[1]
+        possible = (nodes.partly >= kind.portion) & fits[:, None]
+        for device in range(1, width):  # equal devices are equally good
+            possible[:, device] &= ~(nodes.partly[:, :device] == nodes.partly[:, device : device + 1]).any(axis=1)
+        rows, devices = np.nonzero(possible)
+        if len(rows):
+            part = left.at(rows)
+            part.partly[np.arange(len(rows)), devices] -= kind.portion
+            np.maximum.at(result, rows, self.worth(part))
+        rows = np.flatnonzero(fits & (nodes.unused > 0))
+        if len(rows):
+            part = left.at(rows)
+            part.unused = part.unused - 1
+            part.partly = np.pad(part.partly, ((0, 0), (0, 1)))
+            part.partly[:, -1] = WHOLE - kind.portion
+            np.maximum.at(result, rows, self.worth(part))
+        return result
+
+    def _after_whole(self, left: NodeState, kind: Kind, fits: NDArray[np.bool_], result: Scores) -> Scores:
+        """Pods without GPUs, with whole ones, and with parts of several, which count as whole here."""
+        rows = np.flatnonzero(fits & (left.unused >= kind.devices))
+        part = left.at(rows)
+        part.unused = part.unused - kind.devices
+        result[rows] = self.worth(part)
+        return result
+
+    def worth_by_device(self, node: NodeState, kind: Kind, used: Amounts) -> Scores:
+        """The worth of one node with a pod on each of its devices; float64 of shape (devices,)."""
+        many = node.at(np.zeros(len(used), dtype=np.int64))
+        many.cpu, many.memory = many.cpu - kind.cpu, many.memory - kind.memory
+        free: Amounts = np.where(used > 0, np.maximum(WHOLE - used, 0), 0)
+        many.partly = np.repeat(free[None, :], len(used), axis=0)
+        fresh = used == 0
+        many.unused = many.unused - fresh
+        many.partly[np.arange(len(used)), np.arange(len(used))] = np.maximum(
+            np.where(fresh, WHOLE, free) - kind.portion, 0
+        )
+        return self.worth(many)

@@ -1,0 +1,219 @@
+"""The last step of every cycle: the gang at the head of each queue that lacks nodes asks an autoscaler for them.
+
+Whoever waits for anything else than nodes (its queue, its pods, somebody's gate) is passed over: nodes would not help,
+and those behind need not wait for it. So is a gang that an autoscaler cannot help, and one whose last request came to
+nothing, for a while.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from extender.planner.framework.decisions import Enqueue, Place, Unschedulable, WithdrawRequest
+from extender.planner.framework.demand import minimum_wanted
+from extender.planner.framework.session import Session
+from extender.planner.framework.shortage import Shortage, Wanted
+from extender.planner.scaleup.evictions import Evictions
+from extender.planner.scaleup.limits import Capabilities
+from extender.planner.scaleup.requests import MAX_POD_SETS, answer_to, attempt_of, name_of, new_request, provisioned
+from extender.planner.scaleup.simulation import ExistingNodes
+from extender.planner.scaleup.voices import Speech, Voices
+from extender.planner.scaleup.wishes import Wish, Wishes
+from extender.planner.state.gangs import GangView
+from muster.api.kubernetes.autoscaling import ProvisioningRequest
+
+MAX_LOOKED_AT = 8
+"""So many gangs of a queue are looked at for one whose turn it can be."""
+KEPT_S = 10.0
+"""A gang whose pods ask goes on doing so for at least this time, whoever comes before it: each change is many
+writes."""
+ROOM = "free nodes would hold its pods one by one, so that an autoscaler would add none, and none is asked for"
+NOT_SERVED = "no nodes are asked for: the cluster has no ProvisioningRequest (autoscaling.x-k8s.io/v1)"
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What one cycle has found so far."""
+
+    wishes: Wishes
+    capabilities: Capabilities
+    existing: ExistingNodes
+    asks: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    """UID of a gang → pod set → how many of its pods ask."""
+    needed: set[str] = field(default_factory=set)
+    """UIDs of gangs whose request stays."""
+    notes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """UID of a gang → reason (empty: as it is) and words for its owner."""
+
+
+class AskForNodes:
+    """Remembers only since when gangs ask, and what pods have said lately."""
+
+    name = "scale-up"
+
+    def __init__(self) -> None:
+        self._asking: dict[str, float] = {}
+        """UID of a gang whose pods ask → since when, in seconds since the epoch."""
+        self._voices = Voices()
+        self._evictions = Evictions()
+
+    def execute(self, session: Session) -> None:
+        """Lets gangs in that ask, decides what is written for autoscalers, and adds to what others read."""
+        waits = _waiting(session)
+        turn = _Turn(Wishes(session.snapshot.queues), Capabilities(session), ExistingNodes(session))
+        self._asking = {uid: since for uid, since in self._asking.items() if uid in waits}
+        for kinds in _candidates(waits, turn.wishes).values():
+            self._go_through(session, kinds, turn)
+        self._asking = {uid: self._asking.get(uid, session.now) for uid in turn.asks}
+        _annotate(session, turn.notes)
+        _withdraw(session, waits, turn)
+        speeches = [
+            Speech(gang, _with(decision, turn.notes.get(uid)).message, turn.asks.get(uid))
+            for uid, (gang, decision) in waits.items()
+        ]
+        for say in self._voices.speak(session.now, speeches):
+            session.decide(say)
+        self._evictions.decide(session)
+
+    def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Turn) -> None:
+        """Gives the first gang of a queue its turn that can have it; others keep theirs for a moment."""
+        given = False
+        queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
+        for gang in queue[:MAX_LOOKED_AT]:
+            keeps = session.now - self._asking.get(gang.uid, -KEPT_S) < KEPT_S
+            if not given or keeps:
+                given = bool(session.attempt(gang, lambda session, gang: _ask(session, gang, turn))) or given
+
+
+def _ask(session: Session, gang: GangView, turn: _Turn) -> bool:
+    """Has one gang ask in the way that it wishes; False if it does not."""
+    wish = turn.wishes.of(gang)
+    if wish.complaint:
+        turn.notes[gang.uid] = ("", f"no nodes are asked for: {wish.complaint}")
+        return False
+    wanted = minimum_wanted(gang)
+    if refusal := turn.capabilities.refusal(gang, wanted):
+        turn.notes[gang.uid] = ("", f"no nodes are asked for: {refusal}")
+        return False
+    if _known(session, gang, wanted, wish) is None and turn.existing.hold(gang, wanted):
+        turn.notes[gang.uid] = ("", ROOM)
+        return False
+    if wish.mode == "provisioning-request" and (note := _hindered(session, wanted)):
+        turn.notes[gang.uid] = note
+        return False
+    if gang.group.status.phase in {"", "Pending"} and gang.key not in session.enqueued:
+        session.enqueued.add(gang.key)  # autoscalers see pods, so they must exist
+        session.decide(Enqueue(gang))
+    if wish.mode == "condition":
+        if gang.started or gang.has_pods:
+            turn.asks[gang.uid] = wanted
+        return True
+    return _request(session, gang, wanted, wish, turn)
+
+
+def _hindered(session: Session, wanted: Mapping[str, int]) -> tuple[str, str] | None:
+    """Why no ProvisioningRequest can be made for a gang, as a note; None if one can."""
+    session.provisioning_wanted = True
+    if session.inputs.provisioning_served is False:
+        return "ProvisioningNotServed", NOT_SERVED
+    pod_sets = sum(count > 0 for count in wanted.values())
+    if pod_sets > MAX_POD_SETS:
+        return "", f"no nodes are asked for: it has {pod_sets} pod sets, a ProvisioningRequest takes {MAX_POD_SETS}"
+    return None
+
+
+def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish, turn: _Turn) -> bool:
+    """Makes or follows its ProvisioningRequest; False while it waits to make another one."""
+    known, attempt = _known(session, gang, wanted, wish), 1
+    if known is not None:
+        answer = answer_to(known, timeout_s=wish.timeout_s, now=session.now)
+        turn.notes[gang.uid] = (answer.reason, answer.words)
+        if answer.stage != "over" or session.now < answer.again_at:
+            turn.needed.add(gang.uid)
+            return answer.stage != "over"
+        attempt = attempt_of(known) + 1
+    if stale := session.inputs.provisioning.get(gang.uid):
+        session.decide(WithdrawRequest(gang, stale, "another one takes its place"))
+        turn.needed.add(gang.uid)
+    if session.inputs.provisioning_served is None or not (gang.started or gang.has_pods):
+        return True
+    wanted_request = new_request(gang, wanted, wish, attempt)
+    if wanted_request is not None:
+        session.decide(wanted_request)
+    return True
+
+
+def _known(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish) -> ProvisioningRequest | None:
+    """Its request, if that is for what it wants now."""
+    known = session.inputs.provisioning.get(gang.uid)
+    if known is None or wish.mode != "provisioning-request":
+        return None
+    return known if known.metadata.name == name_of(gang, wanted, wish, attempt_of(known)) else None
+
+
+def _waiting(session: Session) -> dict[str, tuple[GangView, Unschedulable]]:
+    """UID of each gang that waits → the gang, and what stands in its way, as it was said last."""
+    placed = {place.gang.uid for place in session.decided(Place)}
+    return {
+        decision.gang.uid: (decision.gang, decision)
+        for decision in session.decided(Unschedulable)
+        if decision.gang.uid not in placed and not decision.gang.active
+    }
+
+
+def _candidates(waits: Mapping[str, tuple[GangView, Unschedulable]], wishes: Wishes) -> dict[str, list[list[GangView]]]:
+    """By queue, and in it by kind, the gangs that lack nodes and want to ask, as far as they can be the first of it.
+
+    An action decides in the order of the gangs, so that those with the same kind of shortage need no sorting.
+    """
+    found: dict[tuple[str, Wanted], list[GangView]] = {}
+    for gang, decision in waits.values():
+        if decision.shortage is None or not lacks_nodes(gang, decision.shortage):
+            continue
+        kind = (gang.queue, decision.shortage.kind)
+        if len(found.get(kind, ())) < MAX_LOOKED_AT:
+            wish = wishes.of(gang)
+            if wish.mode != "none" or wish.complaint:
+                found.setdefault(kind, []).append(gang)
+    queues: dict[str, list[list[GangView]]] = {}
+    for (queue, _), gangs in found.items():
+        queues.setdefault(queue, []).append(gangs)
+    return queues
+
+
+def lacks_nodes(gang: GangView, lacks: Shortage) -> bool:
+    """Whether nodes are what the gang lacks to start, or to have again what it started with."""
+    if lacks.miss is None:
+        return False
+    return gang.taken < gang.floor.min_member if gang.started else lacks.kind != "extra"
+
+
+def _with(decision: Unschedulable, note: tuple[str, str] | None) -> Unschedulable:
+    if note is None:
+        return decision
+    reason, words = note
+    return replace(decision, reason=reason or decision.reason, message=f"{decision.message}; {words}")
+
+
+def _annotate(session: Session, notes: Mapping[str, tuple[str, str]]) -> None:
+    """Adds to the sentences that are written into PodGroups."""
+    if notes:
+        session.decisions = [
+            _with(each, notes.get(each.gang.uid)) if isinstance(each, Unschedulable) else each
+            for each in session.decisions
+        ]
+
+
+def _withdraw(session: Session, waits: Mapping[str, object], turn: _Turn) -> None:
+    """Requests of gangs that have started, or whose turn is over; of one that is provisioned the nodes are awaited."""
+    if not session.inputs.provisioning:
+        return
+    for gang in session.snapshot.gangs:
+        request = session.inputs.provisioning.get(gang.uid)
+        if request is None or gang.uid in turn.needed:
+            continue
+        if gang.uid in waits:
+            stays = provisioned(request) and turn.wishes.of(gang).mode == "provisioning-request"
+        else:
+            stays = not gang.started and gang.group.status.phase != "Completed"  # it is about to start
+        if not stays:
+            session.decide(WithdrawRequest(gang, request, "its gang needs it no more"))

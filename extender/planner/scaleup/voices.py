@@ -1,0 +1,141 @@
+"""What the pods of waiting gangs say in their condition PodScheduled, and how often that is written.
+
+Each word is a write of a pod, so that few are spoken: only by gangs that have waited for a moment, only what is new,
+of one gang's sentences one every few seconds, and of all gangs together so many in a second. What a pod said last
+stands in the pod, hence nothing is lost or said twice when this process is another one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from extender.planner.framework.decisions import Say
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podrecord import PodRecord
+
+SETTLE_S = 2.0
+"""A gang that has waited for less says nothing: mostly it starts."""
+SENTENCE_EVERY_S = 5.0
+"""The sentence of one gang changes with every node, and is written at most so often."""
+ASKS_PER_S = 100.0
+"""Pods that begin or end to ask for nodes. All of a gang should do so within autoscalers' window of some seconds."""
+ASKS_AT_ONCE = 100.0
+SENTENCES_PER_S = 10.0
+SENTENCES_AT_ONCE = 10.0
+AFTER_THE_FIRST = "its gang waits for nodes that do not exist yet; {first} says why"
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What one gang has to say in this cycle."""
+
+    gang: GangView
+    sentence: str
+    asks: Mapping[str, int] | None = None
+    """Pod set → how many of its pods ask for nodes; None if none does."""
+
+
+class Bucket:
+    """So many a second, and no more than `most` at once."""
+
+    def __init__(self, rate: float, most: float) -> None:
+        self._rate, self._most = rate, most
+        self.left = most
+        self._at: float | None = None
+
+    def fill(self, now: float) -> None:
+        """Time has passed."""
+        passed = max(0.0, now - self._at) if self._at is not None else 0.0
+        self.left, self._at = min(self._most, self.left + passed * self._rate), now
+
+    def take(self) -> bool:
+        """One, if there is one left."""
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What is known of one gang."""
+
+    since: float
+    spoke_at: float = 0.0
+    view: GangView | None = None
+    """As it was when it had nothing new to say."""
+    words: tuple[str, Mapping[str, int] | None] = ("", None)
+    """What it had said by then."""
+    may_ask: bool = True
+    """Some of its pods may ask for nodes."""
+
+
+class Voices:
+    """Decides which pods say what now."""
+
+    def __init__(self) -> None:
+        self._heard: dict[str, _Heard] = {}
+        self._asks = Bucket(ASKS_PER_S, ASKS_AT_ONCE)
+        self._sentences = Bucket(SENTENCES_PER_S, SENTENCES_AT_ONCE)
+
+    def speak(self, now: float, speeches: Iterable[Speech]) -> list[Say]:
+        """What is to be written; `now` is seconds since the epoch. Those that ask for nodes come first."""
+        self._asks.fill(now)
+        self._sentences.fill(now)
+        heard, self._heard = self._heard, {}
+        said: list[Say] = []
+        for speech in sorted(speeches, key=lambda speech: speech.asks is None):
+            known = self._heard[speech.gang.uid] = heard.get(speech.gang.uid) or _Heard(now)
+            if now - known.since >= SETTLE_S:
+                said += self._of_one(now, speech, known)
+        return said
+
+    def _of_one(self, now: float, speech: Speech, known: _Heard) -> Iterator[Say]:
+        words = (speech.sentence, speech.asks)
+        if known.view is speech.gang and known.words == words:
+            return
+        hushed = now - known.spoke_at < SENTENCE_EVERY_S or self._sentences.left < 1
+        if hushed and speech.asks is None and not known.may_ask:
+            return
+        new = differences(speech)
+        if speech.asks is not None:
+            known.may_ask = True
+        elif all(say.asks == say.pod.asks for say in new):
+            known.may_ask = False
+        if not new:
+            known.view, known.words = speech.gang, words
+        for say in new:
+            if say.asks != say.pod.asks:
+                if self._asks.take():
+                    yield say
+            elif not hushed and self._sentences.take():
+                known.spoke_at = now
+                yield say
+
+
+def differences(speech: Speech) -> list[Say]:
+    """What the pods of a gang should say and do not: the first one why it waits, those that ask who says more."""
+    members = speakers(speech.gang)
+    if not members:
+        return []
+    first = members[0]
+    left = dict(speech.asks or {})
+    found = []
+    for pod in members:
+        asks = pod.seat is not None and left.get(pod.seat.pod_set, 0) > 0
+        if asks and pod.seat is not None:
+            left[pod.seat.pod_set] -= 1
+        more = AFTER_THE_FIRST.format(first=first.name) if asks else ""
+        words = speech.sentence if pod is first else more
+        if (pod.asks, pod.says) != (asks, words):
+            found.append(Say(speech.gang, pod, asks, words))
+    return found
+
+
+def speakers(gang: GangView) -> list[PodRecord]:
+    """Its pods that wait behind Muster's gate, and nobody else's, in the order of pod sets and ranks."""
+    return [
+        pod
+        for pod_set in gang.pod_sets
+        for _, pod in sorted(pod_set.waiting.items())
+        if pod.gated and not pod.other_gates
+    ]

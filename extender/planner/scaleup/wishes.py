@@ -1,0 +1,134 @@
+"""What a queue or a workload wants of autoscalers: the annotations `muster.dev/scale-up` and those beside it.
+
+A workload wins over its queue, a queue over those above it; what the queue `root` says holds for the whole cluster.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from extender.planner.state.gangs import GangView
+from muster.api import names
+from muster.api.volcano.scheduling import PodGroup, Queue
+from muster.resources.duration import parse_duration_s
+
+Mode = Literal["none", "condition", "provisioning-request"]
+MODES = ("none", "condition", "provisioning-request")
+DEFAULT_CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+"""cluster-autoscaler's class that adds nodes for all pods of a request or for none."""
+DEFAULT_TIMEOUT_S = 900.0
+EVICTABLE = ("true", "false", "on-completion")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a gang asks for nodes, once it is its turn."""
+
+    mode: Mode = "none"
+    provisioning_class: str = DEFAULT_CLASS
+    parameters: tuple[tuple[str, str], ...] = ()
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    """How long an autoscaler has, from the creation of a request, to provision it."""
+    complaint: str = ""
+    """What is wrong with the annotations, in a sentence; the mode is then `none`."""
+
+
+class Wishes:
+    """The wishes of one cycle's gangs, each queue read once."""
+
+    def __init__(self, queues: Mapping[str, Queue]) -> None:
+        self._queues = queues
+        self._said: dict[str, dict[str, str]] = {}
+        self._of_queues: dict[str, Wish] = {}
+
+    def of(self, gang: GangView) -> Wish:
+        """What this gang wants."""
+        if own := _of_workload(gang):
+            return _read({**self._of_queue(gang.queue), **own})
+        wish = self._of_queues.get(gang.queue)
+        if wish is None:
+            wish = self._of_queues[gang.queue] = _read(self._of_queue(gang.queue))
+        return wish
+
+    def _of_queue(self, queue: str) -> dict[str, str]:
+        said = self._said.get(queue)
+        if said is None:
+            said = self._said[queue] = annotated(self._queues, queue, names.SCALE_UP_KEYS)
+        return said
+
+
+_NOTHING = Wish()
+_KEYS = frozenset(names.SCALE_UP_KEYS)
+
+
+def chain(queues: Mapping[str, Queue], name: str) -> Iterator[Queue]:
+    """A queue and those above it, as far as they exist; `root` last, which need not be named as a parent."""
+    seen: set[str] = set()
+    while name and name not in seen:
+        seen.add(name)
+        queue = queues.get(name)
+        if queue is not None:
+            yield queue
+        above = queue.spec.parent if queue is not None else ""
+        name = above or ("" if name == names.ROOT_QUEUE else names.ROOT_QUEUE)
+
+
+def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> dict[str, str]:
+    """What a queue says under these keys, or else the nearest queue above it."""
+    found: dict[str, str] = {}
+    for queue in chain(queues, name):
+        annotations = queue.metadata.annotations
+        for key in keys:
+            if key in annotations:
+                found.setdefault(key, annotations[key])
+    return found
+
+
+def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None) -> str:
+    """What cluster-autoscaler is to be told about the eviction of this gang's pods; empty if nothing."""
+    if group is None:
+        return ""
+    said = annotated(queues, group.spec.queue or names.DEFAULT_QUEUE, (names.SAFE_TO_EVICT,))
+    return evictable_of(said)
+
+
+def evictable_of(said: Mapping[str, str]) -> str:
+    """The value among these annotations; empty if there is none, or one that cluster-autoscaler does not know."""
+    value = said.get(names.SAFE_TO_EVICT, "")
+    return value if value in EVICTABLE else ""
+
+
+def _of_workload(gang: GangView) -> dict[str, str]:
+    meta = gang.group.metadata
+    given = frozenset() if _KEYS.isdisjoint(meta.annotations) else _KEYS & meta.annotations.keys()
+    found = {key: meta.annotations[key] for key in given}
+    if names.SCALE_UP not in found:
+        if names.SCALE_UP in meta.labels:
+            found[names.SCALE_UP] = meta.labels[names.SCALE_UP]
+        elif gang.pods and names.SCALE_UP in gang.pods[0].labels:
+            found[names.SCALE_UP] = gang.pods[0].labels[names.SCALE_UP]
+    return found
+
+
+def _read(said: Mapping[str, str]) -> Wish:
+    mode = said.get(names.SCALE_UP, "none")
+    if mode not in MODES:
+        return Wish(complaint=f"{names.SCALE_UP} is {mode!r}, and can be {', '.join(MODES)}")
+    if mode == "none":
+        return _NOTHING
+    try:
+        timeout_s = parse_duration_s(said[names.SCALE_UP_TIMEOUT]) if names.SCALE_UP_TIMEOUT in said else None
+    except ValueError as error:
+        return Wish(complaint=f"{names.SCALE_UP_TIMEOUT}: {error}")
+    parameters = []
+    for part in filter(None, (each.strip() for each in said.get(names.SCALE_UP_PARAMETERS, "").split(","))):
+        key, separator, value = part.partition("=")
+        if not separator or not key:
+            return Wish(complaint=f"{names.SCALE_UP_PARAMETERS} has {part!r}; write it like key=value,key=value")
+        parameters.append((key, value))
+    return Wish(
+        cast("Mode", mode),
+        said.get(names.SCALE_UP_CLASS) or DEFAULT_CLASS,
+        tuple(sorted(parameters)),
+        DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s,
+    )

@@ -1,0 +1,196 @@
+"""Compares the state that events keep with the one that the objects alone would give; `extender.selfcheck` runs it.
+
+A state that is kept by differences can go wrong by one difference and stay so. `digest` is what there is to compare and
+`objects_of` what to make another state from, both taken at one moment; `rebuilt` makes that other
+state; `differences` names what is not alike, in words. Numbers of queries differ from state to state, so marks are
+compared by what their queries ask.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.nodes import Charge
+from extender.planner.state.podcounts import Counts
+from extender.planner.state.queries import Labels, Mark
+from extender.planner.state.state import State
+from muster.api.kubernetes.core import Node, Pod
+from muster.api.muster.gang import Seat
+from muster.api.muster.placement import Placement
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import PodGroup
+from muster.resources.vector import Vector
+
+K = TypeVar("K", bound=Hashable)
+MAX_DIFFERENCES = 20
+"""Differences that are told; the first one is what matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateDigest:
+    """The part of a state that decides, at one moment."""
+
+    columns: Mapping[str, int]
+    axis: Mapping[str, int]
+    allocatable: Amounts
+    used: Amounts
+    charges: Mapping[Hashable, Charge]
+    devices: Mapping[str, tuple[list[int], int, int]]
+    """Node → what shares use of each GPU of it, of unknown ones, and of all; nodes without shares are left out."""
+    pod_counts: Mapping[Mark, Counts]
+    claim_users: Mapping[str, int]
+    queries: Mapping[Mark, bytes]
+    seats: Mapping[str, Seat | None]
+    """UID of a pod → its seat, which the planner gives to pods that do not say."""
+    assumed: Mapping[str, str]
+    taken: Mapping[str, int]
+    """Gang → pods of it that are bound or have succeeded."""
+    alive: Mapping[str, int]
+    """Gang → pods of it that hold a node."""
+    queue_use: Mapping[str, tuple[Vector, Vector]]
+    """Queue → what its pods use, and what those of them use that are being deleted."""
+    held: Mapping[str, int]
+    """Gang → seats that are held for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects that a state holds as they came, which are all but pods."""
+
+    nodes: list[Node]
+    namespaces: dict[str, Labels]
+    jobs: list[Job]
+    groups: list[PodGroup]
+    placements: list[Placement]
+    devices: dict[str, list[Any]]
+    """Slices, device classes, claim templates and claims."""
+
+
+def objects_of(state: State) -> Objects:
+    """What everything else in the state is made from, pods aside."""
+    return Objects(
+        [node for node in state.nodes.nodes if node is not None],
+        dict(state.classes.queries.namespaces),
+        list(state.jobs.values()),
+        list(state.groups.values()),
+        list(state.placements.values()),
+        {kind: list(items.values()) for kind, items in state.devices.objects.items()},
+    )
+
+
+def digest(state: State) -> StateDigest:
+    """The state as it is now, every gang refreshed."""
+    state.refresh()
+    table = state.nodes
+    return StateDigest(
+        dict(table.index),
+        dict(table.axis),
+        table.allocatable.copy(),
+        table.used.copy(),
+        table.charges(),
+        {name: table.devices.use(column) for name, column in table.index.items() if table.devices.pods[column]},
+        table.pod_counts.share(),
+        dict(table.claim_users),
+        {query.mark: query.key for query in state.classes.queries.alive()},
+        {uid: record.seat for uid, record in state.pods.items()},
+        dict(state.pod_table.assumed),
+        dict(state.pod_table.taken),
+        dict(state.pod_table.alive),
+        {name: (dict(use.staying), dict(use.leaving)) for name, use in state.queue_use.queues.items()},
+        state.holds.seats(),
+    )
+
+
+def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
+    """A state from the objects that another one holds and from these pods, which it does not hold as they came."""
+    fresh = State()
+    for node in objects.nodes:
+        fresh.on_node(None, node)
+    fresh.classes.queries.namespaces.update(objects.namespaces)
+    for kind, tell in (
+        ("classes", fresh.on_device_class), ("slices", fresh.on_resource_slice),
+        ("templates", fresh.on_claim_template), ("claims", fresh.on_resource_claim),
+    ):  # fmt: skip
+        for item in objects.devices[kind]:
+            tell(None, item)
+    for job in objects.jobs:
+        fresh.on_job(None, job)
+    for group in objects.groups:
+        fresh.on_pod_group(None, group)
+    for pod in pods:
+        fresh.on_pod(None, pod)
+        record = fresh.pods.get(pod.metadata.uid)
+        if record is not None:  # it is not set aside
+            record.seat = record.seat or seen.seats.get(record.uid)
+    for uid, bound_to in seen.assumed.items():
+        fresh.assume(uid, bound_to)
+    for placement in objects.placements:
+        fresh.on_placement(None, placement)
+    return fresh
+
+
+def differences(kept: StateDigest, fresh: StateDigest) -> list[str]:
+    """What the state has other than the objects say, at most `MAX_DIFFERENCES` of them; empty if all is well."""
+    asked = frozenset(fresh.queries.values())  # a query that nobody asks any more may live a little longer
+    found = [
+        *_unlike("node", dict.fromkeys(kept.columns, ""), dict.fromkeys(fresh.columns, "")),
+        *_unlike("charge", _charges(kept), _charges(fresh)),
+        *_unlike("GPUs of", kept.devices, fresh.devices),
+        *_unlike("claim in use", dict(kept.claim_users), dict(fresh.claim_users)),
+        *_unlike("pods that are taken of gang", kept.taken, fresh.taken),
+        *_unlike("pods alive of gang", kept.alive, fresh.alive),
+        *_unlike("use of queue", kept.queue_use, fresh.queue_use),
+        *_unlike("seats held for gang", kept.held, fresh.held),
+        *_unlike("allocatable", _amounts(kept, kept.allocatable), _amounts(fresh, fresh.allocatable)),
+        *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),
+        *_unlike("pods counted", _counts(kept, asked), _counts(fresh, asked)),
+    ]
+    return found[:MAX_DIFFERENCES]
+
+
+def _unlike(what: str, kept: Mapping[K, object], fresh: Mapping[K, object]) -> list[str]:
+    keys = [key for key in {**kept, **fresh} if kept.get(key) != fresh.get(key) or (key in kept) != (key in fresh)]
+    return [
+        f"{what} {key}: {kept.get(key, 'nothing')} is kept, {fresh.get(key, 'nothing')} is right"
+        for key in keys[:MAX_DIFFERENCES]
+    ]
+
+
+def _charges(seen: StateDigest) -> dict[Hashable, object]:
+    return {
+        holder: (charge.node, charge.leaving, sorted(charge.cls.requests.items()))
+        for holder, charge in seen.charges.items()
+    }
+
+
+def _amounts(seen: StateDigest, amounts: Amounts) -> dict[Hashable, object]:
+    names = {column: name for name, column in seen.columns.items()}
+    resources = {row: resource for resource, row in seen.axis.items()}
+    rows, columns = np.nonzero(amounts)
+    return {
+        (names.get(int(column), f"column {column}"), resources[int(row)]): int(amounts[row, column])
+        for row, column in zip(rows, columns, strict=True)
+    }
+
+
+def _counts(seen: StateDigest, asked: frozenset[bytes]) -> dict[Hashable, object]:
+    names = {column: name for name, column in seen.columns.items()}
+    return {
+        (said, names.get(int(column), f"column {column}")): int(counts[column])
+        for mark, counts in seen.pod_counts.items()
+        if (said := _said(mark, seen.queries, asked)) is not None
+        for column in np.flatnonzero(counts)
+    }
+
+
+def _said(mark: Mark, queries: Mapping[Mark, bytes], asked: frozenset[bytes]) -> Hashable:
+    """The mark without numbers; None if nobody asks its query any more."""
+    kind = mark[0]
+    if kind == "port":
+        return mark
+    query = mark[1] if kind == "apart" else mark
+    key = queries.get(query, b"") if isinstance(query, tuple) else b""
+    return None if key not in asked else (kind, key.hex(), mark[2] if kind == "apart" else "")

@@ -1,0 +1,184 @@
+"""The GPUs of each node one by one: which parts of them pods have that share GPUs.
+
+`shared` is int64 of shape (nodes, devices): thousandths of each device that shares use. Whole GPUs are not in it: which
+devices those pods get, kubelet decides. How many devices nobody uses follows from what the resource arrays have free.
+A share whose devices nobody knows (somebody else bound the pod) counts as devices of its own.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.state.amounts import Amounts
+from muster.api.limits import GPU_DEVICES
+from muster.api.names import VOLCANO_GPU_NUMBER
+from muster.resources.gpus import GpuShare
+from muster.resources.vector import GPU, WHOLE
+
+Order = Callable[[Amounts], NDArray[np.float64]]
+"""What shares use of each device of one node → the score of each; the highest is taken first."""
+
+
+def _none() -> Amounts:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(slots=True)
+class Devices:
+    """Arrays by column of a node; all of them grow together."""
+
+    memory: Amounts = field(default_factory=_none)
+    """MiB of each device; 0 if it is not known."""
+    volcano: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """The node's devices are counted by Volcano's device plugin."""
+    shared: Amounts = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    touched: Amounts = field(default_factory=_none)
+    """Devices of which shares use a part, shape (nodes,)."""
+    unknown: Amounts = field(default_factory=_none)
+    """Devices of shares that do not say which."""
+    counted: Amounts = field(default_factory=_none)
+    """What shares take of the row of GPUs, in thousandths."""
+    pods: Amounts = field(default_factory=_none)
+    """Pods that share."""
+
+    def grow(self, size: int) -> None:
+        """Has this many columns."""
+        more = size - len(self.memory)
+        self.memory, self.touched = np.pad(self.memory, (0, more)), np.pad(self.touched, (0, more))
+        self.unknown, self.counted = np.pad(self.unknown, (0, more)), np.pad(self.counted, (0, more))
+        self.volcano, self.pods = np.pad(self.volcano, (0, more)), np.pad(self.pods, (0, more))
+        self.shared = np.pad(self.shared, ((0, more), (0, 0)))
+
+    def copy(self) -> "Devices":
+        """Another one with the same amounts."""
+        return Devices(
+            self.memory.copy(), self.volcano.copy(), self.shared.copy(), self.touched.copy(), self.unknown.copy(),
+            self.counted.copy(), self.pods.copy(),
+        )  # fmt: skip
+
+    def at(self, columns: Amounts | list[int]) -> "Devices":
+        """Those of some nodes."""
+        return Devices(
+            self.memory[columns], self.volcano[columns], self.shared[columns], self.touched[columns],
+            self.unknown[columns], self.counted[columns], self.pods[columns],
+        )  # fmt: skip
+
+    def emptied(self) -> "Devices":
+        """The same GPUs without any pods that share them."""
+        size = len(self.memory)
+        result = Devices(self.memory, self.volcano)
+        result.shared = np.zeros((size, self.shared.shape[1]), dtype=np.int64)
+        result.touched, result.unknown, result.counted, result.pods = (np.zeros(size, dtype=np.int64) for _ in range(4))
+        return result
+
+    def clear(self, column: int) -> None:
+        """Nobody uses anything of this node."""
+        for amounts in (self.shared, self.touched, self.unknown, self.counted, self.pods):
+            amounts[column] = 0
+
+    def use(self, column: int) -> tuple[list[int], int, int]:
+        """What shares use of each GPU of a node up to the last one, how many unknown ones, and what of all GPUs."""
+        used = self.shared[column, : self.wide(column)].tolist()
+        return used, int(self.unknown[column]), int(self.counted[column])
+
+    def portion(self, share: GpuShare, column: int) -> int:
+        """Thousandths of each device that the share takes on this node."""
+        return min(share.on(int(self.memory[column])), WHOLE + 1)
+
+    def widen(self, devices: int) -> None:
+        """Has room for nodes with so many devices."""
+        more = min(devices, GPU_DEVICES.value) - self.shared.shape[1]
+        if more > 0:
+            self.shared = np.pad(self.shared, ((0, 0), (0, more)))
+
+    def take(self, share: GpuShare, column: int, devices: tuple[int, ...], sign: int = 1) -> None:
+        """A pod has its part of these devices (with sign -1: gives it back)."""
+        self.pods[column] += sign
+        portion = min(self.portion(share, column), WHOLE)
+        if not self.volcano[column]:
+            self.counted[column] += sign * portion * share.devices
+        if len(set(devices)) != share.devices or max(devices, default=0) >= GPU_DEVICES.value:
+            self.unknown[column] += sign * share.devices
+            return
+        self.widen(max(devices) + 1)
+        row = self.shared[column]
+        for device in devices:
+            row[device] += sign * portion
+        self.touched[column] = np.count_nonzero(row)
+
+    def unused(self, free: Amounts, axis: Mapping[str, int]) -> Amounts:
+        """Devices of each node that nobody uses, int64 of shape (nodes,); `free` is along the axis."""
+        rows = np.zeros(free.shape[1], dtype=np.int64)
+        if GPU in axis:
+            rows += (free[axis[GPU]] + self.counted) // WHOLE
+        if VOLCANO_GPU_NUMBER in axis:
+            rows += np.where(self.volcano, free[axis[VOLCANO_GPU_NUMBER]], 0)
+        left: Amounts = np.maximum(rows - self.touched - self.unknown, 0)
+        return left
+
+    def unused_at(self, free: Amounts, axis: Mapping[str, int], column: int) -> int:
+        """The same for one node."""
+        left = 0
+        if GPU in axis:
+            left += int(free[axis[GPU], column] + self.counted[column]) // WHOLE
+        if VOLCANO_GPU_NUMBER in axis and self.volcano[column]:
+            left += int(free[axis[VOLCANO_GPU_NUMBER], column])
+        return max(left - int(self.touched[column]) - int(self.unknown[column]), 0)
+
+    def portions(self, share: GpuShare) -> Amounts:
+        """Thousandths of each device that the share takes, by node."""
+        if share.portion:
+            return np.where(self.volcano, WHOLE + 1, share.portion)
+        known = (self.memory > 0) & (self.volcano == share.by_resource)
+        return np.where(known, -(-share.memory * WHOLE // np.maximum(self.memory, 1)), WHOLE + 1)
+
+    def room(self, share: GpuShare, unused: Amounts, columns: Amounts | None = None) -> Amounts:
+        """How many pods with this share the devices of each node take, int64."""
+        portions = self.portions(share)
+        used, empty = self.shared, np.minimum(unused, GPU_DEVICES.value)
+        if columns is not None:
+            portions, used, empty = portions[columns], used[columns], empty[columns]
+        fits = np.where(used > 0, np.maximum(WHOLE - used, 0) // portions[:, None], 0)
+        fresh = WHOLE // portions
+        if share.devices == 1:
+            total: Amounts = fits.sum(axis=1) + fresh * empty
+            return total
+        low, high = np.zeros(len(portions), np.int64), np.full(len(portions), GPU_DEVICES.value * WHOLE, np.int64)
+        while (low < high).any():  # the most pods so that each finds different devices
+            middle = (low + high + 1) // 2
+            places = np.minimum(fits, middle[:, None]).sum(axis=1) + np.minimum(fresh, middle) * empty
+            enough = places >= middle * share.devices
+            low, high = np.where(enough, middle, low), np.where(enough, high, middle - 1)
+        return low
+
+    def most(self, share: GpuShare, free: Amounts, axis: Mapping[str, int]) -> Amounts:
+        """The most pods with this share that so much free of all GPUs together can take, int64 of shape (nodes,)."""
+        if GPU not in axis:
+            return np.where(self.volcano, np.iinfo(np.int64).max, 0)
+        room: Amounts = np.maximum(free[axis[GPU]], 0) // (self.portions(share) * share.devices)
+        return np.where(self.volcano, np.iinfo(np.int64).max, room)
+
+    def choose(self, share: GpuShare, column: int, unused: int, order: Order | None = None) -> tuple[int, ...] | None:
+        """The devices for one pod: those with room that the order likes best; None if there are not enough.
+
+        For pods that need several devices those come first that take most such pods, so that as many pods as possible
+        find theirs.
+        """
+        self.widen(min(self.wide(column) + unused, GPU_DEVICES.value))
+        used, portion = self.shared[column], self.portion(share, column)
+        fits = np.maximum(WHOLE - used, 0) // portion
+        fresh = np.flatnonzero(used == 0)[:unused]
+        possible = np.concatenate([np.flatnonzero((used > 0) & (fits > 0)), fresh[fits[fresh] > 0]])
+        if len(possible) < share.devices:
+            return None
+        scores = np.broadcast_to(0.0 if order is None else order(used), used.shape)
+        most = fits if share.devices > 1 else np.zeros_like(fits)
+        best = np.lexsort((possible, -used[possible], -scores[possible], -most[possible]))
+        return tuple(sorted(int(possible[place]) for place in best[: share.devices]))
+
+    def wide(self, column: int) -> int:
+        """One more than the highest device of which shares use a part."""
+        used = np.flatnonzero(self.shared[column])
+        return int(used[-1]) + 1 if len(used) else 0

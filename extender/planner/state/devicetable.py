@@ -1,0 +1,274 @@
+"""Devices and claims of the cluster, kept by events; and what the claims of a pod come to.
+
+A claim that has devices takes just those. A claim that has none yet takes what it asks for, on the node of the pod that
+uses it. A pod's own claim (made for it from a template) counts as a part of the pod from the moment that the pod is on
+a node, so that its devices come and go with it; any other claim with devices counts by itself. So no device counts
+twice, and none is forgotten: not that of a pod which kube-scheduler gave devices and could not bind, either.
+
+What is known of devices changes rarely and may change what every pod takes (`refresh` says so); claims change often and
+concern a few pods (`users`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from extender.planner.dynamic.claims import Demand, demand_of
+from extender.planner.dynamic.inventory import DeviceId, Inventory
+from extender.planner.dynamic.kinds import kind_of_class
+from extender.planner.dynamic.needs import Needs
+from extender.planner.dynamic.sums import Sums
+from muster.api.kubernetes.constraints import NodeSelector
+from muster.api.kubernetes.core import Pod, PodSpec
+from muster.api.kubernetes.devices import (
+    MOST_PODS,
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from muster.resources.vector import Vector
+
+MOST_DEMANDS = 4096
+"""Different claims that are remembered as they were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRef:
+    """One entry of a pod's spec.resourceClaims."""
+
+    key: str = ""
+    """namespace/name of the claim; empty while it has not been made from the template."""
+    template: str = ""
+    """namespace/name of the template that it is made from; empty if somebody else made it."""
+
+
+def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[ClaimRef, ...]:
+    """The claims of a pod, or of a template of pods; a pod may say by now which claims were made for it."""
+    if not spec.resource_claims:
+        return ()
+    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses} if pod else {}
+    refs = []
+    for claim in spec.resource_claims:
+        if claim.resource_claim_template_name:
+            name = made.get(claim.name, "")
+            if name is not None:  # else none was needed
+                key = f"{namespace}/{name}" if name else ""
+                refs.append(ClaimRef(key, f"{namespace}/{claim.resource_claim_template_name}"))
+        elif claim.resource_claim_name:
+            refs.append(ClaimRef(f"{namespace}/{claim.resource_claim_name}"))
+    return tuple(refs)
+
+
+def extended_claim(pod: Pod) -> str:
+    """namespace/name of the claim that kube-scheduler made for a pod's extended resources; empty if there is none."""
+    told = pod.status.extended_resource_claim_status
+    return f"{pod.metadata.namespace}/{told.resource_claim_name}" if told and told.resource_claim_name else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is kept of a claim."""
+
+    demand: Demand
+    owner: str
+    """UID of the pod that it was made for; empty if it is nobody's own."""
+    going: bool
+    allocated: bool
+    devices: tuple[DeviceId, ...]
+    """What it has and nobody else may have."""
+    nodes: NodeSelector | None
+    users: frozenset[str]
+    """UIDs of the pods that may use it now."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """Who asks what its claims come to."""
+
+    uid: str = ""
+    """Empty for a template of pods."""
+    refs: tuple[ClaimRef, ...] = ()
+    extended: str = ""
+    """The claim of its extended resources."""
+    on_node: bool = False
+    """Whether it uses a node, so that what its own claims have counts with it."""
+
+
+class DeviceTable:
+    """All slices, classes, claims and claim templates."""
+
+    def __init__(self) -> None:
+        self.inventory = Inventory()
+        self.claims: dict[str, Claim] = {}
+        self.objects: dict[str, dict[str, Any]] = {"slices": {}, "classes": {}, "templates": {}, "claims": {}}
+        """As they came, by key; claims and slices are trimmed to what decides."""
+        self.on_nodes: dict[str, set[str]] = {}
+        """Node → keys of claims that have devices there."""
+        self.alike: set[str] = set()
+        """Keys of claims and claim templates whose devices must share an attribute: any device may matter to them."""
+        self._templates: dict[str, Demand] = {}
+        self._demands: dict[bytes, Demand] = {}
+
+    # -- objects that change ----------------------------------------------------------------------------------------
+
+    def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> set[str]:
+        """Takes in a slice; the nodes of which something changed."""
+        meta = (new or old or ResourceSlice()).metadata
+        known: ResourceSlice | None = self.objects["slices"].get(meta.name)
+        self._keep("slices", meta.name, new)
+        if known is not None and new is not None and known.spec == new.spec:
+            return set()
+        return self.inventory.put_slice(meta.name, known, new)
+
+    def on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> set[str]:
+        """Takes in a device class; the nodes of which something changed."""
+        name = (new or old or DeviceClass()).metadata.name
+        self._keep("classes", name, new)
+        return self.inventory.put_class(name, new)
+
+    def on_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> str:
+        """Takes in a claim template; its key."""
+        key = (new or old or ResourceClaimTemplate()).metadata.key
+        self._keep("templates", key, new)
+        before = self._templates.pop(key, None)
+        if new is not None:
+            self._templates[key] = self._want(new.spec.spec)
+        self._note_alike(key, self._templates.get(key))
+        self._forget(before)
+        return key
+
+    def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> str:
+        """Takes in a claim; its key."""
+        key = (new or old or ResourceClaim()).metadata.key
+        self._keep("claims", key, new)
+        before = self.claims.pop(key, None)
+        for node in self._nodes_of(before) if before else ():
+            self.on_nodes[node].discard(key)
+            if not self.on_nodes[node]:
+                del self.on_nodes[node]
+        if new is not None:
+            known = self.claims[key] = _claim(new, self._want(new.spec))
+            for node in self._nodes_of(known):
+                self.on_nodes.setdefault(node, set()).add(key)
+            self._note_alike(key, known.demand)
+        else:
+            self._note_alike(key, None)
+        self._forget(before.demand if before else None)
+        return key
+
+    def refresh(self) -> bool:
+        """Whether what claims and pods take may be another by now, for everybody."""
+        return self.inventory.refresh()
+
+    def _note_alike(self, key: str, demand: Demand | None) -> None:
+        (self.alike.add if demand and demand.alike else self.alike.discard)(key)
+
+    def _keep(self, kind: str, key: str, new: object | None) -> None:
+        if new is None:
+            self.objects[kind].pop(key, None)
+        else:
+            self.objects[kind][key] = new
+
+    def _want(self, spec: ResourceClaimSpec) -> Demand:
+        """What is asked for; thousands of claims of one template are read once."""
+        text = msgspec.msgpack.encode(spec)
+        demand = self._demands.get(text)
+        if demand is None:
+            if len(self._demands) >= MOST_DEMANDS:
+                self._demands.clear()
+            demand = self._demands[text] = demand_of(spec)
+        for kind in demand.kinds:
+            self.inventory.want(kind, whole=kind in demand.all_of)
+        return demand
+
+    def _forget(self, demand: Demand | None) -> None:
+        if demand is None:
+            return
+        for kind in demand.kinds:
+            self.inventory.forget(kind, whole=kind in demand.all_of)
+
+    def _nodes_of(self, claim: Claim) -> set[str]:
+        """Names in the claim's node selector: devices of one node have just that."""
+        terms = claim.nodes.node_selector_terms if claim.nodes else ()
+        fields = (each for term in terms for each in term.match_fields)
+        return {value for each in fields if each.key == "metadata.name" for value in each.values}
+
+    # -- what it comes to -------------------------------------------------------------------------------------------
+
+    def owner(self, key: str) -> str:
+        """UID of the pod that the claim was made for; empty if it is nobody's own, or not known."""
+        known = self.claims.get(key)
+        return known.owner if known else ""
+
+    def charge(self, key: str) -> tuple[str, Vector] | None:
+        """The node and the devices of a claim that has some, as amounts; None if there is nothing to count."""
+        claim = self.claims.get(key)
+        if claim is None or not claim.devices:
+            return None
+        first = self.inventory.entry(claim.devices[0])
+        used = self.inventory.used(claim.devices)
+        return (first.node, used) if first is not None and first.node and used else None
+
+    def concerns(self, refs: tuple[ClaimRef, ...], asked: Mapping[str, int]) -> bool:
+        """Whether a pod with these claims and requests can have needs at all; asked of every pod."""
+        inventory = self.inventory
+        return bool(refs) or (bool(inventory.classes) and any(inventory.class_of(name) for name in asked))
+
+    def needs(self, pod: PodClaims, asked: Mapping[str, int]) -> Needs:
+        """What all claims of a pod come to, with the extended resources among the requests of its containers."""
+        sums = Sums(self.inventory)
+        for ref in pod.refs:
+            self._add(sums, pod, ref)
+        self._add_extended(sums, pod, asked)
+        return sums.needs()
+
+    def _add(self, sums: Sums, pod: PodClaims, ref: ClaimRef) -> None:
+        claim = self.claims.get(ref.key) if ref.key else None
+        if ref.template:
+            if claim is not None and claim.allocated:
+                sums.add_own(claim.demand, claim.devices, claim.nodes, on_node=pod.on_node)
+            elif claim is not None:
+                sums.add(claim.demand, f"claim {ref.key}")
+            elif ref.template in self._templates:
+                sums.add(self._templates[ref.template], f"claim template {ref.template}")
+            elif not pod.on_node:
+                sums.problems.append(f"resource claim template {ref.template} does not exist")
+            return
+        if claim is None:
+            sums.problems.append(f"resource claim {ref.key} does not exist")
+        elif claim.going:
+            sums.problems.append(f"resource claim {ref.key} is being deleted")
+        elif len(claim.users) >= MOST_PODS and pod.uid not in claim.users:
+            sums.problems.append(f"resource claim {ref.key} is used by {MOST_PODS} pods, and no more can use one")
+        elif claim.allocated:
+            sums.nodes.extend([claim.nodes] if claim.nodes else [])
+        else:
+            sums.share(ref.key, claim.demand)
+
+    def _add_extended(self, sums: Sums, pod: PodClaims, asked: Mapping[str, int]) -> None:
+        mine = {name: found for name in asked if (found := self.inventory.class_of(name)) and asked[name] > 0}
+        claim = self.claims.get(pod.extended) if pod.extended else None
+        if mine and claim is not None and claim.allocated:
+            sums.replaced.extend(sorted(mine))
+            sums.add_own(claim.demand, claim.devices, claim.nodes, on_node=pod.on_node)
+            return
+        for name, class_name in sorted(mine.items()):
+            sums.extend(name, kind_of_class(class_name), asked[name])
+
+
+def _claim(claim: ResourceClaim, demand: Demand) -> Claim:
+    allocation, owner = claim.status.allocation, claim.metadata.controller
+    results = allocation.devices.results if allocation else []
+    return Claim(
+        demand,
+        owner.uid if owner is not None and owner.kind == "Pod" else "",
+        claim.metadata.deletion_timestamp is not None,
+        allocation is not None,
+        tuple((each.driver, each.pool, each.device) for each in results if not each.admin_access and not each.share_id),
+        allocation.node_selector if allocation else None,
+        frozenset(each.uid for each in claim.status.reserved_for),
+    )

@@ -1,0 +1,55 @@
+"""What the planner reads: the kinds of objects, and which method of the state each is told to.
+
+The watched cluster (`extender.cluster`), `muster explain` and the files of `muster snapshot` all go by this table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from extender.planner.state.state import State
+from muster.api.base import Resource
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, PRIORITY_CLASSES
+from muster.api.kubernetes.devices import CLAIM_TEMPLATES, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from muster.api.kubernetes.policy import BUDGETS
+from muster.api.kubernetes.quota import RESOURCE_QUOTAS
+from muster.api.kubernetes.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """One kind. `tell(state, old, new)` hands over one object that changed; old is None for a new one."""
+
+    resource: Resource[Any]
+    tell: Callable[[State, Any, Any], bool | None]
+    optional: bool = False
+    """Somebody else's kind, which many clusters do not have: nothing is asked for where its CRD is not installed."""
+    newer: bool = False
+    """A kind of Kubernetes' own that older API servers do not serve: where that is so there are none of it."""
+
+
+FEED = (
+    Fed(NODES, State.on_node),
+    Fed(NAMESPACES, State.on_namespace),
+    Fed(STORAGE_CLASSES, State.on_storage_class),
+    Fed(VOLUMES, State.on_volume),
+    Fed(CLAIMS, State.on_claim),
+    Fed(DEVICE_CLASSES, State.on_device_class, newer=True),
+    Fed(RESOURCE_SLICES, State.on_resource_slice, newer=True),
+    Fed(CLAIM_TEMPLATES, State.on_claim_template, newer=True),
+    Fed(RESOURCE_CLAIMS, State.on_resource_claim, newer=True),
+    Fed(PRIORITY_CLASSES, State.on_priority_class),
+    Fed(BUDGETS, State.on_budget),
+    Fed(QUEUES, State.on_queue),
+    Fed(RESOURCE_QUOTAS, State.on_resource_quota),
+    Fed(HYPER_NODES, State.on_hyper_node),
+    Fed(TOPOLOGIES, State.on_topology, optional=True),
+    Fed(JOBS, State.on_job),
+    Fed(POD_GROUPS, State.on_pod_group),
+    Fed(PLACEMENTS, State.on_placement),
+    Fed(PODS, State.on_pod),
+)

@@ -1,0 +1,199 @@
+"""Pod classes: pods of the same shape are planned as one.
+
+The shape is everything that decides on which nodes a pod can be: requests, selectors, affinity, tolerations, host
+ports, claims, what it demands of its neighbours, and which of the others' demands it meets (its marks).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from extender.planner.dynamic.needs import NO_NEEDS, Needs
+from extender.planner.state.neighbours import NONE, Neighbours, neighbours_of
+from extender.planner.state.podshape import (
+    ClaimUse,
+    Port,
+    asked_of,
+    claims_of,
+    host_ports,
+    ours,
+    pin_of,
+    raw_key,
+    without_pin,
+)
+from extender.planner.state.queries import Mark, QueryTable
+from muster.api.kubernetes.constraints import Affinity, NodeSelector, Toleration, TopologySpreadConstraint
+from muster.api.kubernetes.core import Pod, PodSpec
+from muster.resources.gpus import GpuShare
+from muster.resources.pods import requests_on_node
+from muster.resources.vector import Vector, add
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class PodClass:
+    """One shape; compare classes by identity, they are interned by `ClassTable`."""
+
+    key: bytes
+    requests: Vector
+    node_selector: dict[str, str]
+    affinity: Affinity | None
+    tolerations: tuple[Toleration, ...]
+    host_ports: tuple[Port, ...]
+    spread: tuple[TopologySpreadConstraint, ...]
+    neighbours: Neighbours = NONE
+    claims: tuple[ClaimUse, ...] = ()
+    gpu: GpuShare | None = None
+    """The part of GPUs that it shares with others."""
+    matched: frozenset[Mark] = frozenset()
+    """Marks of the queries of all pods that mean pods of this class."""
+    charged: tuple[Mark, ...] = ()
+    """What a pod of this class is counted under on its node."""
+    shape: bytes = b""
+    """The part of the key that other pods' demands do not change."""
+    needs: Needs = NO_NEEDS
+    """What its claims to devices come to now; `requests` has the amounts of it."""
+    asked: Vector = field(default_factory=dict)
+    """The requests without its needs."""
+    plain: bytes = b""
+    """The shape without its needs."""
+
+    @property
+    def required_node_affinity(self) -> NodeSelector | None:
+        """The user's required node affinity, without Muster's pin."""
+        node_affinity = self.affinity.node_affinity if self.affinity else None
+        return node_affinity.required if node_affinity else None
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether a pod that is placed changes where the next of this class can be, beyond its own node."""
+        return bool(self.neighbours) and self.neighbours.concern_themselves(self.matched)
+
+
+class ClassTable:
+    """Interns pod classes, so that equal shapes are the same object; a class that nobody uses is forgotten."""
+
+    def __init__(self) -> None:
+        self.queries = QueryTable()
+        self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
+        self._by_raw_key: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
+        """Some class of each shape, whatever demands of others it meets."""
+
+    def of_pod(self, pod: Pod) -> PodClass:
+        """The class of a pod that exists. Most are made from a template as others are, and cost little."""
+        meta, raw = pod.metadata, raw_key(pod)
+        known = self._by_raw_key.get(raw) if raw is not None else None
+        if known is not None:
+            return self.matched_again(known, meta.namespace, meta.labels)
+        cls = self.worked_out(pod)
+        if raw is not None:
+            self._by_raw_key[raw] = cls
+        return cls
+
+    def worked_out(self, pod: Pod) -> PodClass:
+        """The same, made from all of the pod, whether or not there was one like it."""
+        meta = pod.metadata
+        return self.of_spec(
+            pod.spec,
+            namespace=meta.namespace,
+            labels=meta.labels,
+            pod_name=meta.name,
+            pin=pin_of(meta),
+            annotations=meta.annotations if ours(pod.spec) else None,
+            taken=requests_on_node(pod) if pod.spec.node_name else None,
+        )
+
+    def of_spec(
+        self,
+        spec: PodSpec,
+        *,
+        namespace: str = "",
+        labels: Mapping[str, str] | None = None,
+        pod_name: str = "",
+        pin: str | None = None,
+        annotations: Mapping[str, str] | None = None,
+        taken: Vector | None = None,
+    ) -> PodClass:
+        """The class of a pod or template with this spec; `pin` is the node that Muster pinned it to.
+
+        `taken` is what a pod on a node takes of it, where that is not what its spec says.
+        """
+        requests, gpu = asked_of(spec, annotations, taken)
+        affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
+        ports = host_ports(spec)
+        claims = claims_of(spec, namespace, pod_name)
+        neighbours = neighbours_of(spec, namespace, labels or {}, self.queries)
+        shape = msgspec.msgpack.encode(
+            (
+                sorted(requests.items()),
+                sorted(spec.node_selector.items()),
+                affinity,
+                spec.tolerations,
+                ports,
+                spec.topology_spread_constraints,
+                neighbours.shape() if neighbours or neighbours.wishes else None,
+                [(claim.key, claim.ephemeral) for claim in claims],
+                (gpu.portion, gpu.memory, gpu.devices, gpu.by_resource) if gpu else None,
+            )
+        )
+        matched = self.queries.matching(namespace, labels or {})
+        known = self._classes.get(_key(shape, matched))
+        if known is not None:
+            return known
+        bare = PodClass(
+            shape,
+            requests,
+            spec.node_selector,
+            affinity,
+            tuple(spec.tolerations),
+            ports,
+            tuple(spec.topology_spread_constraints),
+            neighbours,
+            claims,
+            gpu,
+            shape=shape,
+            asked=requests,
+            plain=shape,
+        )
+        return self.marked(bare, matched)
+
+    def equipped(self, cls: PodClass, needs: Needs) -> PodClass:
+        """The class of the same pods whose claims to devices come to these needs."""
+        if cls.needs.key == needs.key:
+            return cls
+        shape = cls.plain + b"\0" + needs.key if needs else cls.plain
+        known = self._classes.get(_key(shape, cls.matched))
+        if known is not None:
+            return known
+        requests = {name: amount for name, amount in cls.asked.items() if name not in needs.replaced}
+        bare = replace(cls, shape=shape, needs=needs, requests=add(requests, dict(needs.rows)))
+        return self.marked(bare, cls.matched)
+
+    def of_claim(self, claim: str, rows: Mapping[str, int]) -> PodClass:
+        """What a claim takes that counts by itself, in the form in which nodes are charged."""
+        key = b"\0claim " + msgspec.msgpack.encode((claim, sorted(rows.items())))
+        known = self._classes.get(key)
+        if known is None:
+            known = self._classes[key] = PodClass(key, dict(rows), {}, None, (), (), (), shape=key)
+        return known
+
+    def matched_again(self, cls: PodClass, namespace: str, labels: Mapping[str, str]) -> PodClass:
+        """The class of the same pods with the demands of others that they meet now."""
+        matched = self.queries.matching(namespace, labels)
+        return cls if matched == cls.matched else self.marked(cls, matched)
+
+    def marked(self, cls: PodClass, matched: frozenset[Mark]) -> PodClass:
+        """The class like this one that meets exactly these demands of others."""
+        key = _key(cls.shape, matched)
+        known = self._classes.get(key)
+        if known is None:
+            rules = (rule.mark for rule in cls.neighbours.apart)
+            ports = (("port", *port) for port in cls.host_ports)
+            charged = tuple(dict.fromkeys((*sorted(matched), *rules, *ports)))
+            known = self._classes[key] = replace(cls, key=key, matched=matched, charged=charged)
+        return known
+
+
+def _key(shape: bytes, matched: frozenset[Mark]) -> bytes:
+    return shape + msgspec.msgpack.encode(sorted(matched)) if matched else shape

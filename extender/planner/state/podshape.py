@@ -1,0 +1,153 @@
+"""What decides where a pod can be, read from the pod: the parts of its class (see `planner.state.podclass`).
+
+What Muster itself added (the pin) is taken off, so that a gated pod and its pinned twin are alike.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from muster.api import names
+from muster.api.kubernetes.constraints import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm
+from muster.api.kubernetes.core import Container, Pod, PodSpec
+from muster.api.kubernetes.meta import LabelSelectorRequirement, ObjectMeta
+from muster.resources.gpus import ASKING, GpuShare, share_of
+from muster.resources.pods import amounts_on_node, pod_requests
+from muster.resources.vector import GPU, Vector
+
+MOST_KEY_BYTES = 16 * 1024
+"""Usual ones are some hundred bytes; a pod may be a million, and its key would be kept as long as its class."""
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - Kubernetes' word for every address of a node
+Port = tuple[str, str, int]
+"""Address, protocol and number of a host port."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimUse:
+    """A claim that a pod mounts; that of an ephemeral volume is made for the pod once it exists."""
+
+    key: str
+    ephemeral: bool = False
+
+
+def pin_of(meta: ObjectMeta) -> str:
+    """The node that Muster pinned a pod to; empty if it did not."""
+    return meta.annotations.get(names.NODE, "")
+
+
+def raw_key(pod: Pod) -> bytes | None:
+    """Everything of a pod that its class is made from: pods with the same key are of one class, others may be, too.
+
+    It costs a fifth of making the class. None where it cannot be written (numbers that leave 64 bits), or is too long
+    to be kept beside the class.
+    """
+    spec, meta = pod.spec, pod.metadata
+    pin = pin_of(meta)
+    affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
+    near = affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    asking = ASKING & meta.annotations.keys()
+    parts = (
+        _asked(spec.containers),
+        _asked(spec.init_containers),
+        spec.resources,
+        spec.overhead,
+        amounts_on_node(pod) if spec.node_name else None,
+        spec.host_network,
+        spec.node_selector,
+        spec.tolerations,
+        affinity,
+        spec.topology_spread_constraints,
+        (meta.namespace, meta.labels) if near or spec.topology_spread_constraints else None,
+        claims_of(spec, meta.namespace, meta.name) if spec.volumes else None,
+        [(name, meta.annotations[name]) for name in sorted(asking)] if asking and ours(spec) else None,
+    )
+    try:
+        key = msgspec.msgpack.encode(parts)
+    except OverflowError:
+        return None
+    return key if len(key) <= MOST_KEY_BYTES else None
+
+
+def _asked(containers: list[Container]) -> list[object]:
+    return [(each.name, each.resources, each.ports, each.restart_policy) for each in containers]
+
+
+def asked_of(
+    spec: PodSpec, annotations: Mapping[str, str] | None, taken: Vector | None = None
+) -> tuple[Vector, GpuShare | None]:
+    """What a pod takes from a node, with its part of GPUs; without annotations it has none by annotation.
+
+    A part of a device counts among the GPUs, so that queues, quotas and victims count it; how much that is where it
+    asks for memory, depends on the node, so that it is not in these requests (see `NodeTable.taken`). Nor are markers:
+    no node has any, and kube-scheduler ignores them too.
+    """
+    amounts = pod_requests(spec) if taken is None else taken
+    requests = {name: amount for name, amount in amounts.items() if name not in names.MARKERS}
+    gpu = share_of(annotations or {}, requests)
+    if gpu is not None and not gpu.by_resource:
+        requests = requests | {GPU: gpu.portion * gpu.devices}
+    return requests, gpu
+
+
+def ours(spec: PodSpec) -> bool:
+    """Whether Muster's extender is asked about the pod: by its scheduler's name, or by the markers that it carries."""
+    return spec.scheduler_name in names.SCHEDULERS or marked(spec)
+
+
+def marked(spec: PodSpec) -> bool:
+    """Whether a scheduler that Muster shares with others asks Muster about the pod: it carries both markers."""
+    missing = names.MARKERS
+    for each in (*spec.containers, *spec.init_containers):
+        missing = missing.difference(each.resources.limits, each.resources.requests)
+    return not missing
+
+
+def host_ports(spec: PodSpec) -> tuple[Port, ...]:
+    """Ports of the node that the pod takes: those of its containers and sidecars, all of them with hostNetwork."""
+    sidecars = (container for container in spec.init_containers if container.restart_policy == "Always")
+    return tuple(
+        sorted(
+            {
+                (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port or port.container_port)
+                for container in (*spec.containers, *sidecars)
+                for port in container.ports
+                if port.host_port or spec.host_network
+            }
+        )
+    )
+
+
+def claims_of(spec: PodSpec, namespace: str, pod_name: str) -> tuple[ClaimUse, ...]:
+    """The claims that the pod mounts; a template's ephemeral volumes have none yet."""
+    claims = []
+    for volume in spec.volumes:
+        if "persistentVolumeClaim" in volume:
+            claims.append(ClaimUse(f"{namespace}/{volume['persistentVolumeClaim'].get('claimName', '')}"))
+        elif "ephemeral" in volume and pod_name:
+            claims.append(ClaimUse(f"{namespace}/{pod_name}-{volume.get('name', '')}", ephemeral=True))
+    return tuple(claims)
+
+
+def without_pin(affinity: Affinity | None, node: str) -> Affinity | None:
+    """The affinity as the user wrote it: the inverse of `muster.api.muster.gang.pinned_affinity`."""
+    node_affinity = affinity.node_affinity if affinity else None
+    if affinity is None or node_affinity is None or node_affinity.required is None:
+        return affinity
+    pin = LabelSelectorRequirement(key="metadata.name", operator="In", values=[node])
+    terms = [
+        NodeSelectorTerm(
+            match_expressions=term.match_expressions,
+            match_fields=[requirement for requirement in term.match_fields if requirement != pin],
+        )
+        for term in node_affinity.required.node_selector_terms
+    ]
+    own = [term for term in terms if term.match_expressions or term.match_fields]
+    required = NodeSelector(node_selector_terms=own) if own else None
+    stripped = NodeAffinity(required=required, preferred=node_affinity.preferred)
+    result = Affinity(
+        node_affinity=stripped if required or stripped.preferred else None,
+        pod_affinity=affinity.pod_affinity,
+        pod_anti_affinity=affinity.pod_anti_affinity,
+    )
+    return result if result != Affinity() else None

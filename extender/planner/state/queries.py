@@ -1,0 +1,183 @@
+"""Label selectors over pods, and which of those alive a pod matches.
+
+A *query* is what a required affinity term or a spread constraint asks for: pods in some namespaces with some labels.
+Queries are interned and die with the last pod class that asks them. Each has a *mark*; a pod class carries the marks
+of all queries that its pods match, so that counting pods per query needs no labels (see `planner.state.podcounts`).
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from weakref import WeakValueDictionary, ref
+
+import msgspec
+
+from muster.api.kubernetes.meta import LabelSelector
+
+Mark = tuple[Hashable, ...]
+Labels = Mapping[str, str]
+_SLACK = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on labels, as a label selector has them."""
+
+    key: str
+    operator: str
+    values: frozenset[str]
+
+    def holds(self, labels: Labels) -> bool:
+        """As the API server's label selectors have it."""
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values
+            case "Exists":
+                return self.key in labels
+            case "DoesNotExist":
+                return self.key not in labels
+            case _:
+                return False
+
+    def __str__(self) -> str:
+        values = sorted(self.values)
+        if self.operator == "In" and len(values) == 1:
+            return f"{self.key}={values[0]}"
+        if self.operator in {"In", "NotIn"}:
+            return f"{self.key} {'in' if self.operator == 'In' else 'not in'} ({', '.join(values)})"
+        return self.key if self.operator == "Exists" else f"!{self.key}"
+
+
+Requirements = tuple[Requirement, ...]
+
+
+def requirements(selector: LabelSelector) -> Requirements:
+    """All conditions of a selector; none means that everything matches."""
+    equal = (Requirement(key, "In", frozenset((value,))) for key, value in selector.match_labels.items())
+    rest = (Requirement(one.key, one.operator, frozenset(one.values)) for one in selector.match_expressions)
+    return tuple(sorted({*equal, *rest}, key=str))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Pods with these labels in these namespaces, or in namespaces with these labels."""
+
+    labels: Requirements
+    namespaces: frozenset[str]
+    namespace_labels: Requirements | None = None
+
+    def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
+        """Whether a pod is meant."""
+        return all(one.holds(labels) for one in self.labels) and (
+            namespace in self.namespaces
+            or (self.namespace_labels is not None and all(one.holds(namespace_labels) for one in self.namespace_labels))
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Query:
+    """Pods that match every part; compare queries by identity, they are interned by `QueryTable`.
+
+    The mark of a query that leaves out pods which are being deleted begins with "staying", that of others with "all".
+    """
+
+    key: bytes
+    mark: Mark
+    parts: tuple[Part, ...]
+    pair: tuple[str, str] | None
+    """A label that every matching pod has; None if there is no such single one."""
+
+    def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
+        """Whether a pod with these labels in this namespace is meant."""
+        if self.pair is not None and labels.get(self.pair[0]) != self.pair[1]:
+            return False
+        return all(part.matches(namespace, labels, namespace_labels) for part in self.parts)
+
+    @property
+    def follows_namespaces(self) -> bool:
+        """Whether the labels of namespaces matter."""
+        return any(part.namespace_labels for part in self.parts)
+
+    def __str__(self) -> str:
+        return " and ".join(", ".join(map(str, part.labels)) or "any" for part in self.parts)
+
+
+class QueryTable:
+    """All queries alive, found by a label that their pods must have."""
+
+    def __init__(self) -> None:
+        self.namespaces: dict[str, Labels] = {}
+        """Labels of each namespace."""
+        self.fresh: list[Query] = []
+        """Queries that are new; pods known already have not been compared with them."""
+        self._queries: WeakValueDictionary[bytes, Query] = WeakValueDictionary()
+        self._by_pair: dict[tuple[str, str] | None, list[ref[Query]]] = {}
+        self._indexed = 0
+        self._numbers = count(1)
+
+    def on_namespace(self, name: str, labels: Labels | None) -> bool:
+        """Takes in the labels of a namespace (None: it is gone); True if that may change what some query means."""
+        if labels is None:
+            self.namespaces.pop(name, None)
+        elif self.namespaces.get(name) == labels:
+            return False
+        else:
+            self.namespaces[name] = labels
+        return any(query.follows_namespaces for query in self.alive())
+
+    def intern(self, parts: Iterable[Part], *, staying: bool = False) -> Query:
+        """The query with these parts; `staying` leaves out pods that are being deleted."""
+        parts = tuple(parts)
+        key = msgspec.msgpack.encode([staying, [_plain(part) for part in parts]])
+        known = self._queries.get(key)
+        if known is None:
+            pairs = (
+                (one.key, next(iter(one.values)))
+                for part in parts
+                for one in part.labels
+                if one.operator == "In" and len(one.values) == 1
+            )
+            mark = ("staying" if staying else "all", next(self._numbers))
+            known = self._queries[key] = Query(key, mark, parts, next(pairs, None))
+            self.fresh.append(known)
+            self._index(known)
+        return known
+
+    def matching(self, namespace: str, labels: Labels) -> frozenset[Mark]:
+        """Marks of all queries that mean a pod with these labels in this namespace."""
+        if not self._queries:
+            return frozenset()
+        namespace_labels = self.namespaces.get(namespace, {})
+        found = []
+        for pair in (None, *labels.items()):
+            for weak in self._by_pair.get(pair, ()):
+                query = weak()
+                if query is not None and query.matches(namespace, labels, namespace_labels):
+                    found.append(query.mark)
+        return frozenset(found)
+
+    def means(self, query: Query, namespace: str, labels: Labels) -> bool:
+        """Whether the query means a pod with these labels in this namespace."""
+        return query.matches(namespace, labels, self.namespaces.get(namespace, {}))
+
+    def alive(self) -> list[Query]:
+        """All queries that some pod class still asks."""
+        return list(self._queries.values())
+
+    def _index(self, query: Query) -> None:
+        self._by_pair.setdefault(query.pair, []).append(ref(query))
+        self._indexed += 1
+        if self._indexed > 2 * len(self._queries) + _SLACK:  # most of the index is of queries that are gone
+            alive = self.alive()
+            self._by_pair, self._indexed = {}, 0
+            for one in alive:
+                self._index(one)
+
+
+def _plain(part: Part) -> list[object]:
+    def plain(conditions: Requirements | None) -> object:
+        return conditions and [[one.key, one.operator, sorted(one.values)] for one in conditions]
+
+    return [plain(part.labels), sorted(part.namespaces), plain(part.namespace_labels), part.namespace_labels is None]

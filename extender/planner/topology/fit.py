@@ -1,0 +1,211 @@
+"""How many pods each domain holds, which domain fits best, and in which order its nodes are filled. Arrays only.
+
+The rules are Kueue's (topology-aware scheduling, BestFit): pods per node by integer division, added up level by level;
+of slices only whole ones count; of the domains of one level the tightest that holds all; inside it as few domains as
+possible at each level, the last one the tightest that holds the rest. Where domains are equally tight, those are taken
+whose surroundings are tightest, so that large domains stay whole.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.state.amounts import Amounts
+from extender.planner.topology.geometry import Geometry
+
+Profile = Literal["best-fit", "least-free", "balanced"]
+Counts = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """Pods of one kind that look for a domain."""
+
+    geometry: Geometry
+    room: Amounts
+    """Pods that fit on each node, 0 outside the nodes in question; int64 of shape (nodes,), at most `most`."""
+    least: int
+    """Pods that the domain must hold."""
+    most: int
+    """Pods that it had better hold."""
+    slices: tuple[tuple[int, int], ...] = ()
+    """Level and size of slices, outermost first."""
+
+
+def held(wanted: Wanted, level: int, room: Amounts | None = None) -> Counts:
+    """Pods that each domain of a level holds, whole slices only; int64 of shape (domains,)."""
+    room = wanted.room if room is None else room
+    geometry = wanted.geometry
+    inner = [(at, size) for at, size in wanted.slices if at > level]
+    if not inner:
+        counts = geometry.sums(level, room)
+        here = next((size for at, size in wanted.slices if at == level), 1)
+        return counts if here == 1 else counts - counts % here
+    at, size = inner[-1]
+    counts = geometry.sums(at, room)
+    counts -= counts % size
+    sizes = dict(wanted.slices)
+    while at > level:
+        counts = geometry.lifted(at, counts)
+        at -= 1
+        if at in sizes:
+            counts -= counts % sizes[at]
+    return counts
+
+
+def whole(wanted: Wanted) -> int:
+    """Pods that all nodes together hold, whole slices only."""
+    if not wanted.slices:
+        return int(wanted.room.sum())
+    outermost = wanted.slices[0][0]
+    return int(held(wanted, outermost).sum())
+
+
+def best_first(wanted: Wanted, level: int, fits: Mask | None = None, *, spare: bool = False) -> Iterator[int]:
+    """Domains of a level that hold the pods, the best one first; `fits` leaves some out.
+
+    Tightest first; with `spare` the one with least in it, whoever needs how much (the same within one level).
+    """
+    counts = held(wanted, level)
+    enough = counts >= wanted.least
+    if fits is not None:
+        enough &= fits
+    found = np.flatnonzero(enough)
+    if not len(found):
+        return
+    left = np.arange(len(found))
+    for key in _keys(wanted, level, counts, found, spare=spare):
+        values = key[left]
+        left = left[values == values.min()]
+        if len(left) == 1:
+            break
+    yield int(found[left[0]])
+    order = np.lexsort(list(_keys(wanted, level, counts, found, spare=spare))[::-1])
+    yield from (int(found[place]) for place in order if place != left[0])
+
+
+def _keys(wanted: Wanted, level: int, counts: Counts, found: Amounts, *, spare: bool) -> Iterator[Counts]:
+    """What decides between domains, the first key first: all pods fit, tight, tight surroundings, along the tree."""
+    if not spare:
+        yield (counts[found] < wanted.most).astype(np.int64)
+    yield counts[found]
+    around, at = found, level
+    while at > 0:
+        around = wanted.geometry.tree.parents[at][around].astype(np.int64)
+        at -= 1
+        yield wanted.geometry.sums(at, wanted.room)[around]
+    yield wanted.geometry.first(level)[found]
+
+
+@dataclass(slots=True)
+class Filling:
+    """In which order the nodes of one domain are filled, and how many pods each gets."""
+
+    wanted: Wanted
+    profile: Profile
+    scores: NDArray[np.float64] | None
+    """Of the nodes of one innermost domain the better ones first; None: the tightest that holds the rest last."""
+
+    def order(self, level: int, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
+        """Columns in order with their pods; `columns` are the nodes of a domain of `level` that have room."""
+        chosen: list[Amounts] = []
+        numbers: list[Counts] = []
+        self._fill(level, columns, pods, chosen, numbers)
+        if not chosen:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        return np.concatenate(chosen), np.concatenate(numbers)
+
+    def _fill(self, level: int, columns: Amounts, pods: int, chosen: list[Amounts], numbers: list[Counts]) -> None:
+        """Gives so many pods to nodes of one domain: whole children first, and then into the last one."""
+        inner = level + 1
+        if inner >= len(self.wanted.geometry.tree.levels):
+            self._nodes(columns, pods, chosen, numbers)
+            return
+        of = self.wanted.geometry.tree.domain_of[inner][columns]
+        counts, loose = self._held(inner, columns, of)
+        used, shares = _shares(counts, pods, self.wanted.geometry.first(inner), self.profile)
+        room = self.wanted.room[columns]
+        full = np.zeros(len(counts) + 1, dtype=np.bool_)
+        full[used] = shares == np.bincount(of + 1, weights=room, minlength=len(counts) + 1)[used + 1]
+        whole_ones = columns[full[of]]
+        if len(whole_ones):
+            chosen.append(whole_ones)
+            numbers.append(self.wanted.room[whole_ones])
+        for child, share in zip(used.tolist(), shares.tolist(), strict=True):
+            if not full[child]:
+                self._fill(inner, columns[of == child], share, chosen, numbers)
+        left = pods - int(shares.sum())
+        if left and len(loose):
+            self._nodes(loose, left, chosen, numbers)
+
+    def _held(self, level: int, columns: Amounts, of: Amounts) -> tuple[Counts, Amounts]:
+        """Pods per child among these columns, and the columns in no child, which can hold no slices."""
+        room = np.zeros_like(self.wanted.room)
+        room[columns] = self.wanted.room[columns]
+        sliced = any(at >= level for at, _ in self.wanted.slices)
+        return held(self.wanted, level, room), columns[of < 0] if not sliced else columns[:0]
+
+    def _nodes(self, columns: Amounts, pods: int, chosen: list[Amounts], numbers: list[Counts]) -> None:
+        """Nodes of one innermost domain."""
+        room = self.wanted.room[columns]
+        places = self.wanted.geometry.places[columns]
+        if self.scores is None:
+            ordered = _ordered(room, pods, places, self.profile)
+        else:
+            ordered = np.lexsort([places, -self.scores[columns]])
+        columns, room = columns[ordered], room[ordered]
+        before = np.cumsum(room) - room
+        given = np.clip(pods - before, 0, room)
+        kept = given > 0
+        chosen.append(columns[kept])
+        numbers.append(given[kept])
+
+
+def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amounts:
+    """Places in the order in which they are filled: as few as possible, the last one the tightest that will do."""
+    if profile == "least-free":
+        return np.lexsort([first, counts])
+    order = np.lexsort([first, -counts])
+    filled = np.cumsum(counts[order])
+    full = int(np.searchsorted(filled, pods))
+    if full >= len(order):
+        return order
+    left = pods - (int(filled[full - 1]) if full else 0)
+    falling = -counts[order]
+    tight = int(np.searchsorted(falling, -left, side="right")) - 1
+    tight = int(np.searchsorted(falling, falling[tight], side="left"))
+    if tight <= full:
+        return order
+    last = order[tight]
+    return np.concatenate([order[:full], [last], np.delete(order[full:], tight - full)])
+
+
+def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile) -> tuple[Amounts, Counts]:
+    """The children that are used, and the pods that each gets."""
+    some = np.flatnonzero(counts > 0)
+    order = some[_ordered(counts[some], pods, first[some], profile)]
+    before = np.cumsum(counts[order]) - counts[order]
+    used = order[before < pods]
+    given = np.minimum(counts[used], pods - before[: len(used)])
+    if profile == "balanced" and len(used) > 1:
+        given = _balanced(counts[used], int(given.sum()))
+    return used, given
+
+
+def _balanced(counts: Counts, pods: int) -> Counts:
+    """As equal shares as the counts allow."""
+    given = np.zeros_like(counts)
+    left = pods
+    while left > 0:
+        open_ = np.flatnonzero(counts > given)
+        each = max(1, left // len(open_))
+        more = np.minimum(counts[open_] - given[open_], each)
+        if each == 1:
+            more[left:] = 0
+        given[open_] += more
+        left -= int(more.sum())
+    return given

@@ -1,0 +1,243 @@
+"""The tree of HyperNodes, kept up to date by what changed: HyperNodes, and names and labels of nodes.
+
+Start at `HyperNodeTree.of`. `members` finds the nodes of HyperNodes, `links` which of them is in which, `nesting` makes
+the tree of both. Whatever is wrong is set aside with a reason, and the rest of the tree is usable.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+import numpy as np
+
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.aside import sentence
+from extender.planner.topology.links import Described
+from extender.planner.topology.members import Matcher, Members, Numbers, members_of
+from extender.planner.topology.nesting import nest
+from extender.planner.topology.problems import Problem, Problems
+from extender.planner.topology.tree import HYPER_NODES, Tree
+from muster.api.kubernetes.core import Node
+from muster.api.limits import ALL_PATTERNS, TIERS
+from muster.api.volcano.hypernodes import hyper_node_errors
+from muster.api.volcano.topology import HyperNode
+
+ERRORS = 3
+"""Of one HyperNode that is left out; they are told."""
+
+
+class Seen(Protocol):
+    """What the tree is made of, as a snapshot has it."""
+
+    @property
+    def hyper_nodes(self) -> Mapping[str, HyperNode]:
+        """By name."""
+
+    @property
+    def hyper_nodes_version(self) -> int:
+        """Equal versions mean equal specs."""
+
+    @property
+    def nodes(self) -> Sequence[Node | None]:
+        """By column."""
+
+    @property
+    def index(self) -> Mapping[str, int]:
+        """Name of a node → column."""
+
+    @property
+    def changed(self) -> Amounts:
+        """Generation in which each node last changed, int64 of shape (nodes,)."""
+
+    @property
+    def generation(self) -> int:
+        """Grows with every change of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class HyperNodes:
+    """What HyperNodes come to."""
+
+    tree: Tree
+    """Without levels if there are none."""
+    problems: Mapping[str, tuple[Problem, ...]]
+    """What is wrong, by name of the HyperNode; those that are well are left out."""
+    node_counts: Mapping[str, int]
+    """Direct members of each HyperNode that exist: nodes, and HyperNodes as one each."""
+    missing: Mapping[str, tuple[str, ...]]
+    """HyperNodes that are named as members and do not exist, by the HyperNode that names them; others left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A HyperNode as it was last read."""
+
+    hyper_node: HyperNode
+    members: Members
+    wrong: str = ""
+
+
+class HyperNodeTree:
+    """Remembers whose members are where, and looks only at what changed since it was asked last."""
+
+    def __init__(self) -> None:
+        self._known: HyperNodes | None = None
+        self._version = self._generation = -1
+        self._size = 0
+        self._read: dict[str, _Read] = {}
+        self._described: dict[int, Described] = {}
+        self._number: dict[str, int] = {}
+        self._free: list[int] = []
+        self._matcher: Matcher | None = None
+        """Of all HyperNodes; made when a node changes."""
+        self._seen: list[Node | None] = []
+        """Each node as it was compared last."""
+        empty = np.zeros(0, dtype=np.int32)
+        self._members: tuple[Numbers, Numbers] = (empty, empty)
+        """Numbers of HyperNodes and columns of their direct nodes, pairwise."""
+        self._left_out: dict[str, Problem] = {}
+
+    def of(self, seen: Seen) -> HyperNodes:
+        """The tree of what is seen, and what is wrong with it; the same object while nothing changed that matters."""
+        if self._known is not None and (self._version, self._generation, self._size) == (
+            seen.hyper_nodes_version,
+            seen.generation,
+            len(seen.nodes),
+        ):
+            return self._known
+        others = seen.hyper_nodes_version != self._version
+        read = self._read_again(seen.hyper_nodes) if others else set()
+        moved = self._moved(seen)
+        if self._known is None or others or moved or len(seen.nodes) != self._size:
+            self._find(seen, read, moved)
+            self._known = self._made(seen)
+        self._version, self._generation, self._size = seen.hyper_nodes_version, seen.generation, len(seen.nodes)
+        return self._known
+
+    def _read_again(self, hyper_nodes: Mapping[str, HyperNode]) -> set[int]:
+        """Takes in HyperNodes that changed; the numbers of those whose members are to be found, or to be forgotten."""
+        for name in self._read.keys() - hyper_nodes.keys():
+            del self._read[name]
+        for name, hyper_node in hyper_nodes.items():
+            known = self._read.get(name)
+            if known is None or known.hyper_node.spec != hyper_node.spec:
+                self._read[name] = _reading(hyper_node)
+        wanted = {each.name: each for each in self._usable()}
+        changed = {number for name, number in self._number.items() if wanted.get(name) != self._described[number]}
+        for name in [name for name in self._number if name not in wanted]:
+            number = self._number.pop(name)
+            del self._described[number]
+            self._free.append(number)
+        for name, each in wanted.items():
+            if name not in self._number:
+                self._number[name] = self._free.pop() if self._free else len(self._number)
+                changed.add(self._number[name])
+            self._described[self._number[name]] = each
+        if changed:
+            self._matcher = None
+        return changed
+
+    def _usable(self) -> Iterator[Described]:
+        """The HyperNodes of the tree; why others are not is noted."""
+        self._left_out = {name: Problem("Invalid", each.wrong) for name, each in self._read.items() if each.wrong}
+        rest = {name: each for name, each in self._read.items() if not each.wrong}
+        lowest = sorted({each.hyper_node.spec.tier for each in rest.values()})[: TIERS.value]
+        patterns: set[str] = set()
+        for name, each in sorted(rest.items(), key=_age):
+            spec = each.hyper_node.spec
+            if spec.tier > lowest[-1]:
+                why = f"there are more than {TIERS.value} tiers (limit {TIERS.name!r}), and the lowest count"
+                self._left_out[name] = Problem("TooMany", f"{why}: up to {lowest[-1]}")
+                continue
+            if each.members.patterns:
+                with_its = patterns.union(each.members.patterns)
+                if len(with_its) > ALL_PATTERNS.value:
+                    why = f"all HyperNodes have more than {ALL_PATTERNS.value} patterns (limit {ALL_PATTERNS.name!r})"
+                    self._left_out[name] = Problem("TooMany", f"{why}, and the oldest HyperNodes come first")
+                    continue
+                patterns = with_its
+            yield Described(name, spec.tier, spec.tier_name, each.members)
+
+    def _moved(self, seen: Seen) -> list[int]:
+        """The columns whose nodes are others than before, or have other labels."""
+        self._seen += [None] * (len(seen.nodes) - len(self._seen))
+        moved = []
+        for column in np.flatnonzero(seen.changed > self._generation).tolist():
+            node, known = seen.nodes[column], self._seen[column]
+            self._seen[column] = node
+            if not _alike(known, node):
+                moved.append(column)
+        return moved
+
+    def _find(self, seen: Seen, read: set[int], moved: list[int]) -> None:
+        """Finds members anew: of all nodes for HyperNodes that changed, and of all HyperNodes for nodes that did."""
+        numbers, columns = self._members
+        rest = {number: each.members for number, each in self._described.items() if number not in read}
+        stale_numbers = np.zeros(max(int(numbers.max(initial=0)), max(read, default=0)) + 1, dtype=np.bool_)
+        stale_numbers[list(read)] = True
+        stale_columns = np.zeros(len(seen.nodes), dtype=np.bool_)
+        stale_columns[moved] = True
+        kept = ~(stale_numbers[numbers] | stale_columns[columns])
+        found = [(numbers[kept], columns[kept])]
+        if read:
+            mine = {number: self._described[number].members for number in read if number in self._described}
+            found.append(Matcher(mine).pairs(seen.nodes, seen.index))
+        if moved and rest:
+            matcher = self._matcher or Matcher(rest)
+            if not read:
+                self._matcher = matcher
+            found.append(matcher.pairs(seen.nodes, seen.index, moved))
+        self._members = (np.concatenate([each[0] for each in found]), np.concatenate([each[1] for each in found]))
+
+    def _made(self, seen: Seen) -> HyperNodes:
+        problems = Problems()
+        for name, problem in self._left_out.items():
+            problems.add(name, problem.reason, problem.message)
+        tree = nest(self._described, self._members, len(seen.nodes), _namer(seen.nodes), problems)
+        own = np.bincount(self._members[0], minlength=len(self._number) + len(self._free))
+        counts, missing = dict.fromkeys(self._read, 0), {}
+        for name, number in self._number.items():
+            children = self._described[number].members.children
+            exist = [child for child in children if child in self._read]
+            counts[name] = int(own[number]) + len(exist)
+            if len(exist) < len(children):
+                missing[name] = tuple(child for child in children if child not in self._read)
+        return HyperNodes(tree, problems.all(), counts, missing)
+
+
+def _reading(hyper_node: HyperNode) -> _Read:
+    try:
+        errors = [str(error) for error in islice(hyper_node_errors(hyper_node), ERRORS)]
+        return _Read(hyper_node, Members() if errors else members_of(hyper_node.spec), "; ".join(errors))
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not end the others
+        return _Read(hyper_node, Members(), sentence(error))
+
+
+def _age(item: tuple[str, _Read]) -> tuple[str, str]:
+    """The older first, by name where they came at once."""
+    name, read = item
+    return read.hyper_node.metadata.creation_timestamp or "", name
+
+
+def _alike(known: Node | None, node: Node | None) -> bool:
+    """Whether both are in the same HyperNodes for certain."""
+    if known is None or node is None:
+        return known is node
+    return known.metadata.name == node.metadata.name and known.metadata.labels == node.metadata.labels
+
+
+def _namer(nodes: Sequence[Node | None]) -> Callable[[int], str]:
+    def name(column: int) -> str:
+        node = nodes[column]
+        return node.metadata.name if node else ""
+
+    return name
+
+
+def tree_of(seen: Seen) -> Tree:
+    """The tree, made at once."""
+    return HyperNodeTree().of(seen).tree
+
+
+__all__ = ["HYPER_NODES", "HyperNodeTree", "HyperNodes", "Seen", "tree_of"]

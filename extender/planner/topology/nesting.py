@@ -1,0 +1,201 @@
+"""From HyperNodes and their direct members to domains that nest (`planner.topology.tree` says what a level is).
+
+A node that is in two HyperNodes of one tier is in no domain of that tier and of those below: nobody can say which is
+right. Neither are the nodes of a HyperNode that lie in several domains of the level above. All else stays usable.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.state.amounts import Amounts
+from extender.planner.topology.links import Described, ancestors, parents_of
+from extender.planner.topology.members import Numbers
+from extender.planner.topology.problems import Problems, listed
+from extender.planner.topology.tree import HYPER_NODES, Domains, Tree
+from muster.api.limits import PLACES
+
+NONE, SEVERAL = -1, -2
+EXAMPLES = 3
+"""Nodes that are named where many have the same problem."""
+TOLD = 16
+"""HyperNodes that are told of a problem of one that is in them."""
+
+NodeName = Callable[[int], str]
+"""The name of the node in a column."""
+
+
+def nest(
+    described: Mapping[int, Described],
+    members: tuple[Numbers, Numbers],
+    size: int,
+    node_name: NodeName,
+    problems: Problems,
+) -> Tree:
+    """The tree over `size` columns; `members` are numbers of HyperNodes and columns of their direct nodes, pairwise."""
+    tiers = tuple(sorted({each.tier for each in described.values()}, reverse=True))
+    above = ancestors(described, parents_of(described, problems), tiers)
+    numbers, columns = members
+    crowded = np.bincount(columns, minlength=size) > PLACES.value
+    of_level = np.full((len(tiers), size), NONE, dtype=np.int32)
+    for level, tier in enumerate(tiers):
+        row = of_level[level]
+        its = above[level][numbers]
+        inside = its >= 0
+        its, where = its[inside], columns[inside]
+        row[where] = its
+        clash = row[where] != its
+        if clash.any():
+            twice = np.zeros(size, dtype=np.bool_)
+            twice[where[clash]] = True
+            row[twice] = SEVERAL
+            disputed = twice[where] & ~crowded[where]
+            _tell_nodes(described, tier, its[disputed], where[disputed], node_name, problems)
+    if crowded.any():
+        of_level[:, crowded] = SEVERAL
+        _tell_crowded(described, numbers, columns, crowded, node_name, problems)
+    _carry_up(of_level)
+    _keep_nested(described, of_level, tiers, problems)
+    return _numbered(described, of_level, tiers, problems)
+
+
+def _carry_up(of_level: Domains) -> None:
+    """A node without a HyperNode of a tier has the next lower one as its domain there; what is unclear stays so."""
+    for level in range(len(of_level) - 2, -1, -1):
+        row = of_level[level]
+        np.copyto(row, of_level[level + 1], where=row == NONE)
+
+
+def _keep_nested(
+    described: Mapping[int, Described], of_level: Domains, tiers: tuple[int, ...], problems: Problems
+) -> None:
+    """Takes out, level by level and with all below, what is in no domain above or in several ones."""
+    unclear = np.zeros(of_level.shape[1], dtype=np.bool_)
+    for level, row in enumerate(of_level):
+        row[unclear] = NONE
+        row[row < 0] = NONE
+        if level:
+            inside = np.flatnonzero(row >= 0)
+            inner, outer = row[inside], of_level[level - 1][inside]
+            parent = np.full(int(inner.max(initial=-1)) + 1, NONE, dtype=np.int32)
+            parent[inner] = outer
+            torn = np.unique(inner[parent[inner] != outer])
+            for number in torn.tolist():
+                its = described[number]
+                over = sorted({described[each].name for each in np.unique(outer[inner == number]).tolist()})
+                message = (
+                    f"the nodes of HyperNode {its.name} are in several HyperNodes of tier {tiers[level - 1]} or lower "
+                    f"({listed(over)}): they are in no domain of tier {tiers[level]} and below until that is resolved"
+                )
+                for name in (its.name, *over[:TOLD]):
+                    problems.add(name, "Torn", message)
+            row[inside[np.isin(inner, torn)]] = NONE
+        unclear = row < 0
+
+
+def _numbered(
+    described: Mapping[int, Described], of_level: Domains, tiers: tuple[int, ...], problems: Problems
+) -> Tree:
+    """Domains by their place in each level: those of its tier, with nodes or without, and those carried up."""
+    by_name = sorted(described, key=lambda each: described[each].name)
+    rank = np.zeros(max(described, default=-1) + 1, dtype=np.int32)
+    rank[by_name] = np.arange(len(by_name), dtype=np.int32)
+    domains = []
+    domain_of = np.full_like(of_level, NONE)
+    for level, row in enumerate(of_level):
+        here = np.zeros(len(by_name), dtype=np.bool_)
+        inside = row >= 0
+        here[rank[row[inside]]] = True
+        here[[rank[number] for number, each in described.items() if each.tier == tiers[level]]] = True
+        place = np.cumsum(here, dtype=np.int32) - 1
+        domain_of[level, inside] = place[rank[row[inside]]]
+        domains.append(tuple(described[by_name[each]].name for each in np.flatnonzero(here).tolist()))
+    levels = tuple(f"tier {tier}" for tier in tiers)
+    names = _tier_names(described, tiers, problems)
+    return Tree(HYPER_NODES, levels, tuple(domains), domain_of, tiers=tiers, tier_names=names)
+
+
+def _tier_names(described: Mapping[int, Described], tiers: tuple[int, ...], problems: Problems) -> tuple[str, ...]:
+    """One name per tier, empty if it has none; a name of several tiers means the lowest, as all readings allow that."""
+    users: dict[tuple[str, int], list[str]] = {}
+    for each in described.values():
+        if each.tier_name:
+            users.setdefault((each.tier_name, each.tier), []).append(each.name)
+    found: dict[int, str] = {}
+    taken: dict[str, int] = {}
+    for tier in reversed(tiers):
+        mine = sorted(name for name, known in users if known == tier)
+        free = [name for name in mine if name not in taken]
+        found[tier] = min(free, key=lambda name: (-len(users[name, tier]), name)) if free else ""
+        for name in mine:
+            if name in taken:
+                why = f"tierName {name!r} is that of tier {taken[name]} too, which is meant where it is asked for"
+            elif name != found[tier]:
+                why = f"tier {tier} is called {found[tier]!r} by others: it is not known under tierName {name!r}"
+            else:
+                continue
+            for user in users[name, tier]:
+                problems.add(user, "TierName", why)
+        if found[tier]:
+            taken[found[tier]] = tier
+    return tuple(found[tier] for tier in tiers)
+
+
+def _tell_nodes(
+    described: Mapping[int, Described],
+    tier: int,
+    numbers: Numbers,
+    columns: Numbers,
+    node_name: NodeName,
+    problems: Problems,
+) -> None:
+    """Names nodes that are in several HyperNodes of a tier, at each of these HyperNodes."""
+    width = int(numbers.max(initial=0)) + 1
+    pairs = np.unique(columns.astype(np.int64) * width + numbers)  # by column
+    where, whose = pairs // width, pairs % width
+    starts, ends = np.searchsorted(where, where), np.searchsorted(where, where, side="right")
+    for mine, rows in _grouped(whose):
+        examples = []
+        for row in rows[:EXAMPLES]:
+            others = [described[each].name for each in whose[starts[row] : ends[row]].tolist() if each != mine]
+            examples.append(f"{node_name(int(where[row]))} (in {listed(sorted(others))})")
+        message = (
+            f"nodes that are in other HyperNodes of tier {tier} too: {_some(examples, len(rows))}. They are in no "
+            f"domain of tier {tier} and below until that is resolved"
+        )
+        problems.add(described[mine].name, "Overlap", message)
+
+
+def _tell_crowded(
+    described: Mapping[int, Described],
+    numbers: Numbers,
+    columns: Numbers,
+    crowded: NDArray[np.bool_],
+    node_name: NodeName,
+    problems: Problems,
+) -> None:
+    inside = crowded[columns]
+    numbers, columns = numbers[inside], columns[inside]
+    for number, rows in _grouped(numbers):
+        its = columns[rows]
+        names = [node_name(column) for column in its[:EXAMPLES].tolist()]
+        message = (
+            f"nodes that are members of more than {PLACES.value} HyperNodes (limit {PLACES.name!r}): "
+            f"{_some(names, len(its))}. They are in no domain"
+        )
+        problems.add(described[number].name, "TooMany", message)
+
+
+def _grouped(numbers: NDArray[Any]) -> Iterator[tuple[int, Amounts]]:
+    """Each number with the places where it stands."""
+    order = np.argsort(numbers, kind="stable")
+    starts = np.flatnonzero(np.diff(numbers[order], prepend=-1)).tolist()
+    for start, end in pairwise([*starts, len(order)]):
+        yield int(numbers[order[start]]), order[start:end]
+
+
+def _some(examples: list[str], count: int) -> str:
+    return ", ".join(examples) + (f" and {count - len(examples)} more" if count > len(examples) else "")

@@ -1,0 +1,215 @@
+"""What one gang asks of the topology, gathered from its PodGroup, its Job's templates and its pods.
+
+* the gang: `networkTopology` of the PodGroup, else the annotations `muster.dev/topology…` on it;
+* a pod set: annotations on its template, or on its pods where these say otherwise, and then by what they say: the
+  ReplicatedJobs of a JobSet are one pod set of the gang, and parts of it here;
+* pod sets of one `topology-group`: a leader with its workers;
+* a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podset import PodSetView
+from extender.planner.state.queries import requirements
+from extender.planner.topology.parts import Part, Ranks
+from muster.api.limits import SUB_GROUPS, TOPOLOGY_WISHES, LimitError
+from muster.api.volcano.scheduling import SubGroupPolicy
+from muster.resources.topology import NOTHING, Nearness, PodTopology, Slices, of_gang, of_network
+
+_SILENT = PodTopology()
+_SEVERAL = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """Pods of one pod set that say the same."""
+
+    pod_set: str
+    said: PodTopology
+    ranks: frozenset[int] | None
+    """None: all ranks of the pod set."""
+    slices: tuple[Slices, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """What a gang asks for, and which of its members each wish is about."""
+
+    near: Nearness
+    kinds: tuple[Kind, ...]
+    sub_groups: tuple[tuple[str, Nearness, Mapping[str, frozenset[int]]], ...] = ()
+    """By labels: name, how near, pod set → ranks."""
+    shape: Hashable = None
+    """Equal for gangs that ask alike."""
+
+    @property
+    def hard(self) -> bool:
+        """Whether something of it is required."""
+        return bool(self.required)
+
+    @property
+    def required(self) -> list[Nearness]:
+        """What of it is required."""
+        sliced = (each.near for kind in self.kinds for each in kind.slices)
+        said = (kind.said.near for kind in self.kinds)
+        wishes = (self.near, *said, *sliced, *(near for _, near, _ in self.sub_groups))
+        return [near for near in wishes if near.required is not None]
+
+
+def request_of(gang: GangView) -> Request | None:
+    """What the gang asks for; None for most. Kept with the gang's view."""
+    if gang.topology is None:
+        gang.topology = _request(gang) or False
+    return gang.topology if isinstance(gang.topology, Request) else None
+
+
+def part_of(
+    gang: GangView,
+    seats: Mapping[str, Sequence[int]],
+    there: Mapping[str, Mapping[int, int]] | None = None,
+    *,
+    least: int | None = None,
+) -> Part:
+    """These open seats as a tree of parts; one part alone for a gang that asks for nothing.
+
+    `there` has the columns of its members that have a node, by pod set and rank.
+    """
+    request = request_of(gang)
+    if request is None:
+        return Part("", seats, {}, least=least)
+    members: dict[str, Ranks] = {pod_set.name: None for pod_set in gang.pod_sets}
+    everyone = sum(pod_set.replicas for pod_set in gang.pod_sets)
+    root = Part("", seats, members, request.near, (), all_seats=everyone, least=least, there=there or {})
+    children = _children(gang, request, root)
+    if not any(child.near or child.slices or child.children for child in children):
+        return root
+    alone = children[0]
+    if len(children) == 1 and not (root.near and alone.near):
+        return replace(alone, near=alone.near or root.near)
+    return replace(root, children=children)
+
+
+def _request(gang: GangView) -> Request | None:
+    spec = gang.group.spec
+    near = of_network(spec.network_topology) or of_gang(gang.group.metadata.annotations)
+    by_name = {policy.name: policy for policy in spec.sub_group_policy[: SUB_GROUPS.value]}
+    kinds = [kind for pod_set in gang.pod_sets for kind in _kinds(gang, pod_set, by_name.get(pod_set.name))]
+    sets = {pod_set.name for pod_set in gang.pod_sets}
+    sub_groups = tuple(
+        sub_group
+        for policy in spec.sub_group_policy[: SUB_GROUPS.value]
+        if policy.network_topology and policy.name not in sets
+        for sub_group in _by_labels(gang, policy)
+    )
+    speaking = any(kind.said != _SILENT or kind.slices for kind in kinds)
+    if not (near or speaking or sub_groups):
+        return None
+    most = max(len(spec.sub_group_policy), len(sub_groups))
+    if most > SUB_GROUPS.value:
+        raise LimitError(f"it has {most} {SUB_GROUPS.unit} by labels; at most {SUB_GROUPS.value} are allowed")
+    shape = near, tuple((kind.pod_set, kind.said, kind.ranks, kind.slices) for kind in kinds)
+    return Request(near, tuple(kinds), sub_groups, (shape, gang.key if sub_groups or gang.taken else ""))
+
+
+def _kinds(gang: GangView, pod_set: PodSetView, policy: SubGroupPolicy | None) -> list[Kind]:
+    """The pod set, in parts where its pods say different things."""
+    partitions: tuple[Slices, ...] = ()
+    if policy is not None and policy.network_topology and policy.sub_group_size:
+        partitions = (Slices(policy.sub_group_size, of_network(policy.network_topology)),)
+    otherwise = pod_set.topology or _SILENT
+    own = {
+        pod.seat.rank: pod.topology or _SILENT
+        for pod in gang.pods
+        if pod.seat is not None and pod.seat.pod_set == pod_set.name and (pod.topology or pod_set.topology)
+    }
+    said = dict.fromkeys(own.values())
+    if len(own) < pod_set.replicas:
+        said.setdefault(otherwise)
+    if len(said) < _SEVERAL:
+        alone = next(iter(said), otherwise)
+        return [Kind(pod_set.name, alone, None, partitions or alone.slices)]
+    if len(said) > TOPOLOGY_WISHES.value:
+        raise LimitError(
+            f"pods of {pod_set.name} say {len(said)} different things about their topology; "
+            f"at most {TOPOLOGY_WISHES.value} {TOPOLOGY_WISHES.unit} are allowed"
+        )
+    ranks: dict[PodTopology, list[int]] = {}
+    for rank in range(pod_set.replicas):
+        ranks.setdefault(own.get(rank, otherwise), []).append(rank)
+    return [Kind(pod_set.name, each, frozenset(own), partitions or each.slices) for each, own in ranks.items()]
+
+
+def _by_labels(gang: GangView, policy: SubGroupPolicy) -> list[tuple[str, Nearness, Mapping[str, frozenset[int]]]]:
+    wanted = requirements(policy.label_selector) if policy.label_selector else ()
+    found: dict[tuple[str, ...], dict[str, set[int]]] = {}
+    for pod in gang.pods:
+        if pod.seat is not None and all(requirement.holds(pod.labels) for requirement in wanted):
+            values = tuple(pod.labels.get(key, "") for key in policy.match_label_keys)
+            found.setdefault(values, {}).setdefault(pod.seat.pod_set, set()).add(pod.seat.rank)
+    near = of_network(policy.network_topology)
+    return [
+        ("/".join((policy.name, *values)), near, {name: frozenset(ranks) for name, ranks in sets.items()})
+        for values, sets in sorted(found.items())
+    ]
+
+
+def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
+    """Parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
+    left = {name: list(ranks) for name, ranks in root.seats.items() if ranks}
+    parts: list[Part] = []
+    for name, near, members in request.sub_groups:
+        own = {each: [rank for rank in left.get(each, ()) if rank in inside] for each, inside in members.items()}
+        for each, inside in members.items():
+            left[each] = [rank for rank in left.get(each, ()) if rank not in inside]
+        own = {each: ranks for each, ranks in own.items() if ranks}
+        if own:
+            whole = sum(map(len, members.values()))
+            parts.append(replace(root, name=name, seats=own, members=members, near=near, all_seats=whole))
+    replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
+    groups: dict[str, list[Part]] = {}
+    nearness: dict[str, Nearness] = {}
+    for kind in request.kinds:
+        ranks = [rank for rank in left.get(kind.pod_set, ()) if kind.ranks is None or rank in kind.ranks]
+        if not ranks:
+            continue
+        part = _kind_part(root, kind, ranks, replicas[kind.pod_set])
+        if kind.said.group:
+            groups.setdefault(kind.said.group, []).append(part)
+            nearness.setdefault(kind.said.group, kind.said.near)
+        else:
+            parts.append(part)
+    parts += [_group_part(root, name, request, own, nearness[name]) for name, own in groups.items()]
+    return tuple(parts)
+
+
+def _kind_part(root: Part, kind: Kind, ranks: list[int], replicas: int) -> Part:
+    places = None if kind.ranks is None else {rank: place for place, rank in enumerate(sorted(kind.ranks))}
+    members: dict[str, Ranks] = {kind.pod_set: kind.ranks}
+    return replace(
+        root,
+        name=kind.said.kind or kind.pod_set,
+        seats={kind.pod_set: ranks},
+        members=members,
+        near=NOTHING if kind.said.group else kind.said.near,
+        slices=tuple(each for each in kind.slices if each.size > 1),
+        places=places,
+        all_seats=replicas if kind.ranks is None else len(kind.ranks),
+    )
+
+
+def _group_part(root: Part, name: str, request: Request, children: list[Part], near: Nearness) -> Part:
+    members: dict[str, Ranks] = {}
+    for kind in request.kinds:
+        if kind.said.group == name:
+            known: Ranks = members.get(kind.pod_set, frozenset())
+            members[kind.pod_set] = None if kind.ranks is None or known is None else {*known, *kind.ranks}
+    seats: dict[str, list[int]] = {}
+    for child in children:
+        for pod_set, ranks in child.seats.items():
+            seats.setdefault(pod_set, []).extend(ranks)
+    everyone = sum(child.all_seats for child in children)
+    return replace(
+        root, name=name, seats=seats, members=members, near=near, children=tuple(children), all_seats=everyone
+    )

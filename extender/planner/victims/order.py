@@ -1,0 +1,109 @@
+"""In which order victims are taken: the cheapest disruption first.
+
+Within a queue the lowest priority goes first. Of one priority, pods above a minimum go before whole gangs, as nothing
+ends with them; then gangs whose owner called them revocable, then who started last, as least work is lost with it, then
+the smallest. Among queues the one that has most of its fair share gives first, and again after each piece.
+"""
+
+import heapq
+import math
+from collections.abc import Callable, Mapping
+from functools import cmp_to_key
+
+import numpy as np
+
+from extender.planner.framework.session import Session
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.victims.pieces import Piece
+from muster.api.kubernetes.meta import readable_time
+from muster.api.names import PREEMPTABLE, REVOCABLE_ZONE
+
+Key = tuple[int, bool, bool, float, int, int]
+
+
+def started_s(gang: GangView) -> float:
+    """When the gang's life began, in seconds since the epoch; 0 if that is not known."""
+    text = gang.placement.status.started_at if gang.placement else ""
+    return readable_time(text) or 0.0
+
+
+def revocable(gang: GangView) -> bool:
+    """Whether the owner said that the gang may be taken away: `preemptable: "true"`, or the revocable zone `*`."""
+    meta = gang.group.metadata
+    said = {meta.labels.get(PREEMPTABLE), meta.annotations.get(PREEMPTABLE)}
+    return "true" in said or meta.annotations.get(REVOCABLE_ZONE) == "*"
+
+
+def by_cost(pieces: list[Piece]) -> list[Piece]:
+    """Pieces of one queue, the cheapest disruption first; of one gang they stay in their order."""
+    of_gang: dict[str, tuple[bool, float]] = {}
+
+    def key(numbered: tuple[int, Piece]) -> Key:
+        number, piece = numbered
+        gang = piece.gang
+        known = of_gang.get(gang.key)
+        if known is None:
+            known = of_gang[gang.key] = (not revocable(gang), -started_s(gang))
+        return gang.priority, piece.rest, *known, len(piece.pods), number
+
+    return [piece for _, piece in sorted(enumerate(pieces), key=key)]
+
+
+def by_size(pieces: list[Piece]) -> list[Piece]:
+    """Pieces of all queues for moves: the fewest pods first, then as above."""
+    return sorted(by_cost(pieces), key=lambda piece: len(piece.pods))
+
+
+def across_queues(session: Session, pieces: list[Piece]) -> list[Piece]:
+    """Pieces of several queues: each time from the one that has most of its fair share then."""
+    queues: dict[str, list[Piece]] = {}
+    for piece in by_cost(pieces):
+        queues.setdefault(piece.gang.queue, []).append(piece)
+    if len(queues) < 2:  # noqa: PLR2004 - one queue has nobody to be compared with
+        return next(iter(queues.values()), [])
+    saturation = _saturations(session, queues)
+    if saturation is None:
+        last_first = _queues_last_first(session, queues)
+        return [piece for queue in last_first for piece in queues[queue]]
+    heap = [(-saturation(queue, None), queue, 0) for queue in queues]
+    heapq.heapify(heap)
+    taken: list[Piece] = []
+    while heap:
+        _, queue, position = heapq.heappop(heap)
+        piece = queues[queue][position]
+        taken.append(piece)
+        if position + 1 < len(queues[queue]):
+            heapq.heappush(heap, (-saturation(queue, piece), queue, position + 1))
+    return taken
+
+
+def _saturations(session: Session, queues: Mapping[str, list[Piece]]) -> Callable[[str, Piece | None], float] | None:
+    """How much of its fair share a queue has, without the pieces told so far; None if no plugin knows shares."""
+    left: dict[str, Amounts] = {}
+    fair: dict[str, Amounts] = {}
+    for queue in queues:
+        allocated = session.ask("get_queue_allocated_resources", queue)
+        share = session.ask("get_queue_fair_share", queue)
+        if allocated is None or share is None:
+            return None
+        left[queue], fair[queue] = np.array(allocated, dtype=np.float64), np.asarray(share, dtype=np.float64)
+
+    def saturation(queue: str, gone: Piece | None) -> float:
+        if gone is not None:
+            left[queue] -= gone.amounts
+        used = left[queue] > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(used, np.where(fair[queue] > 0, left[queue] / fair[queue], math.inf), 0.0)
+        return float(shares.max(initial=0.0))
+
+    return saturation
+
+
+def _queues_last_first(session: Session, queues: Mapping[str, list[Piece]]) -> list[str]:
+    """Queues in the reverse of the order in which they are served."""
+
+    def compare(left: str, right: str) -> int:
+        return int(session.ask("queue_order", queues[left][0].gang, queues[right][0].gang))
+
+    return sorted(sorted(queues), key=cmp_to_key(compare), reverse=True)

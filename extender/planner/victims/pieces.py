@@ -1,0 +1,116 @@
+"""What of a gang can go: pods above its minimum one by one (whole sub-groups where there are some), and all the rest.
+
+A gang below its minimum is of no use to anybody, so nothing between its minimum and nothing is ever left of it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from extender.planner.fairshare.preemptibility import preemptible
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.podset import PodSetView
+from muster.api.limits import whole_number
+from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Pods of one gang that go together or not at all."""
+
+    gang: GangView
+    pods: tuple[PodRecord, ...]
+    rest: bool
+    """It is what is left of the gang without all its pods above the minimum, which therefore must go as well."""
+    columns: Amounts
+    """Nodes that it frees something on, int64 of shape (pods that are on known nodes,)."""
+    rows: Amounts
+    """What it frees there, int64 of the same length by resources."""
+
+    @property
+    def amounts(self) -> Amounts:
+        """What it frees in all, int64 of shape (resources,)."""
+        total: Amounts = self.rows.sum(axis=0)
+        return total
+
+
+def pieces_of(snapshot: Snapshot, gang: GangView) -> list[Piece]:
+    """What of the gang can go, pods above the minimum first and the rest last; empty if nothing can.
+
+    A gang of which a placement is being carried out is left alone: who is where will be known in a moment.
+    """
+    if gang.active or not preemptible(gang):
+        return []
+    alive = [pod for pod in gang.pods if pod.alive and pod.seat is not None]
+    if not alive or any(pod.system for pod in alive):
+        return []
+    extras = _extras(gang, alive)
+    gone = {pod.uid for unit in extras for pod in unit}
+    rest = [pod for pod in alive if pod.uid not in gone]
+    units = _within_budget(gang, len(alive), [*((unit, False) for unit in extras), *([(rest, True)] if rest else [])])
+    return [_piece(snapshot, gang, unit, rest=rest) for unit, rest in units]
+
+
+def _extras(gang: GangView, alive: list[PodRecord]) -> list[list[PodRecord]]:
+    """Units that can go so that the gang keeps its minimum, the last ranks of the last pod set first."""
+    counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
+    if not gang.started or sum(counts.values()) <= gang.floor.min_member:
+        return []
+    by_seat = {(pod.seat.pod_set, pod.seat.rank): pod for pod in alive if pod.seat is not None}
+    units: list[list[PodRecord]] = []
+    for pod_set in reversed(gang.pod_sets):
+        for ranks in _units(pod_set):
+            pods = [by_seat[pod_set.name, rank] for rank in ranks if (pod_set.name, rank) in by_seat]
+            counts[pod_set.name] -= len(pods)
+            if not pods or not gang.viable(counts):
+                counts[pod_set.name] += len(pods)
+                break
+            units.append(pods)
+    return units
+
+
+def _units(pod_set: PodSetView) -> list[list[int]]:
+    return list(pod_set.units(sorted(pod_set.taken)))[::-1]
+
+
+def _within_budget(
+    gang: GangView, alive: int, units: list[tuple[list[PodRecord], bool]]
+) -> list[tuple[list[PodRecord], bool]]:
+    """As many of the units, from the first on, as the gang's own budget (annotations jdb-*) lets go."""
+    annotations = gang.group.metadata.annotations
+    if JDB_MIN_AVAILABLE in annotations:
+        most = alive - _number(annotations[JDB_MIN_AVAILABLE], gang, up=True)
+    elif JDB_MAX_UNAVAILABLE in annotations:
+        size = sum(pod_set.replicas for pod_set in gang.pod_sets)
+        most = _number(annotations[JDB_MAX_UNAVAILABLE], gang, up=False) - max(0, size - gang.taken)
+    else:
+        return units
+    kept = []
+    for unit, rest in units:
+        most -= len(unit)
+        if most < 0:
+            break
+        kept.append((unit, rest))
+    return kept
+
+
+def _number(text: str, gang: GangView, *, up: bool) -> int:
+    """A number of pods, or a percentage of the gang's; what nobody can read protects every pod."""
+    size = sum(pod_set.replicas for pod_set in gang.pod_sets)
+    number = whole_number(text.removesuffix("%"))
+    if number is None:
+        return size if up else 0
+    if text.endswith("%"):
+        return -(-size * number // 100) if up else size * number // 100
+    return number
+
+
+def _piece(snapshot: Snapshot, gang: GangView, pods: list[PodRecord], *, rest: bool) -> Piece:
+    index = snapshot.index
+    known = [(column, snapshot.row_on(pod.cls, column)) for pod in pods if (column := index.get(pod.node)) is not None]
+    columns = np.fromiter((column for column, _ in known), dtype=np.int64, count=len(known))
+    rows = np.array([row for _, row in known], dtype=np.int64).reshape(len(known), snapshot.free.shape[0])
+    return Piece(gang, tuple(pods), rest, columns, rows)

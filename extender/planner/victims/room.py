@@ -1,0 +1,147 @@
+"""Which victims are enough by amounts alone: a quick answer that a statement then proves.
+
+A gang's open seats are counted per pod class against the room that there would be. What pods mind of each other is
+left out, so that the answer errs on the side of "enough": what is not enough here is not enough at all.
+
+A search over some thousand pieces must take milliseconds, so that it works on arrays: amounts that pieces free, one
+row per pod, in the order of the pieces. The shortest beginning that is enough is found by doubling and halving; what
+it has too much is left out by halves, from the dearest on.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner.framework.session import Session
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from extender.planner.victims.pieces import Piece
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Need:
+    """So many pods of one class need a place."""
+
+    cls: PodClass
+    pods: int
+    usable: Mask
+    """Nodes that take such pods, room and neighbours aside; bool of shape (nodes,)."""
+
+
+def needs_of(session: Session, gang: GangView, seats: dict[str, list[int]]) -> list[Need] | None:
+    """What these ranks of each pod set need; None if pods of one are not known yet."""
+    pods: dict[bytes, tuple[PodClass, int]] = {}
+    for pod_set in gang.pod_sets:
+        for rank in seats.get(pod_set.name, ()):
+            cls = pod_set.class_of(rank)
+            if cls is None:
+                return None
+            pods[cls.key] = cls, pods.get(cls.key, (cls, 0))[1] + 1
+    avoided = [
+        session.snapshot.index[name] for name in session.avoided.get(gang.key, ()) if name in session.snapshot.index
+    ]
+    needs = []
+    for cls, count in pods.values():
+        usable: Mask = session.node_codes(cls) == 0
+        usable &= session.room(cls, session.snapshot.allocatable) > 0
+        usable[avoided] = False
+        needs.append(Need(cls, count, usable))
+    return needs
+
+
+class Room:
+    """The room of one session with and without pieces, in their order."""
+
+    def __init__(self, session: Session, needs: list[Need], pieces: list[Piece]) -> None:
+        self._session = session
+        self._needs = needs
+        self.pieces = pieces
+        self._free = session.snapshot.free
+        if session.reserved is not None:
+            self._free = self._free.copy()
+            self._free[:, session.reserved.columns] -= session.reserved.amounts
+        ends = np.cumsum([len(piece.columns) for piece in pieces], dtype=np.int64)
+        self._bounds = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+        resources = self._free.shape[0]
+        self._columns = np.concatenate([np.zeros(0, np.int64), *(piece.columns for piece in pieces)])
+        self._rows = np.concatenate([np.zeros((0, resources), np.int64), *(piece.rows for piece in pieces)])
+
+    def enough(self, number: int) -> bool:
+        """Whether there is room once the first so many pieces are gone."""
+        return self._suffices(self._freed(number))
+
+    def fewest(self, at_least: int = 0) -> int | None:
+        """The least number of pieces, from the first on, that is enough; None if all of them are not."""
+        if not self.enough(len(self.pieces)):
+            return None
+        low, high, step = at_least - 1, at_least, 1
+        while high < len(self.pieces) and not self.enough(high):
+            low, high, step = high, min(high + step, len(self.pieces)), step * 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.enough(middle) else (middle, high)
+        return high
+
+    def needed(self, number: int) -> list[int]:
+        """Of the first so many pieces those that are enough without the others; the dearest are left out first.
+
+        What is above a gang's minimum must go if the rest of the gang goes.
+        """
+        free = self._freed(number)
+        rooms = [self._room(need, free, None) for need in self._needs]
+        totals = [int(np.minimum(room, need.pods).sum()) for room, need in zip(rooms, self._needs, strict=True)]
+        kept: list[int] = []
+        rests: set[str] = set()
+        blocks = [(0, number)]
+        while blocks:  # from the last block to the first
+            low, high = blocks.pop()
+            if low == high:
+                continue
+            bound = bool(rests) and any(piece.gang.key in rests for piece in self.pieces[low:high] if not piece.rest)
+            if not bound and self._without(free, totals, low, high):
+                continue
+            if high - low == 1:
+                kept.append(low)
+                if self.pieces[low].rest:
+                    rests.add(self.pieces[low].gang.key)
+                continue
+            middle = (low + high) // 2
+            blocks += [(low, middle), (middle, high)]
+        return kept[::-1]
+
+    def _without(self, free: Amounts, totals: list[int], low: int, high: int) -> bool:
+        """Lets these pieces stay, if there is room all the same; changes `free` and `totals` then."""
+        first, last = self._bounds[low], self._bounds[high]
+        columns, positions = np.unique(self._columns[first:last], return_inverse=True)
+        less = np.zeros((len(columns), free.shape[0]), dtype=np.int64)
+        np.add.at(less, positions, self._rows[first:last])
+        before = free[:, columns]
+        after = before - less.T
+        left = []
+        for need, total in zip(self._needs, totals, strict=True):
+            lost = np.minimum(self._room(need, before, columns), need.pods).sum()
+            kept = np.minimum(self._room(need, after, columns), need.pods).sum()
+            left.append(total - int(lost) + int(kept))
+        if any(total < need.pods for total, need in zip(left, self._needs, strict=True)):
+            return False
+        free[:, columns] = after
+        totals[:] = left
+        return True
+
+    def _freed(self, number: int) -> Amounts:
+        """What is free once the first so many pieces are gone, int64 of shape (resources, nodes); a copy."""
+        free = self._free.copy()
+        last = self._bounds[number]
+        np.add.at(free.T, self._columns[:last], self._rows[:last])
+        return free
+
+    def _suffices(self, free: Amounts) -> bool:
+        return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
+
+    def _room(self, need: Need, free: Amounts, columns: Amounts | None) -> Amounts:
+        usable = need.usable if columns is None else need.usable[columns]
+        return np.where(usable, self._session.room(need.cls, free), 0)

@@ -1,0 +1,129 @@
+"""What a TrainJob may change in its runtime's template, manager by manager: a small part of a JobSet."""
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from muster.api.base import Wire
+from muster.api.kubernetes.embedded import (
+    Affinity,
+    Env,
+    PodSecurityContext,
+    SchedulingGate,
+    SecurityContext,
+    Toleration,
+    Volume,
+    VolumeMount,
+)
+from muster.api.kubernetes.meta import LocalReference, TemplateMeta, Time
+
+Name = Annotated[str, Meta(min_length=1, max_length=253)]
+Envs = Annotated[list[Env], Meta(max_length=128)]
+
+
+class ContainerPatch(Wire):
+    """Changes to one container."""
+
+    name: Name
+    """A container that the runtime has."""
+    env: Envs = field(default_factory=list)
+    """Variables to add or replace; for the trainer and the initializers use their own fields."""
+    volume_mounts: Annotated[list[VolumeMount], Meta(max_length=128)] = field(default_factory=list)
+    """Mounts to add or replace, one for each volume."""
+    security_context: SecurityContext | None = None
+    """Replaces members of the container's securityContext."""
+
+
+class PodSpecPatch(Wire):
+    """Changes to a pod's spec. Where pods go may change while the job is suspended; the rest is fixed."""
+
+    service_account_name: Annotated[str, Meta(max_length=253)] | None = None
+    """The service account of the pods."""
+    volumes: Annotated[list[Volume], Meta(max_length=128)] = field(default_factory=list)
+    """Volumes to add or replace."""
+    init_containers: Annotated[list[ContainerPatch], Meta(max_length=64)] = field(default_factory=list)
+    """Changes to init containers."""
+    containers: Annotated[list[ContainerPatch], Meta(max_length=64)] = field(default_factory=list)
+    """Changes to containers."""
+    image_pull_secrets: Annotated[list[LocalReference], Meta(max_length=64)] = field(default_factory=list)
+    """Secrets to pull images with."""
+    security_context: PodSecurityContext | None = None
+    """Replaces members of the pod's securityContext."""
+    termination_grace_period_seconds: Annotated[int, Meta(ge=0)] | None = None
+    """How long a pod may take to end."""
+    node_selector: dict[str, str] = field(default_factory=dict)
+    """Node labels to add or replace."""
+    affinity: Affinity | None = None
+    """Replaces members of the pod's affinity."""
+    tolerations: Annotated[list[Toleration], Meta(max_length=128)] = field(default_factory=list)
+    """Replaces the pod's tolerations."""
+    scheduling_gates: Annotated[list[SchedulingGate], Meta(max_length=16)] = field(default_factory=list)
+    """Gates to add."""
+
+
+class PodTemplatePatch(Wire):
+    """Changes to a pod template."""
+
+    metadata: TemplateMeta | None = None
+    """Labels and annotations to add or replace."""
+    spec: PodSpecPatch | None = None
+    """Changes to the pod's spec."""
+
+
+class JobSpecPatch(Wire):
+    """Changes to a Job's spec."""
+
+    template: PodTemplatePatch | None = None
+    """Changes to its pods."""
+
+
+class JobTemplatePatch(Wire):
+    """Changes to a Job template."""
+
+    metadata: TemplateMeta | None = None
+    """Labels and annotations to add or replace."""
+    spec: JobSpecPatch | None = None
+    """Changes to the Job's spec."""
+
+
+class ReplicatedJobPatch(Wire):
+    """Changes to one replicated job."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=253, pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+    """A replicated job that the runtime has."""
+    template: JobTemplatePatch | None = None
+    """Changes to its Jobs."""
+
+
+class JobSetSpecPatch(Wire):
+    """Changes to a JobSet's spec."""
+
+    replicated_jobs: Annotated[list[ReplicatedJobPatch], Meta(max_length=100)] = field(default_factory=list)
+    """Changes to replicated jobs, by name."""
+
+
+class JobSetTemplatePatch(Wire):
+    """Changes to the template of a runtime."""
+
+    metadata: TemplateMeta | None = None
+    """Labels and annotations to add or replace."""
+    spec: JobSetSpecPatch | None = None
+    """Changes to the spec."""
+
+
+class TrainingRuntimeSpecPatch(Wire):
+    """Changes to a runtime's spec."""
+
+    template: JobSetTemplatePatch | None = None
+    """Changes to the template."""
+
+
+class RuntimePatch(Wire):
+    """All changes of one manager. Patches are applied in the order of the list."""
+
+    manager: Name
+    """Who makes these changes, as a domain-prefixed path, e.g. `kueue.x-k8s.io/manager`."""
+    time: Time | None = None
+    """When they were last written; filled in by the webhook."""
+    training_runtime_spec: TrainingRuntimeSpecPatch | None = None
+    """The changes."""

@@ -1,0 +1,153 @@
+"""trainer.kubeflow.org/v1alpha1: TrainJob, and the labels of the runtimes that it refers to."""
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from muster.api.base import Resource, Wire
+from muster.api.kubeflow.jobset import ReplicatedJobStatus
+from muster.api.kubeflow.runtimepatch import Envs, RuntimePatch
+from muster.api.kubernetes.embedded import IntOrString, Resources
+from muster.api.kubernetes.meta import Condition, LocalReference, Object, Time
+from muster.api.volcano.scheduling import NonNegative
+
+GROUP = "trainer.kubeflow.org"
+VERSION = "v1alpha1"
+CONTROLLER = f"{GROUP}/trainjob-controller"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+
+# Labels of runtimes.
+ANCESTOR = f"{GROUP}/trainjob-ancestor-step"  # on a Job template: which step of the TrainJob it is
+RUNTIME_FRAMEWORK = f"{GROUP}/framework"
+SUPPORT = f"{GROUP}/support"
+DEPRECATED = "deprecated"
+WEBHOOK_VALIDATION = f"{GROUP}/webhook-validation"
+
+# Steps, which are also the names of their containers except for the trainer, whose container is `node`.
+TRAINER = "trainer"
+NODE = "node"
+LAUNCHER = "launcher"
+DATASET_INITIALIZER = "dataset-initializer"
+MODEL_INITIALIZER = "model-initializer"
+
+Uri = Annotated[str, Meta(max_length=2048)]
+Arguments = Annotated[list[str], Meta(max_length=128)]
+
+
+class RuntimeRef(Wire):
+    """Which runtime a TrainJob runs on."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=253)]
+    """The runtime; a TrainingRuntime must be in the TrainJob's namespace."""
+    api_group: Annotated[str, Meta(max_length=253)] = GROUP
+    """The API group of the runtime."""
+    kind: Annotated[str, Meta(max_length=253)] = "ClusterTrainingRuntime"
+    """ClusterTrainingRuntime or TrainingRuntime."""
+
+
+class StepInitializer(Wire):
+    """How a dataset or a model gets to where the trainer finds it."""
+
+    storage_uri: Uri | None = None
+    """Where it comes from, e.g. `hf://…` or `s3://…`."""
+    env: Envs = field(default_factory=list)
+    """Variables of the initializer's container."""
+    secret_ref: LocalReference | None = None
+    """A Secret with credentials, whose keys become variables."""
+
+
+class Initializer(Wire):
+    """What is fetched before the training starts."""
+
+    dataset: StepInitializer | None = None
+    """The dataset."""
+    model: StepInitializer | None = None
+    """The pre-trained model."""
+
+
+class Trainer(Wire):
+    """What the TrainJob says of the training itself; everything else comes from the runtime."""
+
+    image: Annotated[str, Meta(max_length=500)] | None = None
+    """Image of container `node`."""
+    command: Arguments = field(default_factory=list)
+    """Command of container `node`."""
+    args: Arguments = field(default_factory=list)
+    """Arguments of container `node`."""
+    env: Envs = field(default_factory=list)
+    """Variables of container `node`."""
+    num_nodes: NonNegative | None = None
+    """Number of pods."""
+    num_proc_per_node: IntOrString | None = None
+    """Processes in each pod: a number, or `auto`, `cpu` or `gpu` with Torch."""
+    resources_per_node: Resources | None = None
+    """Resources of container `node`, merged over the runtime's."""
+
+
+class TrainJobSpec(Wire):
+    """spec of a TrainJob. After creation only `suspend` and `runtimePatches` may change."""
+
+    runtime_ref: RuntimeRef
+    """Which runtime the job runs on."""
+    initializer: Initializer | None = None
+    """What is fetched before the training starts."""
+    trainer: Trainer | None = None
+    """What differs from the runtime in the training itself."""
+    runtime_patches: Annotated[list[RuntimePatch], Meta(max_length=16)] = field(default_factory=list)
+    """Changes to the runtime's template, by manager."""
+    suspend: bool = False
+    """Whether the pods are taken away for the time being."""
+    active_deadline_seconds: Annotated[int, Meta(ge=1)] | None = None
+    """The job has failed this many seconds after it started."""
+    managed_by: Annotated[str, Meta(max_length=253)] | None = None
+    """Who runs the job; Muster unless it is `kueue.x-k8s.io/multikueue`."""
+
+
+class Metric(Wire):
+    """One value that the training reports."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=64)]
+    """What is measured."""
+    value: Annotated[str, Meta(min_length=1, max_length=64)]
+    """Its value."""
+
+
+class TrainerStatus(Wire):
+    """What the training reports of itself."""
+
+    progress_percentage: Annotated[int, Meta(ge=0, le=100)] | None = None
+    """How much is done."""
+    estimated_remaining_seconds: NonNegative | None = None
+    """How long it will take."""
+    metrics: Annotated[list[Metric], Meta(max_length=256)] = field(default_factory=list)
+    """Values of the model."""
+    last_updated_time: Time | None = None
+    """When it was reported."""
+
+
+class TrainJobStatus(Wire):
+    """status of a TrainJob."""
+
+    conditions: Annotated[list[Condition], Meta(max_length=8)] = field(default_factory=list)
+    """Suspended, Complete, Failed or Blocked; none while the job is on its way."""
+    jobs_status: Annotated[list[ReplicatedJobStatus], Meta(max_length=100)] = field(default_factory=list)
+    """Each replicated job."""
+    trainer_status: TrainerStatus | None = None
+    """What the training reports of itself."""
+
+
+class TrainJob(Object, kw_only=True):
+    """A training job: a few lines that refer to a runtime."""
+
+    spec: TrainJobSpec
+    """What to run."""
+    status: TrainJobStatus = field(default_factory=TrainJobStatus)
+    """What became of it; the controller writes it."""
+
+    @property
+    def managed_here(self) -> bool:
+        """Whether it is for this cluster's controller to run."""
+        return self.spec.managed_by in {None, "", CONTROLLER}
+
+
+TRAIN_JOBS = Resource(GROUP, VERSION, "trainjobs", "TrainJob", TrainJob)

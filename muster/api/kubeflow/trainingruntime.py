@@ -1,0 +1,174 @@
+"""trainer.kubeflow.org/v1alpha1: TrainingRuntime and ClusterTrainingRuntime, which TrainJobs refer to."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from muster.api.base import Resource, Wire
+from muster.api.kubeflow.jobset import JobSetSpec
+from muster.api.kubeflow.trainer import GROUP, VERSION
+from muster.api.kubernetes.embedded import IntOrString
+from muster.api.kubernetes.meta import Object, TemplateMeta
+from muster.api.volcano.scheduling import NonNegative
+
+
+class EnvTarget(Wire):
+    """Containers beside the trainer's that get the same variables."""
+
+    job_name: Annotated[str, Meta(min_length=1, max_length=253)]
+    """The replicated job."""
+    container_names: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=63)]], Meta(min_length=1, max_length=8)
+    ]
+    """Its containers or init containers."""
+
+
+class EnvInjection(Wire):
+    """Where else the variables go."""
+
+    targets: Annotated[list[EnvTarget], Meta(max_length=16)] = field(default_factory=list)
+    """The containers."""
+
+
+class ElasticPolicy(Wire):
+    """Torch with a varying number of nodes: members may come and go."""
+
+    min_nodes: Annotated[int, Meta(ge=1)] | None = None
+    """Nodes that training needs at least."""
+    max_nodes: Annotated[int, Meta(ge=1)] | None = None
+    """Nodes that training can use."""
+    max_restarts: NonNegative | None = None
+    """How often the workers may start again."""
+
+
+class TorchPolicy(Wire):
+    """The training runs under torchrun."""
+
+    num_proc_per_node: IntOrString | None = None
+    """Processes in each pod where the TrainJob does not say: a number, `auto`, `cpu` or `gpu`."""
+    elastic_policy: ElasticPolicy | None = None
+    """Makes the number of nodes vary."""
+    env_injection: EnvInjection | None = None
+    """Containers beside the trainer's that get the same variables."""
+
+
+class MPIPolicy(Wire):
+    """A launcher starts the processes on the nodes with mpirun."""
+
+    num_proc_per_node: Annotated[int, Meta(ge=1)] = 1
+    """Slots of each node; with 1, the GPUs of a node are counted."""
+    mpi_implementation: Literal["OpenMPI", "Intel", "MPICH", ""] = "OpenMPI"
+    """Decides the syntax of the hostfile and the variables."""
+    ssh_auth_mount_path: str = "/root/.ssh"
+    """Where the keys are mounted."""
+    run_launcher_as_node: bool = False
+    """Whether the launcher computes as well."""
+
+
+class JAXPolicy(Wire):
+    """The training runs under JAX's distributed runtime."""
+
+
+class XGBoostPolicy(Wire):
+    """The training runs under XGBoost's tracker."""
+
+
+class FluxPolicy(Wire):
+    """The training runs under Flux; Muster stores it, and refuses to run it."""
+
+    num_proc_per_node: Annotated[int, Meta(ge=1)] = 1
+    """Processes on each node."""
+
+
+class MLPolicy(Wire):
+    """How many nodes, and which framework sets them up."""
+
+    num_nodes: int | None = None
+    """Number of nodes where the TrainJob does not say; 1 if left out."""
+    torch: TorchPolicy | None = None
+    """The training runs under torchrun."""
+    mpi: MPIPolicy | None = None
+    """A launcher starts the processes with mpirun."""
+    jax: JAXPolicy | None = None
+    """The training runs under JAX."""
+    xgboost: XGBoostPolicy | None = None
+    """The training runs under XGBoost."""
+    flux: FluxPolicy | None = None
+    """Not supported by Muster."""
+
+
+class CoschedulingPolicy(Wire):
+    """A PodGroup of the coscheduling plugin."""
+
+    schedule_timeout_seconds: int = 60
+    """How long the gang may take to be placed."""
+
+
+class VolcanoTopology(Wire):
+    """How near to each other the pods must be."""
+
+    mode: Literal["hard", "soft"] = "hard"
+    """hard: wait until it can be met; soft: as near as possible."""
+    highest_tier_allowed: NonNegative = 1
+    """Highest network level the pods may span; 1 is the lowest."""
+
+
+class VolcanoPolicy(Wire):
+    """A PodGroup of Volcano's API, which is also Muster's."""
+
+    network_topology: VolcanoTopology | None = None
+    """How near to each other the pods must be."""
+
+
+class PodGroupPolicy(Wire):
+    """The pods start together or not at all."""
+
+    coscheduling: CoschedulingPolicy | None = None
+    """By the coscheduling plugin."""
+    volcano: VolcanoPolicy | None = None
+    """By Volcano or Muster."""
+
+
+class JobSetTemplate(Wire):
+    """The JobSet that a TrainJob becomes."""
+
+    metadata: TemplateMeta = field(default_factory=TemplateMeta)
+    """Its labels and annotations."""
+    spec: JobSetSpec = field(default_factory=JobSetSpec)
+    """Its spec."""
+
+
+class TrainingRuntimeSpec(Wire):
+    """spec of both kinds of runtimes."""
+
+    ml_policy: MLPolicy | None = None
+    """How many nodes, and which framework sets them up."""
+    pod_group_policy: PodGroupPolicy | None = None
+    """Whether and how the pods start together."""
+    template: JobSetTemplate = field(default_factory=JobSetTemplate)
+    """What TrainJobs become."""
+
+
+class TrainingRuntime(Object):
+    """A runtime for the TrainJobs of its namespace."""
+
+    spec: TrainingRuntimeSpec = field(default_factory=TrainingRuntimeSpec)
+    """What TrainJobs become."""
+
+
+class ClusterTrainingRuntime(Object):
+    """A runtime for all TrainJobs."""
+
+    spec: TrainingRuntimeSpec = field(default_factory=TrainingRuntimeSpec)
+    """What TrainJobs become."""
+
+
+TRAINING_RUNTIMES = Resource(GROUP, VERSION, "trainingruntimes", "TrainingRuntime", TrainingRuntime)
+CLUSTER_TRAINING_RUNTIMES = Resource(
+    GROUP,
+    VERSION,
+    "clustertrainingruntimes",
+    "ClusterTrainingRuntime",
+    ClusterTrainingRuntime,
+    namespaced=False,
+)

@@ -1,0 +1,102 @@
+"""Where a pod may run, as its spec says: tolerations, affinities, spreading and gates of core/v1.
+
+kube-scheduler reads all of it, and Muster's planner models it, so that a plan holds when kube-scheduler checks it.
+"""
+
+from msgspec import field
+
+from muster.api.base import Wire
+from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
+
+
+class Toleration(Wire):
+    """What taints a pod puts up with."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class NodeSelectorTerm(Wire):
+    """All expressions and fields must match; an empty term matches nothing."""
+
+    match_expressions: list[LabelSelectorRequirement] = field(default_factory=list)
+    match_fields: list[LabelSelectorRequirement] = field(default_factory=list)
+
+
+class NodeSelector(Wire):
+    """Alternatives: one term must match."""
+
+    node_selector_terms: list[NodeSelectorTerm] = field(default_factory=list)
+
+
+class PreferredSchedulingTerm(Wire):
+    """A wish about nodes, with its weight (1-100)."""
+
+    weight: int
+    preference: NodeSelectorTerm
+
+
+class NodeAffinity(Wire):
+    """Node affinity; the field names are Kubernetes' own."""
+
+    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[PreferredSchedulingTerm] = field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(Wire):
+    """Pods that must (not) be in the same topology domain."""
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = field(default_factory=list)
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] = field(default_factory=list)
+    mismatch_label_keys: list[str] = field(default_factory=list)
+
+
+class WeightedPodAffinityTerm(Wire):
+    """A wish about neighbours, with its weight (1-100)."""
+
+    weight: int
+    pod_affinity_term: PodAffinityTerm
+
+
+class PodAffinity(Wire):
+    """Which pods this one must or should be near to, or keep away from."""
+
+    required: list[PodAffinityTerm] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[WeightedPodAffinityTerm] = field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Wire):
+    """All affinities of a pod."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class SchedulingGate(Wire):
+    """A gate: the pod is not scheduled while any is left."""
+
+    name: str
+
+
+class TopologySpreadConstraint(Wire):
+    """How evenly matching pods must be spread."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: str
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: list[str] = field(default_factory=list)

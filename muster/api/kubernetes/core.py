@@ -1,0 +1,251 @@
+"""Kubernetes' own objects that Muster reads, trimmed to the fields that decide something.
+
+Most are of core/v1; where a pod may run is in `constraints`, how its containers are in `container_status`, storage in
+`storage`, StatefulSets are in `apps`.
+"""
+
+from typing import Any
+
+from msgspec import field
+
+from muster.api.base import Resource, Wire
+from muster.api.kubernetes.constraints import Affinity, SchedulingGate, Toleration, TopologySpreadConstraint
+from muster.api.kubernetes.container_status import ContainerStatus
+from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.requirements import Quantities, ResourceRequirements
+
+
+class EnvVar(Wire):
+    """One environment variable; `value_from` stays as it came."""
+
+    name: str
+    value: str = ""
+    value_from: dict[str, Any] | None = None
+
+
+class ContainerPort(Wire):
+    """One port of a container."""
+
+    container_port: int
+    name: str = ""
+    protocol: str = "TCP"
+    host_port: int = 0
+    host_ip: str = field(default="", name="hostIP")
+
+
+class Container(Wire):
+    """One container, init container or sidecar (an init container whose restart_policy is Always)."""
+
+    name: str = ""
+    image: str = ""
+    command: list[str] = field(default_factory=list)
+    args: list[str] = field(default_factory=list)
+    env: list[EnvVar] = field(default_factory=list)
+    ports: list[ContainerPort] = field(default_factory=list)
+    resources: ResourceRequirements = field(default_factory=ResourceRequirements)
+    restart_policy: str = ""
+
+
+class PodResourceClaim(Wire):
+    """Devices that a pod uses, by its own name for them: a claim, or one that is made for it from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(Wire):
+    """spec of a pod or pod template."""
+
+    containers: list[Container] = field(default_factory=list)
+    init_containers: list[Container] = field(default_factory=list)
+    volumes: list[dict[str, Any]] = field(default_factory=list)
+    node_name: str = ""
+    node_selector: dict[str, str] = field(default_factory=dict)
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = field(default_factory=list)
+    scheduling_gates: list[SchedulingGate] = field(default_factory=list)
+    topology_spread_constraints: list[TopologySpreadConstraint] = field(default_factory=list)
+    scheduler_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str = ""
+    active_deadline_seconds: int | None = None
+    restart_policy: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+    host_network: bool = False
+    overhead: Quantities = field(default_factory=dict)
+    resources: ResourceRequirements | None = None
+    resource_claims: list[PodResourceClaim] = field(default_factory=list)
+
+
+class PodCondition(Wire):
+    """A pod condition, e.g. PodScheduled."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class PodResourceClaimStatus(Wire):
+    """The claim that was made for a pod; none if it needs none."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodExtendedResourceClaimStatus(Wire):
+    """The claim that kube-scheduler made for a pod's extended resources."""
+
+    resource_claim_name: str = ""
+
+
+class PodStatus(Wire):
+    """How far a pod is, as kubelet and kube-scheduler say."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: list[PodCondition] = field(default_factory=list)
+    container_statuses: list[ContainerStatus] = field(default_factory=list)
+    init_container_statuses: list[ContainerStatus] = field(default_factory=list)
+    start_time: str | None = None
+    resources: ResourceRequirements | None = None
+    """What it has as a whole now, where resources are given for the pod and not for each container."""
+    allocated_resources: Quantities = field(default_factory=dict)
+    """What kubelet has set aside for it as a whole."""
+    resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+
+    def condition(self, kind: str) -> PodCondition | None:
+        """What is told of this, e.g. of PodScheduled; None if nothing is."""
+        for condition in self.conditions:
+            if condition.type == kind:
+                return condition
+        return None
+
+
+class Pod(Object):
+    """A pod: the member of a gang, or what takes room on a node."""
+
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+    @property
+    def finished(self) -> bool:
+        """Succeeded or failed: it holds no resources any more."""
+        return self.status.phase in {"Succeeded", "Failed"}
+
+
+class Taint(Wire):
+    """A taint of a node."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class NodeSpec(Wire):
+    """What keeps pods away from a node."""
+
+    unschedulable: bool = False
+    taints: list[Taint] = field(default_factory=list)
+
+
+class NodeCondition(Wire):
+    """A node condition, e.g. Ready."""
+
+    type: str
+    status: str
+    last_transition_time: str | None = None
+
+
+class NodeStatus(Wire):
+    """What a node has for pods, and whether it is well."""
+
+    allocatable: Quantities = field(default_factory=dict)
+    conditions: list[NodeCondition] = field(default_factory=list)
+
+
+class Node(Object):
+    """A node: where the planner places pods."""
+
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    status: NodeStatus = field(default_factory=NodeStatus)
+
+
+class Namespace(Object):
+    """A namespace; its labels can say "manage this"."""
+
+
+class PriorityClass(Object):
+    """A scheduling.k8s.io/v1 PriorityClass: the order of gangs."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = ""
+
+
+class LeaseSpec(Wire):
+    """spec of a coordination.k8s.io/v1 Lease."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Object):
+    """A Lease: who leads."""
+
+    spec: LeaseSpec = field(default_factory=LeaseSpec)
+
+
+class IndexedJobSpec(Wire):
+    """spec of a batch/v1 Job; the template stays as it came."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    completion_mode: str = "NonIndexed"
+    suspend: bool = False
+    template: dict[str, Any] = field(default_factory=dict)
+
+
+class IndexedJob(Object):
+    """A Job of batch/v1 (not Volcano's)."""
+
+    spec: IndexedJobSpec = field(default_factory=IndexedJobSpec)
+    status: dict[str, Any] = field(default_factory=dict)
+
+
+class Event(Object):
+    """A core/v1 Event: one line of an object's story, for people."""
+
+    involved_object: dict[str, str] = field(default_factory=dict)
+    reason: str = ""
+    message: str = ""
+    type: str = ""
+    count: int = 0
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+
+
+PODS = Resource("", "v1", "pods", "Pod", Pod)
+NODES = Resource("", "v1", "nodes", "Node", Node, namespaced=False)
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Namespace, namespaced=False)
+SERVICES = Resource("", "v1", "services", "Service", Object)
+SECRETS = Resource("", "v1", "secrets", "Secret", Object)
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", Object)
+EVENTS = Resource("", "v1", "events", "Event", Event)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", Lease)
+PRIORITY_CLASSES = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", PriorityClass, namespaced=False
+)
+INDEXED_JOBS = Resource("batch", "v1", "jobs", "Job", IndexedJob)
+CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob", Object)
+REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", "ReplicationController", Object)
+NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", Object)

@@ -1,0 +1,225 @@
+"""Devices that drivers publish and pods claim: resource.k8s.io/v1, trimmed to what decides where a pod can be."""
+
+from typing import Any
+
+from msgspec import field
+
+from muster.api.base import Resource, Wire
+from muster.api.kubernetes.constraints import NodeSelector
+from muster.api.kubernetes.meta import Object, ObjectMeta
+
+DEVICE_CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
+"""Devices of a class as an extended resource: this and the name of the class (KEP-5004)."""
+ALL = "All"
+"""The allocation mode in which a request gets every device that matches."""
+MOST_PODS = 256
+"""Pods that may use one claim at a time, by the API's own limit."""
+NO_SCHEDULE = frozenset({"NoSchedule", "NoExecute"})
+"""Effects of device taints that keep requests without a toleration away."""
+
+
+class DeviceAttribute(Wire):
+    """One attribute of a device: exactly one of these is set."""
+
+    text: str | None = field(default=None, name="string")
+    number: int | None = field(default=None, name="int")
+    flag: bool | None = field(default=None, name="bool")
+    version: str | None = None
+
+
+class DeviceCapacity(Wire):
+    """An amount that a device has."""
+
+    value: str | int | float = "0"
+
+
+class DeviceTaint(Wire):
+    """A taint of a device."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Device(Wire):
+    """One device of a pool; names without a domain are of the driver's."""
+
+    name: str = ""
+    attributes: dict[str, DeviceAttribute] = field(default_factory=dict)
+    capacity: dict[str, DeviceCapacity] = field(default_factory=dict)
+    taints: list[DeviceTaint] = field(default_factory=list)
+    consumes_counters: list[Any] = field(default_factory=list)
+    """Not empty: a part of something larger, which it shares with other devices."""
+    allow_multiple_allocations: bool = False
+    node_name: str = ""
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+
+
+class ResourcePool(Wire):
+    """Which pool a slice is of, and how many slices that has."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 1
+
+
+class ResourceSliceSpec(Wire):
+    """Some devices of a pool, and the nodes that can use them."""
+
+    driver: str = ""
+    pool: ResourcePool = field(default_factory=ResourcePool)
+    node_name: str = ""
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    per_device_node_selection: bool = False
+    devices: list[Device] = field(default_factory=list)
+
+
+class ResourceSlice(Object):
+    """What a driver publishes."""
+
+    spec: ResourceSliceSpec = field(default_factory=ResourceSliceSpec)
+
+
+class CelSelector(Wire):
+    """An expression over one device that must be true."""
+
+    expression: str = ""
+
+
+class DeviceSelector(Wire):
+    """A condition on a device; the API has only this kind so far."""
+
+    cel: CelSelector | None = None
+
+
+class DeviceClassSpec(Wire):
+    """Which devices are of the class."""
+
+    selectors: list[DeviceSelector] = field(default_factory=list)
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(Object):
+    """A class of devices, which an administrator defines."""
+
+    spec: DeviceClassSpec = field(default_factory=DeviceClassSpec)
+
+
+class DeviceToleration(Wire):
+    """What device taints a request puts up with."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class ExactDeviceRequest(Wire):
+    """Devices of one class; as an alternative of `firstAvailable` it has a name of its own."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: list[DeviceSelector] = field(default_factory=list)
+    allocation_mode: str = ""
+    count: int = 0
+    admin_access: bool | None = None
+    tolerations: list[DeviceToleration] = field(default_factory=list)
+    capacity: dict[str, Any] | None = None
+    """Set: a part of a device's capacity is asked for, and not a whole device."""
+
+
+class DeviceRequest(Wire):
+    """One request of a claim: exactly so, or the first of some alternatives that can be had."""
+
+    name: str = ""
+    exactly: ExactDeviceRequest | None = None
+    first_available: list[ExactDeviceRequest] = field(default_factory=list)
+
+
+class DeviceConstraint(Wire):
+    """What the devices of some requests (of all, if none is named) must have in common."""
+
+    requests: list[str] = field(default_factory=list)
+    match_attribute: str = ""
+    distinct_attribute: str = ""
+
+
+class DeviceClaim(Wire):
+    """What a claim asks for."""
+
+    requests: list[DeviceRequest] = field(default_factory=list)
+    constraints: list[DeviceConstraint] = field(default_factory=list)
+
+
+class ResourceClaimSpec(Wire):
+    """spec of a claim or claim template."""
+
+    devices: DeviceClaim = field(default_factory=DeviceClaim)
+
+
+class DeviceRequestAllocationResult(Wire):
+    """One device that a claim got."""
+
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    share_id: str | None = field(default=None, name="shareID")
+
+
+class DeviceAllocationResult(Wire):
+    """All of them."""
+
+    results: list[DeviceRequestAllocationResult] = field(default_factory=list)
+
+
+class AllocationResult(Wire):
+    """What a claim got, and the nodes that can use it."""
+
+    devices: DeviceAllocationResult = field(default_factory=DeviceAllocationResult)
+    node_selector: NodeSelector | None = None
+
+
+class ResourceClaimConsumerReference(Wire):
+    """Somebody who may use the claim now."""
+
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ResourceClaimStatus(Wire):
+    """How far a claim is."""
+
+    allocation: AllocationResult | None = None
+    reserved_for: list[ResourceClaimConsumerReference] = field(default_factory=list)
+
+
+class ResourceClaim(Object):
+    """A claim: somebody's wish for devices."""
+
+    spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)
+    status: ResourceClaimStatus = field(default_factory=ResourceClaimStatus)
+
+
+class ResourceClaimTemplateSpec(Wire):
+    """The claim that each pod gets of its own."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)
+
+
+class ResourceClaimTemplate(Object):
+    """A template of claims."""
+
+    spec: ResourceClaimTemplateSpec = field(default_factory=ResourceClaimTemplateSpec)
+
+
+_GROUP = "resource.k8s.io"
+RESOURCE_SLICES = Resource(_GROUP, "v1", "resourceslices", "ResourceSlice", ResourceSlice, namespaced=False)
+DEVICE_CLASSES = Resource(_GROUP, "v1", "deviceclasses", "DeviceClass", DeviceClass, namespaced=False)
+RESOURCE_CLAIMS = Resource(_GROUP, "v1", "resourceclaims", "ResourceClaim", ResourceClaim)
+CLAIM_TEMPLATES = Resource(_GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", ResourceClaimTemplate)

@@ -1,0 +1,73 @@
+"""The extender's wire types (kube-scheduler extender/v1): PascalCase keys, no json tags in the Go types."""
+
+from msgspec import Struct, field
+
+from muster.api.kubernetes.core import Pod
+
+
+class ExtenderWire(Struct, rename="pascal", omit_defaults=False, kw_only=True, gc=False):
+    """Base: keys exactly as Go writes them."""
+
+
+class ExtenderArgs(ExtenderWire):
+    """What filter and prioritize get; names only, as nodeCacheCapable is set."""
+
+    pod: Pod
+    node_names: list[str] | None = None
+
+
+class ExtenderFilterResult(ExtenderWire):
+    """Nodes that pass. A non-empty error means "try again", an empty list means "rejected"."""
+
+    node_names: list[str] = field(default_factory=list)
+    failed_nodes: dict[str, str] = field(default_factory=dict)
+    failed_and_unresolvable_nodes: dict[str, str] = field(default_factory=dict)
+    error: str = ""
+
+
+class HostPriority(ExtenderWire):
+    """Score of one node, 0-10."""
+
+    host: str
+    score: int
+
+
+class MetaPod(ExtenderWire):
+    """A pod by its UID only."""
+
+    uid: str = field(name="UID")
+
+
+class MetaVictims(ExtenderWire):
+    """The pods that would have to go from one node."""
+
+    pods: list[MetaPod] = field(default_factory=list)
+    num_pdb_violations: int = field(default=0, name="NumPDBViolations")
+
+
+class ExtenderPreemptionArgs(ExtenderWire):
+    """Where a pod could go if others went; the meta form, as nodeCacheCapable is set."""
+
+    pod: Pod
+    node_name_to_meta_victims: dict[str, MetaVictims] | None = None
+
+
+class ExtenderPreemptionResult(ExtenderWire):
+    """The nodes that remain candidates."""
+
+    node_name_to_meta_victims: dict[str, MetaVictims] = field(default_factory=dict)
+
+
+class ExtenderBindingArgs(ExtenderWire):
+    """Which pod to bind where."""
+
+    pod_name: str
+    pod_namespace: str
+    pod_uid: str = field(name="PodUID")
+    node: str
+
+
+class ExtenderBindingResult(ExtenderWire):
+    """Empty error: bound."""
+
+    error: str = ""

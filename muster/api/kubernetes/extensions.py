@@ -1,0 +1,62 @@
+"""CustomResourceDefinitions (apiextensions.k8s.io/v1), as far as they tell which kinds are served, and how."""
+
+from msgspec import field
+
+from muster.api.base import Resource, Wire
+from muster.api.kubernetes.meta import Object
+
+
+class DefinitionVersion(Wire):
+    """One version of a kind."""
+
+    name: str
+    served: bool = True
+
+
+class DefinitionSpec(Wire):
+    """spec of a CRD."""
+
+    versions: list[DefinitionVersion] = field(default_factory=list)
+
+
+class DefinitionCondition(Wire):
+    """A condition of a CRD: `Established` means that the kind is served."""
+
+    type: str
+    status: str
+    message: str = ""
+
+
+class DefinitionStatus(Wire):
+    """`status` of a CRD, which is empty for a moment after its creation."""
+
+    conditions: list[DefinitionCondition] | None = None
+
+
+class CustomResourceDefinition(Object):
+    """A CRD."""
+
+    spec: DefinitionSpec = field(default_factory=DefinitionSpec)
+    status: DefinitionStatus = field(default_factory=DefinitionStatus)
+
+    @property
+    def established(self) -> bool:
+        """Whether the API server serves the kind."""
+        return any(one.type == "Established" and one.status == "True" for one in self.status.conditions or ())
+
+    def served(self, preferred: str) -> str | None:
+        """The version to ask for: the preferred one if it is served, else the last that is; None if none is."""
+        versions = [version.name for version in self.spec.versions if version.served] if self.established else []
+        if preferred in versions:
+            return preferred
+        return versions[-1] if versions else None
+
+
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    CustomResourceDefinition,
+    namespaced=False,
+)

@@ -1,0 +1,107 @@
+"""Gangs on the wire: which gang a pod belongs to, which member it is, and how it is pinned to a node.
+
+Pure functions that the webhook, the controller and the extender evaluate alike.
+"""
+
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+from muster.api import names
+from muster.api.kubernetes.core import Pod, PodSpec
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.limits import EPOCH, RANK, whole_number
+
+DEFAULT_POD_SET = "pods"
+"""Name of the only pod set of a workload that has no tasks (a Job, a StatefulSet, …)."""
+
+
+class Seat(NamedTuple):
+    """One place in a gang, to be taken by one pod: its pod set, and its rank in it, which counts from 0."""
+
+    pod_set: str
+    rank: int
+
+
+def gang_of(meta: ObjectMeta) -> str | None:
+    """Name of the PodGroup that the pod belongs to (in its own namespace), or None."""
+    return (
+        meta.annotations.get(names.GROUP_NAME)
+        or meta.labels.get(names.GANG)
+        or meta.labels.get(names.COSCHEDULING_GROUP)
+        or None
+    )
+
+
+def group_name_for_owner(uid: str) -> str:
+    """Name of the PodGroup of pods that have an owner but no group of their own (as Volcano names it)."""
+    return f"podgroup-{uid}"
+
+
+def later_tasks(meta: ObjectMeta) -> frozenset[str]:
+    """The tasks that a PodGroup does not count yet, because they wait for others (`dependsOn`).
+
+    Nothing is planned for them; their pods are placed as they come. A task leaves the list when it has started.
+    """
+    return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
+
+
+def seat_of(meta: ObjectMeta) -> Seat | None:
+    """The seat of a pod: Volcano task and index, Indexed Job index, StatefulSet ordinal, or the rank the planner wrote.
+
+    None if nothing on the pod says it, or a rank beyond the limit; the planner then gives it the first free rank.
+    """
+    annotations, labels = meta.annotations, meta.labels
+    if names.TASK_SPEC in annotations:
+        return _seat(annotations[names.TASK_SPEC], annotations.get(names.TASK_INDEX))
+    for index in (
+        annotations.get(names.MEMBER_INDEX),
+        annotations.get(names.COMPLETION_INDEX),
+        labels.get(names.COMPLETION_INDEX),
+        labels.get(names.POD_INDEX),
+    ):
+        seat = _seat(DEFAULT_POD_SET, index)
+        if seat:
+            return seat
+    return None
+
+
+def _seat(pod_set: str, index: str | None) -> Seat | None:
+    rank = whole_number(index, RANK.value)
+    return None if rank is None else Seat(pod_set, rank)
+
+
+def gated(pod: Pod) -> bool:
+    """Whether the pod still waits for its gang's placement."""
+    gates = pod.spec.scheduling_gates
+    return bool(gates) and any(gate.name in names.GATES for gate in gates)
+
+
+def other_gates(spec: PodSpec) -> tuple[str, ...]:
+    """Scheduling gates that are not Muster's: somebody else decides when the pod may run."""
+    gates = spec.scheduling_gates
+    return tuple(gate.name for gate in gates if gate.name not in names.GATES) if gates else ()
+
+
+def epoch_of(meta: ObjectMeta) -> int | None:
+    """The epoch of the placement that pinned this pod; None if it was never pinned, or by no placement of ours."""
+    return whole_number(meta.annotations.get(names.EPOCH), EPOCH.value)
+
+
+def pinned_affinity(affinity: dict[str, Any] | None, node: str) -> dict[str, Any]:
+    """The pod's affinity (as JSON) with a required match of the node's name added; the argument is left as it is.
+
+    The terms of required node affinity are alternatives, so the pin is added to each of them; kube-scheduler then
+    evaluates that one node only (measured on 1.36).
+    """
+    pin = {"key": "metadata.name", "operator": "In", "values": [node]}
+    result = deepcopy(affinity) if affinity else {}
+    node_affinity = result.setdefault("nodeAffinity", {})
+    required = node_affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+    # A term without any expression matches no node, and must still match none with the pin.
+    terms = [term for term in required.get("nodeSelectorTerms", []) if term]
+    if required.get("nodeSelectorTerms") and not terms:
+        return result
+    required["nodeSelectorTerms"] = [
+        {**term, "matchFields": [*term.get("matchFields", []), pin]} for term in terms or [{}]
+    ]
+    return result

@@ -1,0 +1,221 @@
+"""batch.volcano.sh/v1alpha1: Job."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field
+
+from muster.api.base import Resource, Wire
+from muster.api.kubernetes.meta import Duration, Object, OwnerReference, Time
+from muster.api.volcano.scheduling import NetworkTopology, NonNegative
+
+Phase = Literal[
+    "",
+    "Pending",
+    "Running",
+    "Restarting",
+    "Completing",
+    "Completed",
+    "Terminating",
+    "Terminated",
+    "Aborting",
+    "Aborted",
+    "Failed",
+]
+EventName = Literal[
+    "*", "PodFailed", "PodEvicted", "PodPending", "PodRunning", "Unknown", "TaskCompleted", "TaskFailed",
+    "JobUpdated", "OutOfSync", "CommandIssued",
+]  # fmt: skip
+NumaPolicy = Literal["", "none", "best-effort", "restricted", "single-numa-node"]
+FINISHED: frozenset[Phase] = frozenset({"Completed", "Failed", "Terminated"})
+"""Phases that a Job never leaves."""
+
+PodTemplate = Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema": "PodTemplateSpec"})]
+"""A pod template exactly as the user wrote it; the CRD carries the API server's own schema for it."""
+
+ClaimSpec = Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema": "PersistentVolumeClaimSpec"})]
+
+
+class LifecyclePolicy(Wire):
+    """When one of these events (or this exit code) is seen, do this action, perhaps after `timeout`."""
+
+    action: str = ""
+    """Abort-, Restart-, Terminate-, Complete- or ResumeJob, RestartTask, RestartPod or RestartPartition."""
+    event: EventName | None = None
+    """The event this policy waits for."""
+    events: list[EventName] = field(default_factory=list)
+    """Several events this policy waits for."""
+    exit_code: int | None = None
+    """Instead of events: the exit code of a container."""
+    timeout: Duration | None = None
+    """How long the event must last before the action, e.g. `5m`; at once if unset."""
+
+    @property
+    def all_events(self) -> list[str]:
+        """`events` and `event` together, in order, once each."""
+        return list(dict.fromkeys([*self.events, *([self.event] if self.event else [])]))
+
+
+class DependsOn(Wire):
+    """Tasks that must be ready before the pods of this one are created."""
+
+    name: list[str] = field(default_factory=list)
+    """Tasks of the same job."""
+    iteration: Literal["any", "all"] | None = None
+    """Whether all of them must be ready (the default) or any."""
+
+
+class PartitionPolicy(Wire):
+    """A task cut into equal partitions that are placed and restarted together."""
+
+    total_partitions: int = 0
+    """Number of partitions; times `partitionSize` it is `replicas`."""
+    partition_size: int = 0
+    """Pods in each partition."""
+    min_partitions: NonNegative = 0
+    """Partitions that must start together; 0 means that the task's `minAvailable` decides."""
+    network_topology: NetworkTopology | None = None
+    """How near to each other the pods of one partition must be."""
+
+
+class TaskSpec(Wire):
+    """One task: pods of one shape."""
+
+    name: Annotated[str, Meta(max_length=63, pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")] = ""
+    """Part of the pods' names; `default<position>` if left out."""
+    replicas: NonNegative = 0
+    """Number of pods."""
+    min_available: NonNegative | None = None
+    """Pods of this task that the gang needs; all of them if left out."""
+    template: PodTemplate = field(default_factory=dict)
+    """The pod template."""
+    policies: list[LifecyclePolicy] = field(default_factory=list)
+    """What to do on events of this task's pods; they go before the job's policies."""
+    topology_policy: NumaPolicy = ""
+    """NUMA policy, handed to the pods as an annotation."""
+    max_retry: Annotated[int, Meta(ge=-1)] = 0
+    """How often containers of this task may restart before TaskFailed; 3 if left out or 0, -1 for no limit."""
+    depends_on: DependsOn | None = None
+    """Tasks that must be ready before the pods of this one are created."""
+    partition_policy: PartitionPolicy | None = None
+    """Cuts the task into equal partitions."""
+
+
+class VolumeSpec(Wire):
+    """A volume of every pod: a claim that exists, or one to create."""
+
+    mount_path: Annotated[str, Meta(min_length=1, pattern="^[^:]+$")] = ""
+    """Where all containers see it; without `:`."""
+    volume_claim_name: str = ""
+    """A claim that exists; a name is made up if only `volumeClaim` is set."""
+    volume_claim: ClaimSpec | None = None
+    """A claim to create; it is deleted with the job."""
+
+
+class JobSpec(Wire):
+    """spec of a Job."""
+
+    scheduler_name: str = ""
+    """Profile of Muster's kube-scheduler for pods whose template names none; `volcano` if left out."""
+    min_available: NonNegative = 0
+    """Pods that must start together; the sum over the tasks if left out."""
+    volumes: list[VolumeSpec] = field(default_factory=list)
+    """Claims that every pod mounts."""
+    tasks: list[TaskSpec] = field(default_factory=list)
+    """The pod sets of the job."""
+    policies: list[LifecyclePolicy] = field(default_factory=list)
+    """What to do on events, for tasks without a policy of their own for the event."""
+    plugins: dict[str, list[str]] = field(default_factory=dict)
+    """Plugin name and its arguments, e.g. `svc: []`; they add environment, Services, keys."""
+    running_estimate: Duration | None = None
+    """Stored; Muster does nothing with it."""
+    queue: str = ""
+    """The queue whose share the job uses; it must exist and be open."""
+    max_retry: NonNegative = 0
+    """How often the job may restart before it is Failed."""
+    ttl_seconds_after_finished: NonNegative | None = None
+    """The job is deleted this many seconds after it finished; kept if unset."""
+    priority_class_name: str = ""
+    """PriorityClass of the gang, and of pods whose template names none."""
+    min_success: Annotated[int, Meta(ge=1)] | None = None
+    """The job is completed as soon as this many pods succeeded."""
+    network_topology: NetworkTopology | None = None
+    """How near to each other all pods must be."""
+
+
+class JobState(Wire):
+    """Where a Job is, since when and why."""
+
+    phase: Phase = ""
+    """Where the job is in its life."""
+    reason: str = ""
+    """One word why."""
+    message: str = ""
+    """A sentence why."""
+    last_transition_time: Time | None = None
+    """Since when."""
+
+
+class TaskState(Wire):
+    """Pods of one task, counted by phase."""
+
+    phase: dict[str, int] = field(default_factory=dict)
+    """Pod phase and number of pods."""
+
+
+class JobCondition(Wire):
+    """The latest time a Job entered this phase."""
+
+    status: Phase
+    """The phase."""
+    last_transition_time: Time | None = None
+    """When it was entered."""
+
+
+class JobStatus(Wire):
+    """status of a Job; counters leave out pods that are being deleted, except `terminating`."""
+
+    state: JobState = field(default_factory=JobState)
+    """Where the job is, since when and why."""
+    min_available: NonNegative = 0
+    """`minAvailable` of the spec that was last acted on."""
+    task_status_count: dict[str, TaskState] = field(default_factory=dict)
+    """Pods of each task, counted by phase."""
+    pending: NonNegative = 0
+    """Pods that do not run yet."""
+    running: NonNegative = 0
+    """Pods that run."""
+    succeeded: NonNegative = 0
+    """Pods that succeeded."""
+    failed: NonNegative = 0
+    """Pods that failed."""
+    terminating: NonNegative = 0
+    """Pods that are being deleted."""
+    unknown: NonNegative = 0
+    """Pods of whose state nothing is known."""
+    version: int = 0
+    """Grows whenever the pods are killed; events of older pods are ignored."""
+    retry_count: int = 0
+    """Restarts so far."""
+    running_duration: str | None = None
+    """From creation to the end."""
+    controlled_resources: dict[str, str] = field(default_factory=dict)
+    """Objects that plugins and volumes made for the job."""
+    conditions: list[JobCondition] = field(default_factory=list)
+    """When each phase was last entered."""
+
+
+class Job(Object):
+    """A Volcano Job."""
+
+    spec: JobSpec = field(default_factory=JobSpec)
+    """What to run."""
+    status: JobStatus = field(default_factory=JobStatus)
+    """What became of it; the controller writes it."""
+
+
+JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job", Job)
+
+
+def is_job(reference: OwnerReference | None) -> bool:
+    """Whether this is a reference to a Volcano Job, of whatever version."""
+    return bool(reference and reference.kind == JOBS.kind and reference.api_version.startswith(f"{JOBS.group}/"))

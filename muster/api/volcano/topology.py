@@ -1,0 +1,104 @@
+"""Where nodes are, as objects say: Volcano's HyperNode (topology.volcano.sh/v1alpha1) and Kueue's Topology."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from muster.api.base import Resource, Wire
+from muster.api.kubernetes.meta import Condition, LabelSelector, Object
+
+MemberType = Literal["Node", "HyperNode"]
+
+
+class ExactMatch(Wire):
+    """One member by its name."""
+
+    name: str
+    """Name of the node or HyperNode; it need not exist yet."""
+
+
+class RegexMatch(Wire):
+    """Nodes by a pattern of their names."""
+
+    pattern: str
+    """A regular expression in RE2 syntax, searched for anywhere in the name: `node-1` takes `node-10` as well."""
+
+
+class MemberSelector(Wire):
+    """Which nodes or HyperNodes are meant; exactly one of the three is set."""
+
+    exact_match: ExactMatch | None = None
+    """One by name; the only one that counts for HyperNodes."""
+    regex_match: RegexMatch | None = None
+    """Nodes whose name matches."""
+    label_match: LabelSelector | None = None
+    """Nodes with these labels; one that asks for nothing takes no node."""
+
+
+class Member(Wire):
+    """Nodes, or one HyperNode, that are in a HyperNode."""
+
+    type: MemberType
+    """Node or HyperNode."""
+    selector: MemberSelector = field(default_factory=MemberSelector)
+    """Which of them."""
+
+
+class HyperNodeSpec(Wire):
+    """spec of a HyperNode."""
+
+    tier: Annotated[int, Meta(ge=0)]
+    """Level in the network; the lower, the nearer its nodes are to each other."""
+    tier_name: str = ""
+    """Name of that level, which requests may use in place of the number."""
+    members: list[Member] = field(default_factory=list)
+    """What is in it: nodes, or HyperNodes of lower tiers."""
+
+
+class HyperNodeStatus(Wire):
+    """status of a HyperNode; the planner writes it."""
+
+    conditions: list[Condition] = field(default_factory=list)
+    """`Valid`, with what is wrong, once something was."""
+    node_count: Annotated[int, Meta(ge=0)] = 0
+    """Direct members that exist: nodes, and HyperNodes as one each."""
+
+
+class HyperNode(Object):
+    """Nodes that are near to each other: a rack, a block, a switch."""
+
+    spec: HyperNodeSpec = field(default_factory=lambda: HyperNodeSpec(tier=0))
+    """What is in it, and how near to each other that is."""
+    status: HyperNodeStatus = field(default_factory=HyperNodeStatus)
+    """What it comes to."""
+
+
+class TopologyLevel(Wire):
+    """One level of a Topology."""
+
+    node_label: str
+    """Nodes with equal values under this label are in one domain."""
+
+
+class TopologySpec(Wire):
+    """spec of a Topology."""
+
+    levels: list[TopologyLevel] = field(default_factory=list)
+    """The levels, outermost first."""
+
+
+class Topology(Object):
+    """Kueue's object for levels of node labels; Muster reads it where its CRD is installed."""
+
+    spec: TopologySpec = field(default_factory=TopologySpec)
+    """Its levels."""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The label keys, outermost first."""
+        return tuple(level.node_label for level in self.spec.levels)
+
+
+HYPER_NODES = Resource("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", HyperNode, namespaced=False)
+TOPOLOGIES = Resource("kueue.x-k8s.io", "v1beta2", "topologies", "Topology", Topology, namespaced=False)
+"""Kueue serves it in other versions too, which are the same as far as Muster reads them."""

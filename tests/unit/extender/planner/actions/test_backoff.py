@@ -1,0 +1,169 @@
+"""A gang whose pods cannot be created holds nothing for long, and nobody else waits for it."""
+
+from extender_world import NOW, World, of
+
+from extender.planner.actions.allocate import HELD_BACK_S, LIMIT_TOLD_AFTER_S, Allocate
+from extender.planner.actions.enqueue import Enqueue
+from extender.planner.actions.inflight import LATE_S
+from extender.planner.framework import decisions
+from extender.planner.framework.placementstatus import back_off_s
+from extender.planner.framework.session import Session
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+CPU = {"cpu": 1}
+DEADLINE_S = 61
+
+
+def in_vain(world: World) -> Session:
+    """The deadline of what was placed passes, and nothing came."""
+    world.now += DEADLINE_S
+    session = world.plan()
+    world.close(session)
+    return session
+
+
+def many_on_their_way(world: World) -> None:
+    """Two gangs of 300, whose placements hold all seats there may be on their way."""
+    for name in ("a", "b"):
+        key = world.gang(name, {"worker": (300, CPU)})
+        for rank in range(300):
+            world.pod(key, "worker", rank, CPU, gated=True)
+    world.plan()
+
+
+def test_a_gang_whose_pods_are_not_created_waits_twice_as_long_after_each_placement() -> None:
+    """And its status says until when."""
+    world = World()
+    world.nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)})
+    waits = []
+    for attempt in range(1, 5):
+        assert of(world.plan(), decisions.Place), f"attempt {attempt}"
+        in_vain(world)
+        status = world.state.placements[key].status
+        assert (status.phase, status.attempts) == ("Abandoned", attempt)
+        began = world.now
+        [why] = of(world.plan(), decisions.Unschedulable)
+        assert why.reason == "PodsNotCreated"
+        assert status.not_before in why.message
+        assert not world.session().snapshot.on_their_way
+        while not of(world.session(Allocate()), decisions.Place):
+            world.now += 1
+        waits.append(world.now - began)
+    assert waits == [10, 20, 40, 80]
+
+
+def test_the_wait_has_an_end_whatever_the_status_says() -> None:
+    """Ten minutes at most."""
+    assert [back_off_s(attempts) for attempts in (1, 2, 6, 7, 10**9)] == [10, 20, 320, 600, 600]
+
+
+def test_the_wait_is_over_when_the_pods_exist_and_forgotten_when_the_gang_was_whole() -> None:
+    """Pods that were created in the meantime, gated, can run at once."""
+    world = World()
+    world.nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)})
+    world.plan()
+    in_vain(world)
+    world.pod(key, "worker", 0, GPU8, gated=True)
+    assert not of(world.plan(), decisions.Place)
+    world.pod(key, "worker", 1, GPU8, gated=True)
+    assert of(world.plan(), decisions.Place)
+    for rank in range(2):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=2)
+    world.close(world.plan())
+    status = world.state.placements[key].status
+    assert (status.phase, status.attempts, status.not_before) == ("Bound", 0, "")
+
+
+def test_a_placement_whose_pods_all_came_is_followed_by_the_next_at_once() -> None:
+    """That they were late at the barrier says nothing about the next time."""
+    world = World()
+    world.nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)})
+    world.plan()
+    for rank in range(2):
+        world.pod(key, "worker", rank, GPU8, gated=True)
+    in_vain(world)
+    assert world.state.placements[key].status.attempts == 0
+    assert of(world.plan(), decisions.Place)
+
+
+def test_a_small_gang_is_placed_beside_large_ones_whose_pods_do_not_come() -> None:
+    """Their 600 seats are more than may be on their way at once."""
+    world = World()
+    world.nodes(200, cpu=64)
+    for name in ("a", "b"):
+        world.gang(name, {"worker": (300, CPU)})
+    assert len(of(world.plan(), decisions.Place)) == 2
+    world.gang("small", {"worker": (1, CPU)})
+    assert [place.gang.key for place in of(world.plan(), decisions.Place)] == ["ns/small"]
+
+
+def test_a_queue_whose_gangs_are_on_their_way_leaves_seats_to_other_queues() -> None:
+    """Of its own gangs the next one waits, and says so after a while."""
+    world = World()
+    world.queue("other")
+    world.nodes(200, cpu=64)
+    many_on_their_way(world)
+    world.gang("c", {"worker": (20, CPU)})
+    world.gang("d", {"worker": (20, CPU)}, queue="other")
+    actions = Enqueue(), Allocate()
+    session = world.session(*actions)
+    assert [place.gang.key for place in of(session, decisions.Place)] == ["ns/d"]
+    assert not of(session, decisions.Unschedulable)
+    world.now += LIMIT_TOLD_AFTER_S
+    assert [(why.gang.key, why.reason) for why in of(world.session(*actions), decisions.Unschedulable)] == [
+        ("ns/c", "InFlightLimit")
+    ]
+
+
+def test_a_gang_is_not_let_in_while_others_are_on_their_way() -> None:
+    """Its pods would be born gated, and each would need a write more; but it does not stay out for long."""
+    world = World()
+    world.nodes(200, cpu=64)
+    many_on_their_way(world)
+    world.gang("c", {"worker": (20, CPU)}, phase="Pending")
+    actions = Enqueue(), Allocate()
+    assert "ns/c" not in world.session(*actions).enqueued
+    world.now += HELD_BACK_S - 1
+    assert "ns/c" not in world.session(*actions).enqueued
+    world.now += 1
+    assert "ns/c" in world.session(*actions).enqueued
+
+
+def test_pods_that_do_not_come_keep_others_waiting_for_moments_only() -> None:
+    """Three gangs of 400 whose pods a quota refuses: a later gang is placed soon."""
+    world, actions = World(), (Enqueue(), Allocate())
+    world.nodes(200, cpu=64)
+
+    def placed() -> list[str]:
+        places = of(world.session(*actions), decisions.Place)
+        for place in places:
+            world.place(place)
+        return [place.gang.key for place in places]
+
+    for name in ("a", "b", "c"):
+        world.gang(name, {"worker": (400, CPU)})
+    assert placed() == ["ns/a", "ns/b"]
+    world.gang("d", {"worker": (20, CPU)})
+    assert placed() == []
+    world.now += LATE_S
+    assert placed() == ["ns/c", "ns/d"]
+
+
+def test_a_later_gang_is_placed_soon_although_an_older_one_is_placed_in_vain_again_and_again() -> None:
+    """Both want the whole cluster; the quota of the older one stays used up."""
+    world = World()
+    world.nodes(4)
+    world.gang("stuck", {"worker": (4, GPU8)})
+    world.plan()
+    world.now += 5
+    world.gang("later", {"worker": (4, GPU8)})
+    while world.now < NOW + 120:
+        session = world.plan()
+        world.close(session)
+        if any(place.gang.key == "ns/later" for place in of(session, decisions.Place)):
+            break
+        world.now += 1
+    assert world.now < NOW + DEADLINE_S + 2

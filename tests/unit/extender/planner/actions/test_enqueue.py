@@ -1,0 +1,73 @@
+"""Gangs are let in by amounts; what can change on nodes is told of pods that exist."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from extender_world import World, of, seats
+
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from muster.api.kubernetes.core import Taint
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+PORT = {"containers": [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]}
+
+
+def entered(session: Session) -> bool:
+    """Whether the only gang was let in."""
+    return bool(of(session, decisions.Enqueue))
+
+
+def test_minimums_per_task_that_min_member_does_not_cover_keep_nobody_out() -> None:
+    """MinAvailable 4 of one task of 8 with a host port: four nodes are enough."""
+    world = World()
+    world.nodes(4)
+    world.gang("a", {"worker": (8, {})}, min_member=4, phase="Pending", spec=PORT)
+    session = world.plan()
+    assert entered(session)
+    [place] = of(session, decisions.Place)
+    assert len(seats(place)["worker"]) == 4
+
+
+def test_minimums_per_task_that_min_member_does_not_cover_are_not_counted_for_amounts_either() -> None:
+    """One of the two tasks could never run whole."""
+    world = World()
+    world.nodes(2)
+    tasks = {"master": (1, {"cpu": 1}), "worker": (8, GPU8)}
+    world.gang("a", tasks, min_member=2, phase="Pending")
+    assert entered(world.plan())
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        ({"unschedulable": True}, "2 cordoned"),
+        ({"taints": [Taint(key="own", value="x", effect="NoSchedule")]}, "2 has the taint own=x"),
+        ({"labels": {"pool": "other"}}, "2 does not match the node selector"),
+    ],
+)
+def test_a_gang_that_no_node_takes_now_gets_its_pods_and_waits_with_the_reason(
+    node: Mapping[str, Any], words: str
+) -> None:
+    """Somebody sees that it waits, and can uncordon a node or add one."""
+    world = World()
+    world.nodes(2, **node)
+    spec = {"nodeSelector": {"pool": "mine"}} if "labels" in node else {}
+    world.gang("a", {"worker": (2, GPU8)}, phase="Pending", spec=spec)
+    session = world.plan()
+    assert entered(session)
+    [waits] = of(session, decisions.Unschedulable)
+    assert words in waits.message
+    assert not of(session, decisions.Place)
+
+
+def test_a_gang_that_is_larger_than_the_cluster_is_kept_out_whatever_its_nodes_say() -> None:
+    """Cordoned nodes count: they may come back."""
+    world = World()
+    world.nodes(2, unschedulable=True)
+    world.gang("a", {"worker": (3, GPU8)}, phase="Pending")
+    session = world.plan()
+    assert not entered(session)
+    [waits] = of(session, decisions.Unschedulable)
+    assert "even an empty cluster has room for 2 of them" in waits.message

@@ -1,0 +1,143 @@
+"""Growth never costs what runs: not the gang's own members, and not other gangs' start."""
+
+from extender_world import World, of, seats
+
+from extender.planner.actions.stalegangeviction import StaleGangEviction
+from extender.planner.framework import decisions
+from muster.api.muster.placement import StartedWith
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+
+
+def bound(world: World, key: str, ranks: range, epoch: int, **more: str) -> None:
+    """These members run where the gang's placement put them."""
+    nodes = seats(world.state.placements[key])["worker"]
+    for rank in ranks:
+        world.pod(key, "worker", rank, GPU8, node=nodes[rank], pin=nodes[rank], epoch=epoch, phase="Running", **more)
+    world.close(world.plan())
+
+
+def running(world: World, members: int = 2) -> str:
+    """A gang that runs, one member a node."""
+    key = world.gang("a", {"worker": (members, GPU8)}, phase="Running")
+    world.plan()
+    bound(world, key, range(members), epoch=1)
+    return key
+
+
+def evicted(world: World) -> list[str]:
+    """Who is evicted once the grace period is over."""
+    action = StaleGangEviction()
+    assert not of(world.session(action), decisions.Evict)
+    world.now += 61
+    return [evict.pod.name for evict in of(world.session(action), decisions.Evict)]
+
+
+def test_a_running_gang_that_is_scaled_up_without_room_keeps_its_members() -> None:
+    """Two run, four are wanted; that they start together was never asked of the two."""
+    world = World()
+    world.nodes(2)
+    key = running(world)
+    world.scale(key, "worker", 4)
+    assert evicted(world) == []
+
+
+def test_what_a_gang_has_grown_to_is_what_it_must_keep() -> None:
+    """With four members it is stale when one is lost; it started with two."""
+    world = World()
+    world.nodes(4)
+    key = running(world)
+    world.scale(key, "worker", 4)
+    for rank in (2, 3):
+        world.pod(key, "worker", rank, GPU8, gated=True)
+    world.plan()
+    bound(world, key, range(2, 4), epoch=2)
+    assert world.state.placements[key].status.started_with == StartedWith(min_member=4, min_task_member={"worker": 4})
+    world.pod(key, "worker", 3, GPU8, node="node-3", phase="Running", deletion_timestamp="2027-01-15T08:00:00Z")
+    assert evicted(world) == ["a-worker-0", "a-worker-1", "a-worker-2"]
+
+
+def test_a_gang_that_was_scaled_down_may_be_scaled_up_again() -> None:
+    """The lower minimum is remembered as soon as it is seen."""
+    world = World()
+    world.nodes(4)
+    key = running(world, 4)
+    world.scale(key, "worker", 2)
+    for pod in list(world.state.pod_objects.values()):
+        if pod.metadata.name in {"a-worker-2", "a-worker-3"}:
+            world.state.on_pod(pod, None)
+    world.close(world.plan())
+    assert not of(world.plan(), decisions.ClosePlacement), "it is written once"
+    world.scale(key, "worker", 4)
+    assert evicted(world) == []
+
+
+def test_a_minimum_that_is_raised_while_the_gang_starts_is_not_the_one_it_started_with() -> None:
+    """Planned for two, bound with two, and four are asked for meanwhile."""
+    world = World()
+    world.nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)}, phase="Inqueue")
+    world.plan()
+    world.scale(key, "worker", 4)
+    bound(world, key, range(2), epoch=1)
+    assert evicted(world) == []
+
+
+def three_elastic_gangs(world: World, slots: int) -> list[str]:
+    """Three Jobs that were created together: two pods each must start together, and there are 16 of each."""
+    world.growth_delay_s = 1.0
+    world.nodes(slots)
+    keys = []
+    for name in ("a", "b", "c"):
+        keys.append(world.gang(name, {"worker": (16, GPU8)}, min_member=2, min_task_member={"worker": 2}))
+        for rank in range(16):
+            world.pod(keys[-1], "worker", rank, GPU8, gated=True)
+        for place in of(world.plan(), decisions.Place):
+            assert place.new_seats == 2, "the next gang may come in a moment"
+    return keys
+
+
+def test_gangs_that_come_together_all_start_before_one_of_them_grows() -> None:
+    """The first one would have taken all 16 slots."""
+    world = World()
+    keys = three_elastic_gangs(world, slots=16)
+    for key in keys:
+        bound(world, key, range(2), epoch=1)
+    assert not of(world.plan(), decisions.Place), "it is too early"
+    world.now += 2
+    places = of(world.plan(), decisions.Place)
+    assert sum(place.new_seats for place in places) == 10
+    assert all(place.gang.started for place in places)
+
+
+def test_growth_yields_to_a_gang_that_waits_for_room_and_comes_where_that_gang_cannot_go() -> None:
+    """Four nodes are left; the waiting gang needs five, of one pool."""
+    world = World()
+    world.growth_delay_s = 1.0
+    world.nodes(6)
+    world.node("other-0", labels={"pool": "other"})
+    key = world.gang("a", {"worker": (8, GPU8)}, min_member=2, min_task_member={"worker": 2})
+    for rank in range(8):
+        world.pod(key, "worker", rank, GPU8, gated=True)
+    world.plan()
+    bound(world, key, range(2), epoch=1)
+    for index in range(6):
+        world.node(f"node-{index}", labels={"pool": "mine"})
+    world.gang("large", {"worker": (5, GPU8)}, spec={"nodeSelector": {"pool": "mine"}})
+    world.now += 2
+    session = world.plan()
+    [place] = of(session, decisions.Place)
+    assert (place.gang.key, place.new_seats, seats(place)["worker"][2:]) == (key, 1, ["other-0"])
+    assert [waits.gang.key for waits in of(session, decisions.Unschedulable)] == ["ns/large"]
+
+
+def test_a_member_that_is_missed_comes_back_although_a_gang_waits() -> None:
+    """It is not growth."""
+    world = World()
+    world.growth_delay_s = 1.0
+    world.nodes(2)
+    key = running(world)
+    world.state.on_pod(world.state.pod_objects["uid-a-worker-1"], None)
+    world.gang("b", {"worker": (2, GPU8)})
+    world.pod(key, "worker", 1, GPU8, gated=True)
+    assert [place.gang.key for place in of(world.plan(), decisions.Place)] == [key]

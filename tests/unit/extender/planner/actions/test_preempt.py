@@ -1,0 +1,264 @@
+"""Preemption within a queue: whom, whom not, and that the room is the asker's until it starts."""
+
+from typing import Any
+
+import pytest
+from extender_world import of
+from victims_world import Cluster, victims
+
+from extender.planner.actions.evicting import Asker
+from extender.planner.actions.preempt import Preempt
+from extender.planner.framework.decisions import (
+    ClosePlacement,
+    Evict,
+    MakeRoom,
+    Place,
+    Release,
+    RoomIsThere,
+    Unschedulable,
+)
+from extender.planner.framework.session import Session
+from extender.planner.plugins.minruntime import MinRuntime
+from extender.planner.plugins.proportion import Proportion
+from extender.planner.victims.pieces import Piece
+from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
+
+
+def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_as_a_whole() -> None:
+    """All of the victim goes, the asker has a placement, and its pods wait until the victim is gone."""
+    world = Cluster()
+    victim, asker = world.runs("low", 2), world.asks("high", 2)
+    session = world.cycle()
+    assert victims(session) == {"low-worker-0", "low-worker-1"}
+    assert [place.gang.key for place in of(session, Place)] == [asker]
+    assert asker not in {each.gang.key for each in of(session, Unschedulable)}
+    assert {each.gang.key: each.reason for each in of(session, Unschedulable)} == {victim: "Evicted"}
+
+    again = world.cycle()
+    assert of(again, Release) == []
+    assert victims(again) == {"low-worker-0", "low-worker-1"}, "nobody has told them yet"
+    for rank in range(2):
+        world.pod(
+            victim, "worker", rank, {"nvidia.com/gpu": 8}, node=f"node-{rank}", phase="Running",
+            deletion_timestamp="2027-01-15T08:00:10Z",
+        )  # fmt: skip
+    waiting = world.cycle()
+    assert not of(waiting, MakeRoom)
+    assert not of(waiting, Release)
+    assert not of(waiting, RoomIsThere)
+    for pod in [pod for pod in world.state.pod_objects.values() if pod.metadata.name.startswith("low")]:
+        world.state.on_pod(pod, None)
+    there = world.cycle()
+    assert [each.gang.key for each in of(there, RoomIsThere)] == [asker]
+    world.room_is_there(there)
+    assert len(of(world.cycle(), Release)) == 2
+
+
+@pytest.mark.parametrize(
+    ("asker", "victim"),
+    [
+        pytest.param({"priority_class": "low"}, {}, id="not lower"),
+        pytest.param({"priority_class": "meek"}, {}, id="preemptionPolicy Never"),
+        pytest.param({"queue": "other"}, {}, id="another queue"),
+    ],
+)
+def test_nobody_goes(asker: dict[str, Any], victim: dict[str, Any]) -> None:
+    """Where the rules forbid it."""
+    world = Cluster()
+    world.queue("other")
+    world.runs("low", 2, **victim)
+    world.asks("high", 2, **asker)
+    session = world.cycle()
+    assert not of(session, MakeRoom)
+    assert not of(session, Evict)
+    assert not of(session, Place)
+
+
+def test_pods_above_the_minimum_go_before_whole_gangs() -> None:
+    """One elastic gang gives one pod; the others keep theirs."""
+    world = Cluster(3)
+    world.runs("rigid", 1, first=0)
+    world.runs("elastic", 2, first=1, min_member=1, min_task_member={})
+    world.asks("high", 1)
+    assert victims(world.cycle()) == {"elastic-worker-1"}
+
+
+def test_nobody_goes_for_a_gang_that_then_does_not_fit() -> None:
+    """Three nodes cannot be had from two."""
+    world = Cluster(3)
+    world.runs("low", 2)
+    world.runs("top", 1, first=2, priority_class="high")
+    world.asks("high", 3)
+    session = world.cycle()
+    assert not of(session, MakeRoom)
+    assert [each.reason for each in of(session, Unschedulable)] == ["NotEnoughResources"]
+
+
+def test_what_is_not_needed_stays() -> None:
+    """Of four small gangs those on one node go, not those that come first."""
+    world = Cluster(2)
+    for number in range(4):
+        world.runs(f"small-{number}", 1, gpus=4, first=number % 2)
+    world.asks("high", 1)
+    session = world.cycle()
+    assert len(victims(session)) == 2
+    assert len({pod.node for room in of(session, MakeRoom) for _, pod in room.victims}) == 1
+
+
+def test_what_is_going_already_is_waited_for() -> None:
+    """A pod that is being deleted makes the room: nobody else goes."""
+    world = Cluster(2)
+    world.runs("low", 1)
+    ending = world.runs("ending", 1, first=1)
+    world.pod(
+        ending, "worker", 0, {"nvidia.com/gpu": 8}, node="node-1", phase="Running",
+        deletion_timestamp="2027-01-15T08:00:10Z",
+    )  # fmt: skip
+    world.asks("high", 1)
+    assert not victims(world.cycle())
+
+
+def test_a_budget_is_never_broken() -> None:
+    """Of two gangs the one goes that no budget protects, though the other would be cheaper."""
+    world = Cluster(2)
+    world.runs("protected", 1, first=0)
+    world.now += 60
+    world.runs("free", 1, first=1, priority_class="")
+    world.label_pods("protected", app="db")
+    world.budget("db", allowed=0, app="db")
+    world.asks("high", 1)
+    assert victims(world.cycle()) == {"free-worker-0"}
+    world.budget("all", allowed=5)
+    assert victims(world.cycle()) == {"free-worker-0"}
+
+
+def test_a_budget_that_protects_one_pod_above_the_minimum_leaves_the_others_to_go() -> None:
+    """The last of three may not go, so the second does; with it the gang has more than its minimum still."""
+    world = Cluster(3)
+    world.runs("elastic", 3, min_member=1, min_task_member={})
+    world.label_pods("elastic-worker-2", app="db")
+    world.budget("db", allowed=0, app="db")
+    world.asks("high", 1)
+    assert victims(world.cycle()) == {"elastic-worker-1"}
+
+
+def test_a_gang_that_a_budget_protects_in_part_is_not_evicted_at_all() -> None:
+    """Two pods would have to go and one may."""
+    world = Cluster(2)
+    world.runs("low", 2)
+    world.label_pods("low", app="db")
+    world.budget("db", allowed=1, app="db")
+    world.asks("high", 2)
+    assert not victims(world.cycle())
+    world.budget("db", allowed=2, app="db")
+    assert len(victims(world.cycle())) == 2
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "go"),
+    [
+        ("volcano.sh/preemptable", "false", 0),
+        ("volcano.sh/jdb-min-available", "1", 0),
+        ("volcano.sh/jdb-max-unavailable", "50%", 0),
+        ("volcano.sh/jdb-max-unavailable", "100%", 2),
+        ("volcano.sh/revocable-zone", "*", 2),
+    ],
+)
+def test_what_a_gang_says_of_itself(annotation: str, value: str, go: int) -> None:
+    """Annotations of the PodGroup."""
+    world = Cluster(2)
+    world.annotate(world.runs("low", 2), annotation, value)
+    world.asks("high", 2)
+    assert len(victims(world.cycle())) == go
+
+
+def test_a_placement_whose_victims_may_not_go_is_given_up_and_not_tried_at_once() -> None:
+    """A budget was made after the decision; nobody is evicted, and the gang asks nobody for a while."""
+    world = Cluster(1)
+    world.runs("low", 1)
+    asker = world.asks("high", 1)
+    assert victims(world.cycle())
+    world.label_pods("low", app="db")
+    world.budget("db", allowed=0, app="db")
+    session = world.cycle()
+    assert not of(session, MakeRoom)
+    assert [close.phase for close in of(session, ClosePlacement)] == ["Abandoned"]
+    world.close(session)
+    world.budget("db", allowed=1, app="db")
+    assert not of(world.cycle(), MakeRoom)
+    world.now += 11
+    assert of(world.cycle(), MakeRoom)
+    assert world.view(asker).placement
+
+
+def test_room_that_comes_by_itself_spares_the_victims() -> None:
+    """The victims are still there, and another gang has ended meanwhile on the same node: nobody has to go."""
+    world = Cluster(1)
+    world.runs("low", 1, gpus=4)
+    ending = world.runs("other", 1, gpus=4, priority_class="high")
+    world.asks("high", 1, gpus=4)
+    assert victims(world.cycle()) == {"low-worker-0"}
+    pod = next(pod for pod in world.state.pod_objects.values() if pod.metadata.name.startswith("other"))
+    world.state.on_pod_group(world.state.groups[ending], None)
+    world.state.on_pod(pod, None)
+    session = world.cycle()
+    assert not of(session, MakeRoom)
+    assert of(session, RoomIsThere)
+
+
+@pytest.mark.parametrize(("age_s", "go"), [(300, 0), (700, 1)])
+def test_who_has_just_started_is_left_alone(age_s: float, go: int) -> None:
+    """For the time that its queue names; pods above its minimum are not protected."""
+    world = Cluster(2)
+    world.plugins.append(MinRuntime({"defaultPreemptMinRuntime": "10m"}))
+    key = world.runs("low", 1)
+    world.started(key, age_s)
+    world.runs("top", 1, first=1, priority_class="high")
+    world.asks("high", 1)
+    assert len(victims(world.cycle())) == go
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Inqueue"])
+def test_a_full_queue_makes_room_within_itself(phase: str) -> None:
+    """A node is idle, but the queue may use only 8 GPUs: the gang of lower priority goes, also before admission."""
+    world = Cluster(2)
+    world.plugins = [Proportion({}), *world.plugins]
+    spec = QueueSpec(capability={"nvidia.com/gpu": 8})
+    meta = world.meta("tight", namespace="")
+    world.state.on_queue(None, Queue(metadata=meta, spec=spec, status=QueueStatus(state="Open")))
+    world.runs("low", 1, queue="tight")
+    asker = world.asks("high", 1, queue="tight", phase=phase)
+    session = world.cycle()
+    assert victims(session) == {"low-worker-0"}
+    assert [place.gang.key for place in of(session, Place)] == [asker]
+    assert asker not in {each.gang.key for each in of(session, Unschedulable)}
+    if phase == "Pending":
+        assert asker in session.enqueued
+
+
+def test_a_search_that_failed_is_not_made_again_before_something_changes() -> None:
+    """Neither for the gang nor for its like; a node that comes changes something."""
+    world = Cluster(2)
+    world.runs("low", 1)
+    world.runs("top", 1, first=1, priority_class="high")
+    for number in range(3):
+        world.asks(f"high{number}", 2)
+    preempt = Searches()
+    world.actions = [preempt]
+    assert not victims(world.cycle())
+    assert preempt.searches == 1
+    world.cycle()
+    assert preempt.searches == 1
+    world.node("node-9")
+    assert victims(world.cycle())
+
+
+class Searches(Preempt):
+    """Counts its searches."""
+
+    searches = 0
+
+    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+        """As the action."""
+        self.searches += 1
+        return super().pieces(session, asker)

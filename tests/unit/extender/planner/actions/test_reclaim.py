@@ -1,0 +1,187 @@
+"""Reclaim between queues, with a plugin that gives every queue the same share; and moves."""
+
+from typing import Any
+
+import numpy as np
+from extender_world import of
+from victims_world import Cluster, victims
+
+from extender.planner.actions.consolidate import Consolidate
+from extender.planner.actions.reclaim import Reclaim
+from extender.planner.framework.decisions import MakeRoom, Place, RoomIsThere, Unschedulable
+from extender.planner.framework.registry import PlainPlugin
+from extender.planner.framework.scenario import Scenario
+from extender.planner.framework.session import Session
+from extender.planner.framework.statement import Eviction, Operation
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
+
+
+class Shares(PlainPlugin):
+    """So many GPUs for each queue; one that has more may lose gangs until it has that."""
+
+    name = "shares"
+
+    def __init__(self, gpus: int) -> None:
+        super().__init__({})
+        self.gpus = 1000 * gpus
+        self.used: dict[str, Amounts] = {}
+
+    def on_session_open(self, session: Session) -> None:
+        """Counts, and registers all hooks about shares."""
+        snapshot = session.snapshot
+        self.row = snapshot.axis["nvidia.com/gpu"]
+        self.used = {name: np.zeros(snapshot.free.shape[0]) for name in snapshot.queues}
+        for gang in snapshot.gangs:
+            for pod in gang.pods:
+                if pod.alive:
+                    self.used[gang.queue] += snapshot.row_of(pod.cls)
+        session.add("evicted", lambda eviction: self._count(eviction, -1))
+        session.add("unevicted", lambda eviction: self._count(eviction, 1))
+        session.add("allocated", lambda operation: self._count(operation, 1))
+        session.add("deallocated", lambda operation: self._count(operation, -1))
+        session.add("can_reclaim_resources", self._may)
+        session.add("reclaim_scenario_validator", self._agrees)
+        session.add("get_queue_allocated_resources", lambda name: self.used[name])
+        session.add("get_queue_fair_share", lambda name: np.full_like(self.used[name], self.gpus))
+
+    def _count(self, entry: Operation | Eviction, sign: int) -> None:
+        self.used[entry.gang.queue] += sign * entry.amount
+
+    def _may(self, gang: GangView, amounts: Amounts) -> bool:
+        return bool(self.used[gang.queue][self.row] + amounts[self.row] <= self.gpus)
+
+    def _agrees(self, scenario: Scenario) -> bool:
+        left = {name: used[self.row] for name, used in self.used.items()}
+        for chunk in scenario.chunks:
+            left[chunk.gang.queue] += chunk.amounts[self.row]  # the session counts without them
+        for chunk in scenario.chunks:
+            if left[chunk.gang.queue] <= self.gpus:
+                return False
+            left[chunk.gang.queue] -= chunk.amounts[self.row]
+        return True
+
+
+def cluster(nodes: int, gpus: int) -> Cluster:
+    """Queues a, b and c that have so many GPUs each."""
+    world = Cluster(nodes)
+    for name in "abc":
+        world.queue(name)
+    world.plugins.append(Shares(gpus))
+    world.actions = [Reclaim()]
+    return world
+
+
+def test_a_queue_takes_back_what_others_have_of_its_share() -> None:
+    """A whole gang goes, of the queue that has most, and the one who asked gets all it needs."""
+    world = cluster(4, 8)
+    world.runs("a1", 1, first=0, queue="a")
+    for number in range(3):
+        world.runs(f"b{number}", 1, first=1 + number, queue="b")
+    asker = world.asks("c1", 1, queue="c")
+    session = world.cycle()
+    assert len(victims(session)) == 1
+    assert next(iter(victims(session))).startswith("b")
+    assert [place.gang.key for place in of(session, Place)] == [asker]
+
+
+def test_nobody_takes_more_than_its_share_nor_below_the_share_of_another() -> None:
+    """A queue at its share asks in vain, and so does one that would take two of a queue that is one over."""
+    world = cluster(4, 16)
+    for number in range(2):
+        world.runs(f"a{number}", 1, first=number, queue="a")
+        world.runs(f"b{number}", 1, first=2 + number, queue="b")
+    world.asks("a9", 1, queue="a")
+    world.asks("c1", 1, queue="c")
+    assert not victims(world.cycle())
+
+
+def test_what_plugins_mind_is_left_out_and_others_are_asked() -> None:
+    """Three gangs are needed: two of one queue would be too many, so each gives what it may."""
+    world = cluster(6, 16)
+    for number in range(3):
+        world.runs(f"a{number}", 1, first=number, queue="a")
+        world.runs(f"b{number}", 1, first=3 + number, queue="b")
+    world.asks("c1", 2, queue="c")
+    session = world.cycle()
+    assert sorted(name[0] for name in victims(session)) == ["a", "b"]
+
+
+def test_a_queue_that_is_not_reclaimable_keeps_what_it_has() -> None:
+    """spec.reclaimable false."""
+    world = cluster(2, 8)
+    meta = world.meta("b", namespace="")
+    keeps = Queue(metadata=meta, spec=QueueSpec(reclaimable=False), status=QueueStatus(state="Open"))
+    world.state.on_queue(None, keeps)
+    world.runs("b1", 2, queue="b")
+    world.asks("c1", 1, queue="c")
+    assert not victims(world.cycle())
+
+
+def test_without_a_plugin_that_knows_shares_nothing_is_reclaimed() -> None:
+    """Nobody may."""
+    world = cluster(1, 8)
+    world.plugins.pop()
+    world.runs("b1", 1, queue="b")
+    world.asks("c1", 1, queue="c")
+    assert not victims(world.cycle())
+
+
+def fragmented(**more: Any) -> tuple[Cluster, str]:
+    """Two nodes, half of each used by a small gang; a gang that needs a whole one waits."""
+    world = Cluster(2)
+    world.actions = [Consolidate()]
+    world.runs("one", 1, gpus=4, first=0, **more)
+    world.runs("two", 1, gpus=4, first=1, **more)
+    return world, world.asks("whole", 1, priority_class="low")
+
+
+def test_a_small_gang_moves_so_that_a_large_one_fits() -> None:
+    """The mover has a placement of its own on the other node before anybody is told to go."""
+    world, asker = fragmented()
+    session = world.cycle()
+    moved, placed = of(session, Place)
+    assert placed.gang.key == asker
+    assert len(victims(session)) == 1
+    name = next(iter(victims(session)))
+    assert name.startswith(moved.gang.group.metadata.name)
+    here = next(run.node for run in placed.pod_sets[0].runs)
+    there = next(run.node for run in moved.pod_sets[0].runs)
+    assert {here, there} == {"node-0", "node-1"}
+    assert not of(session, Unschedulable)
+
+    pod = next(pod for pod in world.state.pod_objects.values() if pod.metadata.name == name)
+    world.state.on_pod(pod, None)
+    after = world.cycle()
+    assert {each.gang.key for each in of(after, RoomIsThere)} == {moved.gang.key, asker}
+    assert not of(after, MakeRoom)
+
+
+def test_nobody_moves_without_a_new_place_nor_for_a_gang_that_does_not_fit_then() -> None:
+    """Three halves do not fit on one node; and protected gangs stay."""
+    world, _ = fragmented()
+    world.runs("third", 1, gpus=4, first=1)
+    assert not victims(world.cycle())
+    kept, _ = fragmented()
+    for name in ("ns/one", "ns/two"):
+        kept.annotate(name, "volcano.sh/preemptable", "false")
+    assert not victims(kept.cycle())
+
+
+def test_at_most_so_many_pods_move() -> None:
+    """A gang of more pods than the limit is never moved."""
+    world = Cluster(4)
+    world.actions = [Consolidate()]
+    world.nodes(4, gpus=32)
+    for number in range(2):
+        key = world.gang(f"g{number}", {"worker": (17, {"nvidia.com/gpu": 1})}, phase="Running")
+        for rank in range(17):
+            world.pod(key, "worker", rank, {"nvidia.com/gpu": 1}, node=f"node-{number}", phase="Running")
+    for number in range(2, 4):
+        world.runs(f"big{number}", 4, gpus=8, priority_class="high", first=0)
+        for rank in range(4):
+            name = f"ns/big{number}"
+            world.pod(name, "worker", rank, {"nvidia.com/gpu": 8}, node=f"node-{number}", phase="Running")
+    world.asks("whole", 1, gpus=30, priority_class="low")
+    assert not victims(world.cycle())

@@ -1,0 +1,389 @@
+"""A gang at the head of its queue that waits for room does not starve, and nothing is kept longer than it must be."""
+
+import msgspec
+import pytest
+from extender_world import World, of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from queue_world import QueueWorld
+
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.backfill import Backfill
+from extender.planner.framework import decisions
+from extender.planner.plugins.reservations import Reservations
+from muster.api.kubernetes.core import PriorityClass
+from muster.api.kubernetes.meta import parse_time
+
+
+def started(world: QueueWorld) -> set[str]:
+    """Names of the gangs that have started."""
+    return {key.removeprefix("ns/") for key, run in world.runs.items() if run.started is not None}
+
+
+def half_full(**head: object) -> QueueWorld:
+    """Four nodes, two of them taken for 100 s; `big` wants all four."""
+    world = QueueWorld(nodes=4)
+    world.submit("old", 2, lasts_s=100, declared_s=100)
+    world.step()
+    world.submit("big", 4, lasts_s=50, declared_s=50, **head)  # type: ignore[arg-type]
+    return world
+
+
+def message(world: QueueWorld, name: str) -> str:
+    """Why a gang waits."""
+    session = world.step()
+    [waits] = [each for each in of(session, decisions.Unschedulable) if each.gang.key == f"ns/{name}"]
+    return str(waits.message)
+
+
+def test_the_head_gets_nodes_and_the_time_at_which_those_who_run_there_end() -> None:
+    """It stands in its Placement and in the reason why it waits."""
+    world = half_full()
+    began = world.runs["ns/old"].started or 0
+    text = message(world, "big")
+    placement = world.state.placements["ns/big"]
+    assert placement.status.phase == "Reserved"
+    assert parse_time(placement.status.expected_at) == began + 100
+    assert "reserved: 4 nodes, node-0, node-1, node-2 and 1 more, expected at 2027-01-15T" in text
+    assert "because ns/old is expected to have ended there" in text
+
+
+def test_who_ends_before_runs_on_the_reserved_nodes_and_who_does_not_waits_and_says_why() -> None:
+    """A short one, a long one, and one that does not say how long it runs."""
+    world = half_full()
+    world.step()
+    world.submit("short", 1, lasts_s=60, declared_s=60)
+    world.submit("long", 1, lasts_s=120, declared_s=120)
+    world.submit("unknown", 1, lasts_s=10)
+    text = message(world, "long")
+    assert started(world) == {"old", "short"}
+    assert "kept for the reservation of ns/big" in text
+    assert "it would run into the reservation of ns/big on " in text
+    assert "expected at 2027-01-15T" in text
+    began = world.runs["ns/old"].started or 0
+    assert world.until_started("ns/big", 200) == began + 100
+    assert world.state.placements["ns/big"].status.phase != "Reserved"
+    assert world.state.placements["ns/big"].status.expected_at == ""
+
+
+def test_whoever_leaves_enough_room_starts() -> None:
+    """The head needs one GPU of a node that will have two; a long gang may have the other."""
+    world = QueueWorld(nodes=1, gpus=3)
+    world.submit("old", 2, lasts_s=100, declared_s=100)
+    world.step()
+    world.submit("big", 2, lasts_s=50)
+    world.step()
+    world.submit("long", 1, lasts_s=1000)
+    world.step()
+    assert started(world) == {"old", "long"}
+    world.submit("longer", 1, lasts_s=1000)
+    assert world.until_started("ns/big", 200)
+
+
+def test_a_new_leader_keeps_the_reservation() -> None:
+    """Nothing but the Placement tells of it; the node that is free stays free, and nothing is written again."""
+    world = half_full()
+    world.step()
+    before = world.state.placements["ns/big"]
+    world.submit("long", 1, lasts_s=1000)
+    session = world.session(Allocate())  # an action that knows nothing of the cycles before
+    assert not of(session, decisions.Place)
+    assert not of(session, decisions.Reserve)
+    assert not of(session, decisions.Unreserve)
+    assert world.state.placements["ns/big"] is before
+
+
+def test_it_ends_with_the_gang_that_is_the_head_no_more() -> None:
+    """Another one of a higher priority comes before it; what is kept is kept for that one."""
+    world = half_full()
+    world.step()
+    world.state.on_priority_class(None, PriorityClass(metadata=world.meta("high", namespace=""), value=1000))
+    world.submit("first", 4, lasts_s=10, priority_class="high")
+    world.step()
+    assert world.state.placements["ns/first"].status.phase == "Reserved"
+    assert world.state.placements["ns/big"].status.phase == "Abandoned"
+    assert world.state.placements["ns/big"].spec.pod_sets == []
+
+
+def test_a_gang_that_comes_before_the_head_in_its_queue_may_use_its_nodes() -> None:
+    """Priority goes before what is reserved for those behind it."""
+    world = half_full()
+    world.step()
+    world.state.on_priority_class(None, PriorityClass(metadata=world.meta("high", namespace=""), value=1000))
+    world.submit("first", 2, lasts_s=1000, priority_class="high")
+    world.step()
+    assert started(world) == {"old", "first"}
+
+
+def test_gangs_of_other_queues_are_held_back_too() -> None:
+    """Whichever queue is tried first."""
+    world = half_full()
+    world.queue("other")
+    world.step()
+    world.submit("long", 1, lasts_s=1000, queue="other")
+    world.submit("short", 1, lasts_s=10, declared_s=10, queue="other")
+    world.step()
+    assert started(world) == {"old", "short"}
+
+
+def test_nothing_is_reserved_for_a_gang_of_which_nobody_knows_when_it_can_start_until_it_has_waited_for_long() -> None:
+    """Then what becomes free on the nodes that have least to give back is kept for it, no more than it needs."""
+    world = QueueWorld(nodes=4)
+    for index in range(4):
+        world.submit(f"s{index}", 1, lasts_s=590 + 20 * index)
+    world.step()
+    world.submit("big", 2, lasts_s=50)
+    for index in range(4):
+        world.submit(f"t{index}", 1, lasts_s=400)
+    world.step(595)
+    assert "ns/big" not in world.state.placements
+    assert started(world) >= {"t0"}
+    world.step(5)
+    placement = world.state.placements["ns/big"]
+    assert (placement.status.phase, placement.status.expected_at) == ("Reserved", "")
+    assert sum(run.count for run in placement.spec.pod_sets[0].runs) == 2
+    assert world.until_started("ns/big", 450)
+
+
+def test_a_queue_that_is_strictly_ordered_starts_nobody_behind_its_head() -> None:
+    """By an annotation of the queue; the other queue goes on."""
+    world = QueueWorld(nodes=4)
+    world.queue("fifo", reservations="strict")
+    world.queue("other")
+    world.submit("old", 2, lasts_s=100)
+    world.step()
+    world.submit("big", 4, lasts_s=50, queue="fifo")
+    world.submit("short", 1, lasts_s=10, declared_s=10, queue="fifo")
+    world.submit("long", 1, lasts_s=1000, queue="other")
+    assert message(world, "short") == (
+        "queue 'fifo' starts its gangs strictly in order, and ns/big before it waits for room"
+    )
+    assert started(world) == {"old", "long"}
+
+
+def test_a_queue_of_best_effort_reserves_nothing() -> None:
+    """Whoever fits starts, as with Volcano."""
+    world = half_full(queue="free")
+    world.queue("free", reservations="besteffort")
+    world.step()
+    assert "ns/big" not in world.state.placements
+    world.submit("long", 2, lasts_s=1000)
+    world.step()
+    assert started(world) == {"old", "long"}
+
+
+def test_a_reservation_ends_when_its_queue_becomes_best_effort_or_its_node_goes() -> None:
+    """It is valid as long as its nodes can take the gang."""
+    world = half_full()
+    world.step()
+    world.queue("default", reservations="besteffort")
+    world.step()
+    assert world.state.placements["ns/big"].status.phase == "Abandoned"
+    world.queue("default")
+    world.step()
+    assert world.state.placements["ns/big"].status.phase == "Reserved"
+    node = world.state.nodes.nodes[world.state.nodes.index["node-3"]]
+    world.state.on_node(node, None)
+    world.step()
+    assert world.state.placements["ns/big"].status.phase == "Abandoned"
+
+
+def test_who_runs_longer_than_it_said_moves_the_time_and_frees_nobody() -> None:
+    """The free nodes stay kept; after twice the time the one that overruns is believed no more."""
+    world = QueueWorld(nodes=4)
+    world.submit("old", 2, lasts_s=1000, declared_s=100)
+    world.step()
+    world.submit("big", 4, lasts_s=50)
+    world.step()
+    world.submit("short", 1, lasts_s=10, declared_s=10)
+    world.step(150)
+    assert started(world) == {"old"}
+    assert world.state.placements["ns/big"].status.phase == "Reserved"
+    world.step(100)
+    assert started(world) == {"old", "short"}
+    assert world.state.placements["ns/big"].status.phase == "Abandoned"
+
+
+def test_a_time_that_stays_is_not_written_again() -> None:
+    """A hundred cycles write one placement."""
+    world = half_full()
+    written = 0
+    for _ in range(98):
+        written += len(of(world.step(), decisions.Reserve))
+    assert written == 1
+
+
+def test_a_reserved_placement_holds_no_room_and_is_carried_out_by_nobody() -> None:
+    """Its seats are not charged, and no pod is released to them."""
+    world = half_full()
+    world.step()
+    used = world.state.nodes.used.copy()
+    view = world.view("ns/big")
+    assert not view.active
+    assert "ns/big" not in world.state.holds
+    assert (world.state.nodes.recomputed_use() == used).all()
+    world.pod("ns/big", "worker", 0, {"nvidia.com/gpu": 1}, gated=True)
+    assert not of(world.step(), decisions.Release)
+
+
+def test_growth_does_not_take_what_is_reserved() -> None:
+    """The pods above the minimum of a gang wait as others do."""
+    world = QueueWorld(nodes=4)
+    world.submit("old", 2, lasts_s=100, declared_s=100)
+    world.step()
+    world.submit("big", 4, lasts_s=50)
+    world.step()
+    world.submit("elastic", 2, lasts_s=20, declared_s=20, min_member=1, min_task_member={})
+    world.step()
+    assert len(world.runs["ns/elastic"].pods) == 1
+
+
+def test_a_deadline_of_pods_is_an_end_too() -> None:
+    """ActiveDeadlineSeconds in the template, and in a pod that runs."""
+    world = QueueWorld(nodes=2)
+    key = world.submit("old", 1, lasts_s=100, spec={"activeDeadlineSeconds": 100})
+    assert world.view(key).runtime_s == 100
+    assert (
+        world.view(world.submit("both", 1, lasts_s=1, declared_s=30, spec={"activeDeadlineSeconds": 50})).runtime_s
+        == 30
+    )
+    assert world.view(world.submit("none", 1, lasts_s=1)).runtime_s is None
+
+
+@pytest.mark.parametrize("wrong", ["soon", "-5s", "0s", "99999999h", ""])
+def test_a_runtime_that_says_nothing_is_none(wrong: str) -> None:
+    """The gang is one that may run for ever."""
+    world = World()
+    assert world.view(world.gang("a", {"worker": (1, {})}, runtime=wrong)).runtime_s is None
+
+
+def test_the_arguments_of_the_plugin_are_checked() -> None:
+    """Each sentence names the argument and what it may be."""
+    world = half_full()
+    world.plugins.append(Reservations({"mode": "besteffort", "patience": "1m", "heads": 4}))
+    world.step()
+    assert "ns/big" not in world.state.placements
+    for arguments, words in (
+        ({"mode": "greedy"}, "must be one of strict, reserve, besteffort"),
+        ({"patience": "long"}, "patience: 'long' is not a duration"),
+        ({"heads": True}, "a number from 0 to 256"),
+        ({"patients": "1m"}, "no argument 'patients'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Reservations(arguments)
+
+
+def test_backfill_starts_gangs_that_ask_for_nothing_behind_the_head_of_a_strict_queue() -> None:
+    """Nobody else, and with its own action only."""
+    world = QueueWorld(nodes=4)
+    world.queue("fifo", reservations="strict")
+    world.submit("old", 2, lasts_s=100)
+    world.step()
+    world.submit("big", 4, lasts_s=50, queue="fifo")
+    world.submit("small", 1, lasts_s=50, queue="fifo")
+    world.gang("idle", {"worker": (2, {})}, queue="fifo")
+    session = world.session(Allocate(), Backfill())
+    assert [place.gang.key for place in of(session, decisions.Place)] == ["ns/idle"]
+    assert {waits.gang.key for waits in of(session, decisions.Unschedulable)} == {"ns/big", "ns/small"}
+
+
+SMALL = st.tuples(st.integers(1, 3), st.integers(5, 60), st.integers(0, 40), st.booleans())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    running=st.lists(st.tuples(st.integers(1, 3), st.integers(10, 80)), min_size=1, max_size=4),
+    small=st.lists(SMALL, max_size=8),
+)
+def test_no_backfilled_gang_that_keeps_its_word_delays_the_head(
+    running: list[tuple[int, int]], small: list[tuple[int, int, int, bool]]
+) -> None:
+    """It starts when it was first expected to, or earlier; gangs that say nothing may run for ever."""
+    world = QueueWorld(nodes=6)
+    for index, (members, lasts) in enumerate(running):
+        world.submit(f"r{index}", members, lasts_s=lasts, declared_s=lasts)
+        world.step(0)
+    for run in [run for run in world.runs.values() if run.started is None]:
+        world.state.on_pod_group(world.state.groups[run.key], None)
+        del world.runs[run.key]
+    world.step()
+    key = world.submit("big", 6, lasts_s=20)
+    world.step(0)
+    expected = parse_time(world.state.placements[key].status.expected_at) if world.runs[key].started is None else None
+    for index, (members, lasts, later, says) in enumerate(sorted(small, key=lambda each: each[2])):
+        while world.runs[key].started is None and world.now < world.runs[key].submitted + later:
+            world.step()
+        world.submit(f"s{index}", members, lasts_s=lasts if says else 10_000, declared_s=lasts if says else None)
+        world.step(0)
+    began = world.until_started(key, 300)
+    assert expected is None or began <= expected
+
+
+@settings(max_examples=10, deadline=None)
+@given(lasts=st.lists(st.integers(20, 200), min_size=40, max_size=80), wanted=st.integers(2, 6))
+def test_a_stream_of_small_gangs_starves_nobody(lasts: list[int], wanted: int) -> None:
+    """No runtimes are known. The head starts within its patience and the time of the longest small one."""
+    world = QueueWorld(nodes=6)
+    patience = 100
+    world.plugins.append(Reservations({"patience": f"{patience}s"}))
+    for index, seconds in enumerate(lasts[:6]):
+        world.submit(f"s{index}", 1, lasts_s=seconds)
+    world.step()
+    key = world.submit("big", wanted, lasts_s=20)
+    rest = list(lasts[6:]) * 10
+    for index, seconds in enumerate(rest):
+        if world.runs[key].started is not None:
+            break
+        world.submit(f"t{index}", 1, lasts_s=seconds)
+        world.step(2)
+        assert world.now <= world.runs[key].submitted + patience + max(lasts) + 5, "the head starves"
+    assert world.runs[key].started is not None or len(rest) * 2 < patience + max(lasts)
+
+
+def test_broken_words_in_a_placement_harm_nobody() -> None:
+    """Somebody edited the time and the seats."""
+    world = half_full()
+    world.step()
+    placement = world.state.placements["ns/big"]
+    status = msgspec.structs.replace(placement.status, expected_at="soon")
+    broken = msgspec.structs.replace(placement, status=status, metadata=world.meta("big", uid=placement.metadata.uid))
+    world.state.on_placement(placement, broken)
+    session = world.step()
+    assert not session.failures
+    assert parse_time(world.state.placements["ns/big"].status.expected_at)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    heads=st.lists(st.tuples(st.integers(3, 6), st.integers(5, 40)), min_size=2, max_size=3),
+    small=st.lists(SMALL, max_size=6),
+)
+def test_heads_of_several_queues_do_not_delay_each_other(
+    heads: list[tuple[int, int]], small: list[tuple[int, int, int, bool]]
+) -> None:
+    """Each starts when it was first expected to, or earlier."""
+    world = QueueWorld(nodes=6)
+    for index, lasts in enumerate((30, 50)):
+        world.submit(f"r{index}", 3, lasts_s=lasts, declared_s=lasts)
+    world.step()
+    expected: dict[str, float] = {}
+    for index, (members, lasts) in enumerate(heads):
+        world.queue(f"q{index}")
+        world.submit(f"head{index}", members, lasts_s=lasts, declared_s=lasts, queue=f"q{index}")
+    for index, (members, lasts, _, says) in enumerate(small):
+        declared = lasts if says else None
+        world.submit(f"s{index}", members, lasts_s=lasts if says else 10_000, declared_s=declared)
+    keys = [f"ns/head{index}" for index in range(len(heads))]
+    for _ in range(300):
+        if all(world.runs[key].started is not None for key in keys):
+            break
+        for key in keys:
+            placement = world.state.placements.get(key)
+            at = parse_time(placement.status.expected_at) if placement and not world.runs[key].started else None
+            if at is not None:
+                expected.setdefault(key, at)
+        world.step()
+    late = {
+        key: (world.runs[key].started, at) for key, at in expected.items() if (world.runs[key].started or at + 1) > at
+    }
+    assert not late

@@ -1,0 +1,114 @@
+"""Switches take hooks from a plugin, and what did not change outlives a change of the configuration."""
+
+from typing import Any
+
+import pytest
+from extender_world import World
+
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.enqueue import Enqueue
+from extender.planner.configuration.build import Assembly
+from extender.planner.configuration.known import SWITCHES
+from extender.planner.cycle import parts_of, registry
+from extender.planner.framework import config
+from extender.planner.framework.hooks import HOOKS
+from extender.planner.framework.registry import Registry
+from extender.planner.framework.session import Session
+from extender.planner.plugins.order import Elastic
+
+
+def text(*plugins: str, actions: str = "enqueue, allocate") -> str:
+    """A configuration with these plugins."""
+    return f"actions: {actions}\ntiers: [{{plugins: [{', '.join(plugins)}]}}]"
+
+
+def ordered(*plugins: str) -> list[str]:
+    """Two gangs, of which the younger has the higher priority, in the order in which they are tried."""
+    world = World()
+    _, world.plugins = parts_of(config.parse(text("{name: gang}", "{name: predicates}", *plugins)))
+    world.nodes(1)
+    world.gang("old", {"worker": (1, {"cpu": 1})})
+    high = world.gang("urgent", {"worker": (1, {"cpu": 1})})
+    session = world.session()
+    for gang in session.snapshot.gangs:
+        gang.priority = 10 if gang.key == high else 0
+    return [gang.group.metadata.name for gang in session.ordered_gangs(session.snapshot.gangs)]
+
+
+def test_a_switch_takes_its_hooks_from_the_plugin() -> None:
+    """`priority` orders gangs, unless enableJobOrder is off."""
+    assert ordered("{name: priority}") == ["urgent", "old"]
+    assert ordered("{name: priority, enableJobOrder: true}") == ["urgent", "old"]
+    assert ordered("{name: priority, enableTaskOrder: false}") == ["urgent", "old"]
+    assert ordered("{name: priority, enableJobOrder: false}") == ["old", "urgent"]
+
+
+@pytest.mark.parametrize("name", [name for name, switch in SWITCHES.items() if switch.hooks])
+def test_every_hook_of_a_switch_exists_and_is_taken(name: str) -> None:
+    """A plugin that registers for all hooks gets all but those."""
+
+    class All:
+        name = "all"
+
+        def on_session_open(self, session: Session) -> None:
+            for hook in HOOKS:
+                session.add(hook, lambda *_: None)
+
+        def on_session_close(self, session: Session) -> None:
+            pass
+
+    assert set(SWITCHES[name].hooks) <= set(HOOKS)
+    made = Registry({"all": lambda _: All(), "gang": Elastic}, {"enqueue": Enqueue, "allocate": Allocate})
+    world = World()
+    configuration = config.parse(text(f"{{name: all, {name}: false}}"))
+    _, plugins = Assembly(made).build(configuration)
+    world.plugins = [plugin for plugin in plugins if plugin.name == "all"]
+    session = world.session()
+    left = {hook for hook, fns in session._hooks.items() if fns}
+    assert left == set(HOOKS) - set(SWITCHES[name].hooks)
+
+
+def test_what_did_not_change_is_the_same_object() -> None:
+    """So that caches and counts outlive the change; other arguments make a new plugin, which may take over."""
+
+    class Counting:
+        name = "counting"
+
+        def __init__(self, arguments: Any) -> None:
+            self.arguments, self.count = arguments, 0
+
+        def take_over(self, before: "Counting") -> None:
+            self.count = before.count
+
+        def on_session_open(self, session: Session) -> None:
+            del session
+            self.count += 1
+
+        def on_session_close(self, session: Session) -> None:
+            pass
+
+    own = registry()
+    made = Registry({**own._plugins, "counting": Counting}, own._actions)
+    assembly = Assembly(made)
+    first = assembly.build(config.parse(text("{name: gang}", "{name: counting}")))
+    first[1][1].count = 7  # type: ignore[attr-defined]
+    second = assembly.build(config.parse(text("{name: counting}", "{name: gang}", actions="allocate")))
+    assert second[1][0] is first[1][1]
+    assert second[0][-1] is first[0][-1]
+    third = assembly.build(config.parse(text("{name: gang}", "{name: counting, arguments: {a: 1}}")))
+    assert third[1][1] is not first[1][1]
+    assert third[1][1].count == 7  # type: ignore[attr-defined]
+
+
+def test_gang_and_enqueue_are_there_in_any_case() -> None:
+    """KAI-Scheduler's files name neither; both come first."""
+    actions, plugins = parts_of(config.parse(text("{name: predicates}", actions="allocate")))
+    assert [action.name for action in actions][1:-1] == ["enqueue", "allocate"]
+    assert [plugin.name for plugin in plugins] == ["gang", "predicates"]
+
+
+def test_what_is_named_twice_is_there_once() -> None:
+    """Volcano would let an action run twice; a gang that was placed would be placed again."""
+    actions, plugins = parts_of(config.parse(text("{name: gang}", "{name: gang}", actions='"allocate, allocate"')))
+    assert [action.name for action in actions][1:-1] == ["enqueue", "allocate"]
+    assert [plugin.name for plugin in plugins] == ["gang"]

@@ -1,0 +1,140 @@
+"""What there is on every node, whatever comes and goes in which order."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from devices_world import DRIVER, Devices, asks, device, exactly
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from extender.planner.dynamic import inventory
+from extender.planner.dynamic.inventory import Inventory
+from extender.planner.dynamic.kinds import Kind, Wanted
+from muster.api.kubernetes.devices import DeviceClass, ResourceClaimTemplate, ResourceSlice
+from muster.api.kubernetes.meta import ObjectMeta
+
+CLASSES = ("gpu", "large", "none")
+EXPRESSIONS = {
+    "gpu": f'device.driver == "{DRIVER}"',
+    "large": f'device.capacity["{DRIVER}"].memory.isGreaterThan(quantity("60Gi"))',
+    "none": "false",
+}
+
+
+def class_named(name: str) -> DeviceClass:
+    """One of three classes."""
+    spec = {"selectors": [{"cel": {"expression": EXPRESSIONS[name]}}]}
+    made = msgspec.convert({"spec": spec}, DeviceClass)
+    made.metadata = ObjectMeta(name=name)
+    return made
+
+
+def slice_of(node: str, *memories: str, **more: Any) -> ResourceSlice:
+    """A node's devices by their memory."""
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    devices = [device(f"d{number}", memory=memory) for number, memory in enumerate(memories)]
+    return msgspec.convert(
+        {"spec": {"driver": DRIVER, "pool": pool, "nodeName": node, "devices": devices, **more}}, ResourceSlice
+    )
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("class"), st.sampled_from(CLASSES), st.booleans()),
+        st.tuples(
+            st.just("slice"),
+            st.sampled_from(["n0", "n1"]),
+            st.none() | st.lists(st.sampled_from(["40Gi", "80Gi"]), max_size=3),
+        ),
+        st.tuples(st.just("kind"), st.sampled_from(CLASSES), st.booleans()),
+    ),
+    max_size=20,
+)
+
+
+@given(STEPS)
+@settings(max_examples=200)
+def test_what_is_kept_by_events_is_what_the_objects_say(steps: list[tuple[str, str, Any]]) -> None:
+    """Offers and rows of an inventory that saw every step are those of one that saw the last state only."""
+    kept = Inventory()
+    classes: set[str] = set()
+    slices: dict[str, ResourceSlice] = {}
+    kinds: set[str] = set()
+    for what, name, value in steps:
+        if what == "class":
+            (classes.add if value else classes.discard)(name)
+            kept.put_class(name, class_named(name) if value else None)
+        elif what == "slice":
+            new = None if value is None else slice_of(name, *value)
+            kept.put_slice(name, slices.pop(name, None), new)
+            if new is not None:
+                slices[name] = new
+        elif value != (name in kinds):
+            (kinds.add if value else kinds.discard)(name)
+            (kept.want if value else kept.forget)(Kind((Wanted(name, ("true",)),)))
+        kept.refresh()
+    fresh = Inventory()
+    for name in kinds:
+        fresh.want(Kind((Wanted(name, ("true",)),)))
+    for name, one in slices.items():
+        fresh.put_slice(name, None, one)
+    for name in classes:
+        fresh.put_class(name, class_named(name))
+    fresh.refresh()
+    for node in ("n0", "n1"):
+        assert kept.offers(node, {}) == fresh.offers(node, {})
+    assert {kind: set(names) for kind, names in kept.rows.taken.items()} == {
+        kind: set(names) for kind, names in fresh.rows.taken.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("slices", "count"),
+    [
+        pytest.param([{}], 2, id="whole"),
+        pytest.param([{"pool": {"name": "n", "generation": 1, "resourceSliceCount": 2}}], 0, id="a slice is missing"),
+        pytest.param([{}, {}], 0, id="a slice too many"),
+        pytest.param([{"pool": {"name": "n", "generation": 2, "resourceSliceCount": 1}}, {}], 2, id="an old slice"),
+        pytest.param(
+            [{"pool": {"name": "n", "generation": 1, "resourceSliceCount": 2}}] * 2, 0, id="two devices of one name"
+        ),
+        pytest.param([{"nodeName": "", "allNodes": True}], 0, id="of all nodes"),
+    ],
+)
+def test_pools_that_can_be_used(slices: list[dict[str, Any]], count: int) -> None:
+    """As kube-scheduler has it."""
+    kept = Inventory()
+    kept.put_class("gpu", class_named("gpu"))
+    for number, more in enumerate(slices):
+        kept.put_slice(str(number), None, slice_of("n", "40Gi", "40Gi", **more))
+    kept.refresh()
+    assert sum(kept.offers("n", {}).values()) == count
+
+
+def test_more_kinds_than_the_limit_are_told_and_counted_once_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first come, first served; nobody's count is hurt by who comes later."""
+    monkeypatch.setattr(inventory, "DEVICE_KINDS", inventory.DEVICE_KINDS._replace(value=2))
+    world = Devices()
+    world.gpus(1, 2)
+    world.device_class()
+    for number in range(2):
+        world.template(f"t{number}", asks(exactly("gpu", 1, f"{number} == {number}")))
+    [second] = {kind for kind in world.state.devices.inventory._wanted if "1 == 1" in kind.name}
+    assert "more than 2 kinds" in world.state.devices.inventory.unseen(second)
+    world.gone(ResourceClaimTemplate, world.state.on_claim_template, "t0")
+    assert world.state.devices.inventory.unseen(second) == ""
+    assert world.free("node-0", second.name) == 2
+
+
+def test_newer_classes_win_an_extended_resource() -> None:
+    """As in kube-scheduler; of two of one moment the first by name."""
+    kept = Inventory()
+    for name, created in (("a", "2026-01-01T00:00:00Z"), ("c", "2026-01-02T00:00:00Z"), ("b", "2026-01-02T00:00:00Z")):
+        made = class_named("gpu")
+        made.metadata = ObjectMeta(name=name, creation_timestamp=created)
+        made.spec.extended_resource_name = "example.com/gpu"
+        kept.put_class(name, made)
+    assert kept.extended == {"example.com/gpu": "b"}

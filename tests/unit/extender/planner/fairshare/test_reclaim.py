@@ -1,0 +1,93 @@
+"""Who may take from whom: KAI's vectors, and that queues never take from each other in turns."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from extender.planner.fairshare.reclaim import Loss, ReclaimRules
+from extender.planner.fairshare.tree import tree_of
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.scheduling import Queue, QueueSpec
+
+AXIS = {"nvidia.com/gpu": 0}
+Row = tuple[int, float, int]
+"""What a queue deserves, its fair share, and what it has."""
+
+VECTORS = {
+    "R1": ((0, 5, 4), 1, (0, 5, 6), [1], True),
+    "R2": ((0, 5, 2), 3, (0, 5, 6), [3], True),
+    "R3": ((0, 5, 3), 2, (0, 5, 6), [1, 1], False),
+    "R4 one by one": ((4, 4, 2), 2, (4, 6, 6), [1, 1], True),
+    "R4 at once": ((4, 4, 2), 2, (4, 6, 6), [2], True),
+    "R5": ((4, 4, 1), 3, (4, 6, 6), [1, 1, 1], False),
+    "R6": ((2, 4, 2), 2, (4, 6, 6), [2], False),
+    "R7": ((0, 5, 0), 5, (0, 5, 6), [6], True),
+    "R8": ((0, 4, 4), 1, (0, 4, 6), [1], False),
+}
+
+
+def books_of(*rows: Row) -> ReclaimRules:
+    """Queues right below the root: a, b, c and so on."""
+    queues = {
+        chr(97 + number): Queue(
+            metadata=ObjectMeta(name=chr(97 + number)),
+            spec=QueueSpec(deserved={"nvidia.com/gpu": f"{row[0]}m"} if row[0] else {}),
+        )
+        for number, row in enumerate(rows)
+    }
+    tree = tree_of(queues, AXIS, 1)
+    fair = np.array([[sum(row[1] for row in rows)], *([row[1]] for row in rows)], dtype=np.float64)
+    allocated = np.array([[sum(row[2] for row in rows)], *([row[2]] for row in rows)], dtype=np.int64)
+    return ReclaimRules(tree, fair, allocated, np.zeros_like(allocated))
+
+
+def amounts(number: int) -> np.ndarray:  # type: ignore[type-arg]
+    """So many GPUs."""
+    return np.array([number], dtype=np.int64)
+
+
+def accepted(rules: ReclaimRules, gains: int, wanted: int, losses: list[Loss], *, strict: bool) -> bool:
+    """Whether a reclaim is accepted, from the first question to the last."""
+    return rules.may_start(gains, amounts(wanted), fixed=False) and rules.validate(
+        gains, amounts(wanted), losses, fixed=False, strict=strict
+    )
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("name", VECTORS)
+def test_the_vectors(name: str, strict: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """Alike with both comparisons."""
+    mine, wanted, theirs, chunks, allowed = VECTORS[name]
+    losses = [Loss(2, amounts(chunk)) for chunk in chunks]
+    assert accepted(books_of(mine, theirs), 1, wanted, losses, strict=strict) == allowed
+
+
+def test_what_may_not_be_displaced_starts_only_within_what_is_deserved() -> None:
+    """R9."""
+    rules = books_of((2, 6, 2), (0, 4, 4))
+    rules.fixed[1] = 2
+    assert rules.may_start(1, amounts(1), fixed=False)
+    assert not rules.may_start(1, amounts(1), fixed=True)
+
+
+ROW = st.tuples(st.integers(0, 4), st.integers(0, 8), st.integers(0, 10))
+STEP = st.tuples(st.integers(1, 3), st.integers(1, 3), st.lists(st.integers(1, 4), min_size=1, max_size=3))
+
+
+@settings(max_examples=300)
+@given(st.lists(ROW, min_size=3, max_size=3), st.lists(STEP, max_size=40))
+def test_queues_never_take_from_each_other_in_turns(rows: list[Row], steps: list[tuple[int, int, list[int]]]) -> None:
+    """Whatever is reclaimed in whatever order, what queues have is never again what it was."""
+    rules = books_of(*rows)
+    seen = {tuple(rules.allocated[1:, 0])}
+    for gains, loses, chunks in steps:
+        freed = sum(chunks)
+        if gains == loses or freed > rules.allocated[loses, 0]:
+            continue
+        losses = [Loss(loses, amounts(chunk)) for chunk in chunks]
+        if accepted(rules, gains, freed, losses, strict=False):
+            rules.allocated[gains] += freed
+            rules.allocated[loses] -= freed
+            assert tuple(rules.allocated[1:, 0]) not in seen
+            seen.add(tuple(rules.allocated[1:, 0]))

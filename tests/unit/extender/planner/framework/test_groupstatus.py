@@ -1,0 +1,112 @@
+"""The phase of a PodGroup follows its members, as Volcano's does; its conditions tell what is in the way now."""
+
+import pytest
+from extender_world import World
+from msgspec import structs
+
+from extender.planner.framework.decisions import Unschedulable
+from extender.planner.framework.groupstatus import wanted_status
+from extender.planner.state.gangs import GangView
+from muster.api.volcano.scheduling import PodGroupPhase, PodGroupStatus
+
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+
+
+def gang(present: PodGroupPhase, *phases: str) -> GangView:
+    """A gang of three that was whole, with this phase; its members that are left are in these."""
+    world = World()
+    world.nodes(3)
+    key = world.gang("a", {"worker": (3, GPU8)}, phase="Inqueue")
+    world.plan()
+    pods = [world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running") for rank in range(3)]
+    world.close(world.plan())
+    for rank, pod in enumerate(pods):
+        if rank < len(phases):
+            world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase=phases[rank])
+        else:
+            world.state.on_pod(pod, None)
+    group = world.state.groups[key]
+    newer = structs.replace(group, status=PodGroupStatus(phase=present))
+    world.state.on_pod_group(group, newer)
+    return world.view(key)
+
+
+@pytest.mark.parametrize(
+    ("view", "decided", "phase"),
+    [
+        (("Running", "Running", "Running", "Running"), "", "Running"),
+        (("Running", "Running", "Running"), "", "Unknown"),
+        (("Unknown", "Running", "Running", "Running"), "", "Running"),
+        (("Unknown", "Running"), "", "Unknown"),
+        (("Running",), "", "Pending"),
+        (("Unknown",), "", "Pending"),
+        (("Pending",), "enqueued", "Inqueue"),
+        (("Inqueue",), "", "Inqueue"),
+        (("Running", "Pending"), "", "Running"),
+        (("Running", "Failed"), "", "Pending"),
+        (("Running", "Failed", "Failed", "Failed"), "", "Completed"),
+        (("Running", "Succeeded", "Succeeded", "Running"), "", "Running"),
+        (("Completed",), "", "Completed"),
+    ],
+)
+def test_the_phase_follows_the_members(
+    view: tuple[PodGroupPhase, ...],
+    decided: str,
+    phase: str,
+) -> None:
+    """Under its minimum a running gang is Unknown; with no member scheduled it is Pending, or Inqueue."""
+    present, *phases = view
+    status = wanted_status(gang(present, *phases), enqueued=bool(decided), placed=False, waits=None, now=0.0)
+    assert status.phase == phase
+
+
+def test_a_gang_whose_missing_member_is_on_its_way_is_running() -> None:
+    """As in Volcano a member that was given a node in this cycle counts."""
+    world = World()
+    world.nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
+    world.plan()
+    pods = [world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running") for rank in range(2)]
+    world.close(world.plan())
+    world.state.on_pod(pods[1], None)
+    status = wanted_status(world.view(key), enqueued=False, placed=False, waits=None, now=world.now)
+    assert status.phase == "Unknown"
+    world.pod(key, "worker", 1, GPU8, gated=True)
+    world.plan()
+    status = wanted_status(world.view(key), enqueued=False, placed=False, waits=None, now=world.now)
+    assert status.phase == "Running"
+
+
+def test_a_gang_that_is_scaled_up_stays_running() -> None:
+    """It has what it started with; a policy on Unknown would restart it."""
+    world = World()
+    world.nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
+    world.plan()
+    for rank in range(2):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
+    world.close(world.plan())
+    world.scale(key, "worker", 4)
+    status = wanted_status(world.view(key), enqueued=False, placed=False, waits=None, now=world.now)
+    assert status.phase == "Running"
+
+
+def test_an_obstacle_is_over_when_the_gang_is_admitted_or_placed_and_stays_while_it_is_not_tried() -> None:
+    """Events of the Job repeat what the condition says."""
+    world = World()
+    world.nodes(1)
+    key = world.gang("a", {"worker": (2, GPU8)}, phase="Pending")
+    view = world.view(key)
+    waits = Unschedulable(view, "NotEnoughResources", "no room")
+    told = wanted_status(view, enqueued=False, placed=False, waits=waits, now=0.0)
+    assert [(each.type, each.status) for each in told.conditions] == [("Unschedulable", "True")]
+    group = world.state.groups[key]
+    world.state.on_pod_group(group, structs.replace(group, status=told))
+    for enqueued, placed, expected in (
+        (False, False, ("True", "NotEnoughResources")),
+        (True, False, ("False", "Admitted")),
+        (True, True, ("False", "Placed")),
+    ):
+        status = wanted_status(world.view(key), enqueued=enqueued, placed=placed, waits=None, now=0.0)
+        [condition] = status.conditions
+        assert (condition.status, condition.reason) == expected

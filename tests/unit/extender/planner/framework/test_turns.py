@@ -1,0 +1,76 @@
+"""Whose turn it is: keys and plain comparisons say the same, also while gangs are placed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from extender_world import World, of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.planner.actions.allocate import Allocate
+from extender.planner.framework import decisions
+from extender.planner.framework.ordering import Keyed
+from extender.planner.framework.registry import Plugin
+from extender.planner.framework.session import Session
+from extender.planner.plugins.order import Elastic, Gang, Priority
+from extender.planner.plugins.predicates import Predicates
+from extender.planner.plugins.proportion import Proportion
+
+PARENTS = {"a": "root", "b": "root", "a1": "a", "a2": "a", "b1": "b", "b11": "b1", "b12": "b1"}
+BUILT_IN = (Gang, Priority, Elastic, Proportion, Predicates)
+AMOUNT = st.integers(0, 20)
+
+
+class Compared:
+    """A plugin of which nothing but its comparisons is known, as if it were somebody else's."""
+
+    def __init__(self, plugin: Plugin) -> None:
+        self.name = plugin.name
+        self._plugin = plugin
+
+    def on_session_open(self, session: Session) -> None:
+        """What the plugin registers, and only functions of two gangs for its orders."""
+        self._plugin.on_session_open(session)
+        for hook in ("job_order", "queue_order"):
+            fns: Any = session.registered(hook)
+            fns[:] = [fn.compare if isinstance(fn, Keyed) else fn for fn in fns]
+
+    def on_session_close(self, session: Session) -> None:
+        """Passed on."""
+        self._plugin.on_session_close(session)
+
+
+def order(plugins: list[Plugin], queues: Mapping[str, Any], gangs: list[tuple[str, int, int]]) -> list[str]:
+    """Names of gangs in the order in which they were tried."""
+    world = World(checked=False)
+    world.plugins = plugins
+    world.nodes(2)
+    for name, spec in queues.items():
+        world.queue(name, parent=PARENTS[name], **spec)
+    for number, (queue, pods, cpu) in enumerate(gangs):
+        key = world.gang(f"g{number}", {"worker": (pods, {"nvidia.com/gpu": 1, "cpu": cpu})}, queue=queue)
+        if number % 5 == 0:
+            world.pod(key, "worker", 0, {"nvidia.com/gpu": 1, "cpu": cpu}, node="node-0", phase="Running")
+    session = world.session(Allocate())
+    tried = [decision for decision in session.decisions if isinstance(decision, decisions.Unschedulable)]
+    placed = of(session, decisions.Place)
+    return [decision.gang.key for decision in tried] + [place.gang.key for place in placed]
+
+
+@given(
+    specs=st.fixed_dictionaries(
+        {
+            name: st.fixed_dictionaries({"weight": st.integers(1, 3), "priority": st.integers(0, 1)}).flatmap(
+                lambda spec: st.builds(
+                    lambda gpus, cpus: spec | {"deserved": {"nvidia.com/gpu": gpus, "cpu": cpus}}, AMOUNT, AMOUNT
+                )
+            )
+            for name in PARENTS
+        }
+    ),
+    gangs=st.lists(st.tuples(st.sampled_from([*PARENTS]), st.integers(1, 4), st.integers(0, 4)), max_size=16),
+)
+def test_a_key_orders_as_its_comparison_does(specs: dict[str, Any], gangs: list[tuple[str, int, int]]) -> None:
+    """Gangs are tried, and placed, in the same order; also where one queue is above the other."""
+    keyed = order([make({}) for make in BUILT_IN], specs, gangs)
+    assert keyed == order([Compared(make({})) for make in BUILT_IN], specs, gangs)

@@ -1,0 +1,127 @@
+"""Expected fragmentation: the worth of nodes, what is kept of it, and what is learnt."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from extender_world import World, of, seats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.planner.actions.allocate import Allocate
+from extender.planner.framework.decisions import Place
+from extender.planner.framework.session import Session
+from extender.planner.framework.statement import Statement
+from extender.planner.plugins.fragmentation import Fragmentation
+from extender.planner.plugins.worth import LARGE, Kind, Mix, NodeState
+
+KINDS = st.builds(
+    lambda cpu, devices, portion: Kind(cpu, 1, devices, 1000 if devices > 1 else portion),
+    st.integers(1, 8), st.integers(1, 4), st.sampled_from([250, 300, 500, 1000]),
+)  # fmt: skip
+NODES = st.tuples(st.integers(0, 16), st.integers(0, 4), st.lists(st.integers(1, 999), min_size=2, max_size=2))
+
+
+def state(*nodes: tuple[int, int, list[int]]) -> NodeState:
+    """Nodes of so much CPU, so many unused GPUs, and others with so much free."""
+    return NodeState(
+        np.array([cpu for cpu, _, _ in nodes]),
+        np.full(len(nodes), 100),
+        np.array([unused + len(parts) for _, unused, parts in nodes]),
+        np.array([unused for _, unused, _ in nodes]),
+        np.array([parts for _, _, parts in nodes]),
+    )
+
+
+def usable(kind: Kind, cpu: int, unused: int, parts: list[int]) -> int:
+    """What one such pod can use of a node's free GPUs, said once more and plainly."""
+    fitting = [part for part in [*parts, *[1000] * unused] if part >= kind.portion]
+    return sum(fitting) if len(fitting) >= kind.devices and cpu >= kind.cpu else 0
+
+
+@given(st.dictionaries(KINDS, st.integers(1, 5), min_size=1, max_size=4), st.lists(NODES, min_size=1, max_size=3))
+def test_worth_is_what_the_next_pod_can_use(seen: dict[Kind, int], nodes: list[tuple[int, int, list[int]]]) -> None:
+    """On average over the kinds."""
+    mix = Mix.of(seen, 1.0, 100, 0.0)
+    assert mix is not None
+    total = sum(seen.values())
+    expected = [sum(count * usable(kind, *node) for kind, count in seen.items()) / total for node in nodes]
+    assert mix.worth(state(*nodes)) == pytest.approx(expected)
+
+
+@given(KINDS, KINDS, NODES)
+def test_one_pod_more_goes_where_it_costs_least(seen: Kind, asked: Kind, node: tuple[int, int, list[int]]) -> None:
+    """Of all devices that have room the best one counts."""
+    mix = Mix.of({seen: 1}, 1.0, 100, 0.1)
+    assert mix is not None
+    cpu, unused, parts = node
+    found = mix.worth_after(state(node), asked)[0]
+    left = cpu - asked.cpu
+    options: list[tuple[int, list[int]]] = []
+    if asked.portion == 1000:
+        options = [(unused - asked.devices, parts)] if unused >= asked.devices else []
+    else:
+        options = [
+            (unused, [part - asked.portion * (place == number) for place, part in enumerate(parts)])
+            for number, part in enumerate(parts)
+            if part >= asked.portion
+        ]
+        options += [(unused - 1, [*parts, 1000 - asked.portion])] if unused else []
+    worths = [mix.worth(state((left, free, rest)))[0] for free, rest in options if left >= 0]
+    assert found == pytest.approx(max(worths)) if worths else found < -LARGE
+
+
+def opened(world: World, plugin: Fragmentation) -> Session:
+    """A session in which only the plugin has registered."""
+    world.plugins = [plugin]
+    return world.session()
+
+
+@given(st.data())
+def test_what_is_kept_is_what_is_right(data: Any) -> None:
+    """After trials that stay or are undone, in one cycle or several, losses are as if reckoned anew."""
+    world = World(checked=False)
+    world.nodes(3, gpus=4, cpu=16)
+    keys = [
+        world.gang(f"g{gpus}", {"worker": (1, {"cpu": cpu, "nvidia.com/gpu": gpus})})
+        for cpu, gpus in ((1, 1), (8, 2), (2, 4))
+    ]
+    kept = Fragmentation({})
+    for _ in range(3):
+        session = opened(world, kept)
+        for _ in range(data.draw(st.integers(0, 4))):
+            gang = world.view(data.draw(st.sampled_from(keys)))
+            [pod_set] = gang.pod_sets
+            assert pod_set.cls is not None
+            column = data.draw(st.integers(0, 2))
+            if session.room(pod_set.cls)[column]:
+                statement = Statement(session)
+                statement.allocate(gang, "worker", [0], column, pod_set.cls)
+                if data.draw(st.booleans()):
+                    statement.discard()
+            fresh = Fragmentation({})
+            fresh.on_session_open(session)
+            assert kept.losses(session, pod_set.cls) == pytest.approx(fresh.losses(session, pod_set.cls))
+
+
+def test_a_small_pod_leaves_the_whole_node_to_a_large_one() -> None:
+    """By name it would go to the first node; the gang that comes next needs that as a whole."""
+    for plugins, node in (([], "node-0"), ([Fragmentation({})], "node-1")):
+        world = World()
+        world.node("node-0", gpus=8)
+        world.node("node-1", gpus=4)
+        world.plugins += plugins
+        for number in range(4):
+            world.gang(f"large{number}", {"worker": (1, {"nvidia.com/gpu": 8})}, phase="Pending")
+        small = world.gang("small", {"worker": (1, {"nvidia.com/gpu": 1})})
+        session = world.session(Allocate())  # gangs that wait to be let in are only seen
+        [place] = [place for place in of(session, Place) if place.gang.key == small]
+        assert seats(place)["worker"] == [node]
+
+
+def test_arguments() -> None:
+    """Unknown ones and parts over 1 are refused."""
+    with pytest.raises(ValueError, match="valid arguments: fill, coverage, kinds"):
+        Fragmentation({"filling": 1})
+    with pytest.raises(ValueError, match="fill is 2"):
+        Fragmentation({"fill": 2})

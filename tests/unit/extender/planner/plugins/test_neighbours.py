@@ -1,0 +1,275 @@
+"""What the pods that are there decide: ports, claims, affinity, anti-affinity, topology spread."""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from extender_world import World, of, seats
+
+from extender.planner.framework import decisions
+from muster.api.kubernetes.core import Namespace, Pod
+from muster.api.kubernetes.storage import PersistentVolumeClaim, StorageClass
+
+ZONE, HOST = "zone", "kubernetes.io/hostname"
+SMALL = {"cpu": 1}
+JOB = "volcano.sh/job-name"
+
+
+def zones(world: World, *names: str, gpus: int = 8) -> None:
+    """One node per name, in the zone of that name."""
+    for index, zone in enumerate(names):
+        world.node(f"node-{index}", gpus=gpus, labels={HOST: f"node-{index}"} | ({ZONE: zone} if zone else {}))
+
+
+def stand(
+    world: World, name: str, node: str, *, namespace: str = "ns", labels: dict[str, str] | None = None, **spec: Any
+) -> Pod:
+    """A pod of somebody else that runs on a node."""
+    meta = msgspec.to_builtins(world.meta(name, uid=f"uid-{name}", namespace=namespace, labels=labels or {}))
+    deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if spec.pop("leaving", False) else {}
+    body = {"metadata": meta | deleted, "spec": {**world.pod_spec(SMALL), "nodeName": node, **spec}}
+    pod = msgspec.convert(body, Pod)
+    world.state.on_pod(None, pod)
+    return pod
+
+
+def term(key: str, **labels: str) -> dict[str, Any]:
+    """An affinity term."""
+    return {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+
+
+def affinity(kind: str, *terms: dict[str, Any]) -> dict[str, Any]:
+    """Required podAffinity or podAntiAffinity."""
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [*terms]}}}
+
+
+def port(number: int = 80, address: str = "", protocol: str = "TCP") -> dict[str, Any]:
+    """A container with a host port."""
+    ports = [{"containerPort": number, "hostPort": number, "hostIP": address, "protocol": protocol}]
+    return {"containers": [{"name": "main", "resources": {"requests": SMALL}, "ports": ports}]}
+
+
+def placed(world: World, name: str = "a") -> list[str]:
+    """The nodes of the gang's workers; empty if it waits."""
+    return next(
+        (seats(place)["worker"] for place in of(world.plan(), decisions.Place) if place.gang.key == f"ns/{name}"), []
+    )
+
+
+def waits(world: World) -> str:
+    """Why the only gang waits."""
+    [decision] = of(world.plan(), decisions.Unschedulable)
+    return str(decision.message)
+
+
+@pytest.mark.parametrize(
+    ("taken", "wanted", "free"),
+    [
+        (("", "TCP"), ("", "TCP"), False),
+        (("", "TCP"), ("10.0.0.1", "TCP"), False),
+        (("10.0.0.1", "TCP"), ("", "TCP"), False),
+        (("10.0.0.1", "TCP"), ("10.0.0.2", "TCP"), True),
+        (("10.0.0.1", "TCP"), ("10.0.0.1", "TCP"), False),
+        (("", "UDP"), ("", "TCP"), True),
+    ],
+)
+def test_a_host_port_is_taken_per_protocol_and_address(
+    taken: tuple[str, str], wanted: tuple[str, str], *, free: bool
+) -> None:
+    """No address means all of them."""
+    world = World()
+    zones(world, "a")
+    stand(world, "other", "node-0", **port(80, *taken))
+    world.gang("a", {"worker": (1, SMALL)}, spec=port(80, *wanted))
+    if free:
+        assert placed(world) == ["node-0"]
+    else:
+        assert "1 host port 80 is taken" in waits(world)
+
+
+def test_pods_with_a_host_port_never_share_a_node_and_hold_it_before_they_run() -> None:
+    """Neither those of one gang nor those of two that are planned in one cycle or in two."""
+    world = World()
+    zones(world, "a", "a", "a", "a")
+    world.gang("a", {"worker": (2, SMALL)}, spec=port())
+    assert placed(world) == ["node-0", "node-1"]
+    world.now += 1
+    world.gang("b", {"worker": (1, SMALL)}, spec=port())
+    world.gang("c", {"worker": (1, SMALL)}, spec=port())
+    assert {seats(place)["worker"][0] for place in of(world.plan(), decisions.Place)} == {"node-2", "node-3"}
+
+
+def test_pods_of_a_gang_that_avoid_each_other_get_a_domain_each() -> None:
+    """Anti-affinity with its own kind; the last one finds none."""
+    world = World()
+    zones(world, "a", "a", "b", "c")
+    apart = affinity("podAntiAffinity", term(ZONE, **{JOB: "a"}))
+    world.gang("a", {"worker": (3, SMALL)}, spec=apart)
+    assert placed(world) == ["node-0", "node-2", "node-3"]
+    world = World()
+    zones(world, "a", "a", "b")
+    world.gang("a", {"worker": (3, SMALL)}, spec=apart)
+    assert "3 more pods must start together and 2 of them find a place" in waits(world)
+
+
+def test_pods_that_run_keep_away_whom_they_do_not_want() -> None:
+    """The other direction: their anti-affinity, in their own namespace unless they say another."""
+    world = World()
+    zones(world, "a", "b")
+    stand(world, "loner", "node-0", **affinity("podAntiAffinity", term(ZONE, **{JOB: "a"})))
+    stand(world, "foreign", "node-1", namespace="other", **affinity("podAntiAffinity", term(ZONE, **{JOB: "a"})))
+    world.gang("a", {"worker": (1, SMALL)})
+    assert placed(world) == ["node-1"]
+
+
+def test_two_gangs_planned_in_one_cycle_respect_each_other() -> None:
+    """What the first one gets counts at once; what a rollback takes back does not."""
+    world = World()
+    zones(world, "a", "b")
+    world.gang("a", {"worker": (1, SMALL)}, spec=affinity("podAntiAffinity", term(ZONE, **{JOB: "b"})))
+    world.now += 1
+    world.gang("b", {"worker": (1, SMALL)})
+    places = {place.gang.key: seats(place)["worker"] for place in of(world.plan(), decisions.Place)}
+    assert places == {"ns/a": ["node-0"], "ns/b": ["node-1"]}
+
+
+def test_affinity_leads_to_the_domain_of_the_pods_it_names() -> None:
+    """Nodes without the label are out; pods of other namespaces count only if they are named."""
+    world = World()
+    zones(world, "", "a", "b")
+    stand(world, "cache", "node-2", labels={"app": "cache"})
+    stand(world, "elsewhere", "node-1", namespace="other", labels={"app": "cache"})
+    world.gang("a", {"worker": (2, SMALL)}, spec=affinity("podAffinity", term(ZONE, app="cache")))
+    assert placed(world) == ["node-2", "node-2"]
+
+
+def test_the_first_pod_of_a_group_may_go_anywhere_and_the_others_follow_into_a_domain_that_holds_all() -> None:
+    """Zone a has the best node but only one; so the gang begins in zone b."""
+    world = World()
+    zones(world, "a", "b", "b", gpus=1)
+    world.gang("a", {"worker": (2, {"nvidia.com/gpu": 1})}, spec=affinity("podAffinity", term(ZONE, **{JOB: "a"})))
+    assert placed(world) == ["node-1", "node-2"]
+
+
+def test_pods_that_follow_another_pod_set_of_their_gang_are_placed_after_it() -> None:
+    """Although they are written first and ask for more."""
+    world = World()
+    zones(world, "a", "a", "b")
+    key = world.gang("a", {"worker": (2, {"cpu": 20}), "master": (1, SMALL)})
+    follow = affinity("podAffinity", term(ZONE, **{"volcano.sh/task-spec": "master"}))
+    job = next(iter(world.state.jobs.values()))
+    job.spec.tasks[0].template["spec"] |= follow
+    world.state.on_job(None, job)
+    [place] = of(world.plan(), decisions.Place)
+    assert place.gang.key == key
+    assert seats(place) == {"master": ["node-0"], "worker": ["node-0", "node-1"]}
+
+
+def test_affinity_to_nobody_waits_and_says_so() -> None:
+    """A pod that is not of the group itself must find it there."""
+    world = World()
+    zones(world, "a")
+    world.gang("a", {"worker": (1, SMALL)}, spec=affinity("podAffinity", term(ZONE, app="none")))
+    assert "1 affinity: no pod with app=none in the same zone" in waits(world)
+
+
+def test_namespaces_are_chosen_by_their_labels() -> None:
+    """And chosen anew when the labels change."""
+    world = World()
+    zones(world, "a", "b")
+    world.state.on_namespace(None, Namespace(metadata=world.meta("other", namespace="", labels={"team": "red"})))
+    stand(world, "there", "node-0", namespace="other", labels={"app": "x"})
+    red = term(ZONE, app="x") | {"namespaceSelector": {"matchLabels": {"team": "red"}}}
+    world.gang("a", {"worker": (1, SMALL)}, spec=affinity("podAntiAffinity", red))
+    session = world.session()
+    cls = session.snapshot.gangs[0].pod_sets[0].cls
+    assert cls is not None
+    assert [bool(code) for code in session.codes(cls)[:2]] == [True, False]
+    world.state.on_namespace(None, Namespace(metadata=world.meta("other", namespace="", labels={"team": "blue"})))
+    assert not world.session().codes(cls)[:2].any()
+
+
+def test_pods_are_spread_with_at_most_max_skew() -> None:
+    """Over the zones that there are, counting those that run; pods that are being deleted do not count."""
+    world = World()
+    zones(world, "a", "b", "c")
+    stand(world, "old", "node-0", labels={JOB: "a"})
+    stand(world, "going", "node-1", labels={JOB: "a"}, leaving=True)
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    spread["labelSelector"] = {"matchLabels": {JOB: "a"}}
+    world.gang("a", {"worker": (5, SMALL)}, spec={"topologySpreadConstraints": [spread]})
+    assert Counter(placed(world)) == {"node-0": 1, "node-1": 2, "node-2": 2}
+
+
+def test_a_full_zone_stops_the_spread_and_the_cause_names_it() -> None:
+    """Zone b has no room, so zone a may be only one ahead; with minDomains 3 the missing zone counts as empty."""
+    world = World()
+    world.node("node-0", labels={ZONE: "a"})
+    world.node("node-1", labels={ZONE: "b"}, gpus=0)
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    spread["labelSelector"] = {"matchLabels": {JOB: "a"}}
+    key = world.gang(
+        "a", {"worker": (2, {"nvidia.com/gpu": 1})}, min_member=1, spec={"topologySpreadConstraints": [spread]}
+    )
+    assert placed(world) == ["node-0"]
+    session = world.session()
+    cls = next(gang for gang in session.snapshot.gangs if gang.key == key).pod_sets[0].cls
+    assert cls is not None
+    assert [session.causes.words[code] for code in session.codes(cls)[:2]] == [
+        "spread over zone would exceed maxSkew 1",
+        "fits",
+    ]
+
+
+def test_a_claim_for_one_pod_is_used_by_one_pod() -> None:
+    """ReadWriteOncePod: not by two pods of a gang, nor while another pod has it."""
+    world = World()
+    zones(world, "a", "b")
+    claim = {
+        "metadata": {"name": "data", "namespace": "ns", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"accessModes": ["ReadWriteOncePod"], "storageClassName": "later"},
+    }
+    world.state.on_claim(None, msgspec.convert(claim, PersistentVolumeClaim))
+    world.state.on_storage_class(
+        None,
+        msgspec.convert({"metadata": {"name": "later"}, "volumeBindingMode": "WaitForFirstConsumer"}, StorageClass),
+    )
+    mounts = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+    world.gang("a", {"worker": (2, SMALL)}, min_member=1, spec=mounts)
+    assert placed(world) == ["node-0"]
+    world = World()
+    zones(world, "a")
+    world.state.on_claim(None, msgspec.convert(claim, PersistentVolumeClaim))
+    world.state.on_storage_class(
+        None,
+        msgspec.convert({"metadata": {"name": "later"}, "volumeBindingMode": "WaitForFirstConsumer"}, StorageClass),
+    )
+    stand(world, "user", "node-0", **mounts)
+    world.gang("a", {"worker": (1, SMALL)}, spec=mounts)
+    assert "1 claim ns/data is used by another pod" in waits(world)
+
+
+def test_a_placement_being_carried_out_is_not_refused_by_its_own_members() -> None:
+    """Each held seat keeps the others away from its node, but not itself."""
+    world = World()
+    zones(world, "a", "b")
+    apart = affinity("podAntiAffinity", term(HOST, **{JOB: "a"}))
+    world.gang("a", {"worker": (2, SMALL)}, spec=apart | port())
+    assert placed(world) == ["node-0", "node-1"]
+    session = world.plan()
+    assert not of(session, decisions.ClosePlacement)
+    assert not of(session, decisions.Place)
+
+
+def test_pods_with_a_claim_each_go_where_their_own_volume_is() -> None:
+    """Seats of one pod set may differ once their pods exist."""
+    world = World()
+    zones(world, "a", "b")
+    key = world.gang("a", {"worker": (2, SMALL)})
+    for rank, node in ((0, "node-1"), (1, "node-0")):
+        pod = world.pod(key, "worker", rank, SMALL, gated=True)
+        pod.spec.node_selector = {HOST: node}
+        pod.metadata.resource_version = str(int(pod.metadata.resource_version) + 100)
+        world.state.on_pod(None, pod)
+    assert placed(world) == ["node-1", "node-0"]

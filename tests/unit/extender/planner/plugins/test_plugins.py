@@ -1,0 +1,199 @@
+"""What the plugins for order and placement decide."""
+
+from typing import Any
+
+import pytest
+from extender_world import World, of, seats
+
+from extender.planner.actions.stalegangeviction import StaleGangEviction
+from extender.planner.cycle import parts_of
+from extender.planner.framework import config, decisions
+from extender.planner.plugins.order import Elastic, TaskOrder, compare_pod_sets
+from extender.planner.plugins.pages import ReflectJobOrder, Snapshot
+from extender.planner.plugins.scores import GpuPack, GpuSpread, NodePlacement, PodAffinity, ResourceType
+from muster.api.volcano.scheduling import SubGroupPolicy
+
+GPU1 = {"nvidia.com/gpu": 1}
+GPU8 = {"nvidia.com/gpu": 8}
+
+
+def half_full() -> World:
+    """node-0 is empty, node-1 gives 4 of its 8 GPUs."""
+    world = World()
+    world.nodes(2)
+    world.pod("ns/x", "t", 0, {"nvidia.com/gpu": 4, "cpu": 16}, node="node-1", phase="Running")
+    return world
+
+
+@pytest.mark.parametrize(
+    ("plugin", "node"),
+    [
+        (NodePlacement({}), "node-1"),
+        (NodePlacement({"gpu": "spread"}), "node-0"),
+        (GpuPack({}), "node-1"),
+        (GpuSpread({}), "node-0"),
+    ],
+)
+def test_strategies_choose_the_fuller_or_the_emptier_node(plugin: Any, node: str) -> None:
+    """One pod with one GPU."""
+    world = half_full()
+    world.plugins.append(plugin)
+    world.gang("a", {"worker": (1, GPU1)})
+    [place] = of(world.plan(), decisions.Place)
+    assert seats(place) == {"worker": [node]}
+
+
+def test_a_larger_magnitude_decides_over_a_smaller_one() -> None:
+    """Gpupack (1000) against a spreading nodeplacement (9)."""
+    world = half_full()
+    world.plugins += [NodePlacement({"gpu": "spread"}), GpuPack({})]
+    world.gang("a", {"worker": (1, GPU1)})
+    [place] = of(world.plan(), decisions.Place)
+    assert seats(place) == {"worker": ["node-1"]}
+
+
+def test_pods_without_gpus_go_to_nodes_without_gpus() -> None:
+    """Although the other node comes first by name."""
+    world = World()
+    world.node("node-0", gpus=8)
+    world.node("node-1", gpus=0)
+    world.plugins.append(ResourceType({}))
+    world.gang("a", {"worker": (1, {"cpu": 1})})
+    [place] = of(world.plan(), decisions.Place)
+    assert seats(place) == {"worker": ["node-1"]}
+
+
+def test_gangs_below_their_minimum_go_before_gangs_that_want_more() -> None:
+    """The older gang runs with its minimum; the younger one gets the node."""
+    world = World()
+    world.nodes(2)
+    world.plugins.insert(0, Elastic({}))
+    old = world.gang("old", {"worker": (2, GPU8)}, min_member=1, min_task_member={"worker": 1})
+    world.pod(old, "worker", 0, GPU8, node="node-0", phase="Running")
+    world.pod(old, "worker", 1, GPU8, gated=True)
+    world.now += 1
+    world.gang("young", {"worker": (1, GPU8)})
+    assert [place.gang.key for place in of(world.plan(), decisions.Place)] == ["ns/young"]
+
+
+def test_members_with_a_higher_task_priority_go_first() -> None:
+    """There is room for one of three."""
+    world = World()
+    world.nodes(1)
+    world.plugins.append(TaskOrder({}))
+    key = world.gang("a", {"worker": (3, GPU8)}, min_member=1, min_task_member={"worker": 1})
+    for rank, priority in enumerate(["", "5", "7"]):
+        labels = {"muster.dev/task-priority": priority} if priority else {}
+        world.pod(key, "worker", rank, GPU8, gated=True, labels=labels)
+    [place] = of(world.plan(), decisions.Place)
+    assert seats(place) == {"worker": ["", "", "node-0"]}
+
+
+def test_sub_groups_are_placed_whole() -> None:
+    """Room for five pods, sub-groups of two, at least one of them: four pods."""
+    world = World()
+    world.nodes(5)
+    key = world.gang("a", {"worker": (6, GPU8)}, min_member=2, min_task_member={"worker": 2})
+    world.state.groups[key].spec.sub_group_policy = [SubGroupPolicy(name="worker", sub_group_size=2, min_sub_groups=1)]
+    world.state.touch_all()
+    [place] = of(world.plan(), decisions.Place)
+    assert seats(place) == {"worker": ["node-0", "node-1", "node-2", "node-3"]}
+
+
+def test_pod_sets_below_their_minimum_come_first() -> None:
+    """Then those with the smaller share of it."""
+    world = World()
+    key = world.gang("a", {"full": (2, GPU8), "lacking": (2, GPU8)}, min_task_member={"full": 1, "lacking": 2})
+    full, lacking = world.view(key).pod_sets
+    full.taken[0] = "node-0"
+    assert compare_pod_sets(full, lacking) > 0
+    assert compare_pod_sets(lacking, full) < 0
+    assert compare_pod_sets(full, full) == 0
+
+
+def stale_world() -> tuple[World, StaleGangEviction]:
+    """A gang of two that was whole; one member is gone."""
+    world = World()
+    world.nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)})
+    world.plan()
+    bound = world.state.placements[key]
+    bound.status.phase = "Bound"
+    bound.metadata.resource_version = "999"
+    world.state.on_placement(None, bound)
+    world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running")
+    return world, StaleGangEviction()
+
+
+def test_what_is_left_of_a_gang_is_evicted_after_the_grace_period() -> None:
+    """Not before."""
+    world, action = stale_world()
+    assert not of(world.session(action), decisions.Evict)
+    world.now += 61
+    assert [evict.pod.name for evict in of(world.session(action), decisions.Evict)] == ["a-worker-0"]
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_members_that_ended_do_not_make_a_gang_stale(phase: str) -> None:
+    """Whether a failure ends the job is its owner's decision; a success means that the gang is finishing."""
+    world, action = stale_world()
+    world.pod("ns/a", "worker", 1, GPU8, node="node-1", phase=phase)
+    world.session(action)
+    world.now += 61
+    assert not of(world.session(action), decisions.Evict)
+
+
+def test_a_configuration_names_all_its_errors_at_once_with_what_would_be_right() -> None:
+    """Actions, plugins and arguments."""
+    text = """
+actions: "enqueue, alocate"
+tiers:
+  - plugins:
+      - name: gangs
+      - name: nodeplacement
+        arguments: {gpu: binpak}
+      - name: gang
+        arguments: {x: 1}
+"""
+    with pytest.raises(ValueError, match="there is no action 'alocate'") as error:
+        parts_of(config.parse(text))
+    message = str(error.value)
+    assert "valid actions: allocate, backfill," in message
+    assert "tiers[0].plugins[0]: there is no plugin 'gangs'" in message
+    assert "gpu is 'binpak'; valid: binpack, spread" in message
+    assert "plugin 'gang' has no argument 'x'; valid arguments: none" in message
+
+
+def test_an_unknown_field_of_the_configuration_is_refused() -> None:
+    """With the fields there are."""
+    with pytest.raises(ValueError, match=r"there is no field 'tier'; valid fields: actions,.* tiers"):
+        parts_of(config.parse("tier: []"))
+
+
+def test_preferred_affinity_draws_and_anti_affinity_repels() -> None:
+    """One zone has a cache, the other a noisy pod."""
+    world = World()
+    world.node("node-0", labels={"zone": "a"})
+    world.node("node-1", labels={"zone": "b"})
+    world.plugins.append(PodAffinity({}))
+    world.pod("ns/x", "t", 0, {"cpu": 1}, node="node-1", phase="Running", labels={"app": "cache"})
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "cache"}}}
+    for name, kind, node in (("near", "podAffinity", "node-1"), ("far", "podAntiAffinity", "node-0")):
+        wish = [{"weight": 10, "podAffinityTerm": term}]
+        affinity = {kind: {"preferredDuringSchedulingIgnoredDuringExecution": wish}}
+        world.gang(name, {"worker": (2, {"cpu": 1})}, spec={"affinity": affinity})
+        placed = {place.gang.key: seats(place) for place in of(world.plan(), decisions.Place)}
+        assert placed[f"ns/{name}"] == {"worker": [node, node]}
+
+
+def test_pages_show_the_snapshot_and_the_order() -> None:
+    """As plain data."""
+    world = World()
+    world.nodes(1)
+    world.plugins += [Snapshot({}), ReflectJobOrder({})]
+    world.gang("big", {"worker": (9, GPU8)})
+    session = world.plan()
+    pages = session.ask("http_handler")
+    assert pages["snapshot"]()["nodes"]["node-0"]["nvidia.com/gpu"] == [8000, 8000]
+    assert pages["snapshot"]()["gangs"]["ns/big"]["minMember"] == 9
+    assert pages["job-order"]() == [{"gang": "ns/big", "queue": "default", "priority": 0}]

@@ -1,0 +1,176 @@
+"""Queues in the planner: shares under load, limits, quotas and guarantees."""
+
+from collections import Counter
+
+import pytest
+from extender_world import World, of
+
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.plugins.order import Gang, Priority
+from extender.planner.plugins.predicates import Predicates
+from extender.planner.plugins.proportion import Proportion
+from muster.api.kubernetes.meta import format_time
+from muster.api.volcano.scheduling import Guarantee, PodGroup, PodGroupSpec
+
+GPU = {"nvidia.com/gpu": 1, "cpu": 1}
+
+
+def world_of(nodes: int) -> World:
+    """Nodes of 8 GPUs, and the plugin."""
+    world = World()
+    world.plugins = [Gang({}), Proportion({}), Predicates({}), Priority({})]
+    world.nodes(nodes)
+    return world
+
+
+def placed(session: Session) -> Counter[str]:
+    """Pods that got a place, by queue."""
+    counts: Counter[str] = Counter()
+    for place in of(session, decisions.Place):
+        counts[place.gang.queue] += place.new_seats
+    return counts
+
+
+def refusals(session: Session) -> dict[str, tuple[str, str]]:
+    """Reason and message of each gang that waits."""
+    return {each.gang.key: (each.reason, each.message) for each in of(session, decisions.Unschedulable)}
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_queues_share_by_weight(size: int) -> None:
+    """Two queues of weights 3 and 1 that want everything get three quarters and one quarter."""
+    world = world_of(8)
+    world.queue("light", weight=1)
+    world.queue("heavy", weight=3)
+    for number in range(64 // size):
+        for queue in ("light", "heavy"):
+            world.gang(f"{queue}-{number}", {"worker": (size, GPU)}, queue=queue)
+    assert placed(world.plan()) == {"heavy": 48, "light": 16}
+
+
+def test_three_levels_share_by_weight() -> None:
+    """What a department gets is shared by its teams, whatever is in the other one."""
+    world = world_of(8)
+    for name, parent, weight in (
+        ("a", "root", 1), ("b", "root", 1), ("a1", "a", 1), ("a2", "a", 3), ("b1", "b", 1),
+    ):  # fmt: skip
+        world.queue(name, parent=parent, weight=weight)
+    for number in range(64):
+        for queue in ("a1", "a2", "b1"):
+            world.gang(f"{queue}-{number}", {"worker": (1, GPU)}, queue=queue)
+    assert placed(world.plan()) == {"b1": 32, "a2": 24, "a1": 8}
+
+
+def test_a_capability_is_never_exceeded() -> None:
+    """Neither by a minimum nor by growth; the refusal says which queue, how much, and what to do."""
+    world = world_of(2)
+    world.queue("team", capability={"nvidia.com/gpu": 5})
+    elastic = world.gang("elastic", {"worker": (8, GPU)}, queue="team", min_member=2, min_task_member={})
+    session = world.plan()
+    assert placed(session) == {"team": 5}
+    late = world.gang("late", {"worker": (1, GPU)}, queue="team")
+    reason, message = refusals(world.plan())[late]
+    assert reason == "QueueOverCapability"
+    assert message.startswith("queue team may use 5 nvidia.com/gpu (capability) and uses 5 nvidia.com/gpu: 1 nvidia")
+    assert elastic not in refusals(session)
+
+
+def test_the_capability_of_a_queue_above_counts() -> None:
+    """And the refusal names that queue."""
+    world = world_of(2)
+    world.queue("department", capability={"nvidia.com/gpu": 3})
+    world.queue("team", parent="department")
+    world.queue("others", parent="department")
+    world.gang("first", {"worker": (2, GPU)}, queue="others")
+    world.plan()
+    second = world.gang("second", {"worker": (2, GPU)}, queue="team")
+    assert "queue department may use 3 nvidia.com/gpu" in refusals(world.plan())[second][1]
+
+
+def test_pods_without_a_gang_count_for_their_queue() -> None:
+    """From the moment they have a node."""
+    world = world_of(1)
+    world.queue("team", capability={"nvidia.com/gpu": 2})
+    pod = world.pod("ns/x", "worker", 0, GPU, annotations={}, labels={"volcano.sh/queue-name": "team"}, node="node-0")
+    assert pod.spec.node_name
+    gang = world.gang("gang", {"worker": (2, GPU)}, queue="team")
+    assert refusals(world.plan())[gang][0] == "QueueOverCapability"
+
+
+def test_what_is_guaranteed_is_kept() -> None:
+    """Two queues without a guarantee cannot have together what a third one is guaranteed."""
+    world = world_of(1)
+    world.queue("kept", guarantee=Guarantee(resource={"nvidia.com/gpu": 4}))
+    for queue in ("one", "two"):
+        world.queue(queue)
+        world.gang(queue, {"worker": (2, GPU)}, queue=queue)
+        world.gang(f"more-{queue}", {"worker": (2, GPU)}, queue=queue)
+    session = world.plan()
+    assert placed(session).total() == 4
+    assert {reason for reason, _ in refusals(session).values()} == {"KeptForGuarantees"}
+    world.gang("kept", {"worker": (4, GPU)}, queue="kept")
+    assert placed(world.plan()) == {"kept": 4}
+
+
+def test_what_may_not_be_displaced_stays_within_what_is_deserved() -> None:
+    """What may be displaced can borrow more."""
+    world = world_of(1)
+    world.queue("team", deserved={"nvidia.com/gpu": 2})
+    fixed = world.gang("fixed", {"worker": (3, GPU)}, queue="team")
+    group = world.state.groups[fixed]
+    group.metadata.annotations["volcano.sh/preemptable"] = "false"
+    world.state.on_pod_group(group, group)
+    world.gang("loose", {"worker": (3, GPU)}, queue="team")
+    session = world.plan()
+    assert refusals(session)[fixed][0] == "QueueOverDeserved"
+    assert placed(session) == {"team": 3}
+
+
+def test_a_higher_priority_of_a_queue_comes_first() -> None:
+    """Whatever the weights are."""
+    world = world_of(1)
+    world.queue("low", weight=9)
+    world.queue("high", priority=5)
+    for queue in ("low", "high"):
+        world.gang(queue, {"worker": (8, GPU)}, queue=queue)
+    assert placed(world.plan()) == {"high": 8}
+
+
+def test_what_cannot_be_read_ends_no_cycle() -> None:
+    """Amounts of queues, PodGroups and kept usage that admission would have refused count as not set."""
+    world = world_of(1)
+    world.plugins = [Gang({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
+    world.queue("odd", capability={"cpu": "many"}, deserved={"cpu": "-"}, parent="odd")
+    world.state.queues["odd"].status.usage = {"cpu": "?"}
+    world.state.queues["odd"].status.usage_time = "yesterday"
+    meta = world.meta("bare")
+    spec = PodGroupSpec(min_member=1, queue="odd", min_resources={"cpu": "x"})
+    world.state.on_pod_group(None, PodGroup(metadata=meta, spec=spec))
+    world.gang("good", {"worker": (1, GPU)}, queue="default")
+    assert placed(world.plan()) == {"default": 1}
+
+
+def test_past_usage_lowers_what_is_left_to_a_queue() -> None:
+    """A queue that had the whole cluster lately gets less of it than one that had nothing."""
+    world = world_of(1)
+    world.plugins = [Gang({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
+    for queue in ("busy", "idle"):
+        world.queue(queue)
+    world.state.queues["busy"].status.usage = {"cpu": "8", "nvidia.com/gpu": "8"}
+    world.state.queues["busy"].status.usage_time = format_time(world.now)
+    for number in range(8):
+        for queue in ("busy", "idle"):
+            world.gang(f"{queue}-{number}", {"worker": (1, GPU)}, queue=queue)
+    counts = placed(world.plan())
+    assert counts["idle"] > counts["busy"]
+
+
+def test_queues_share_what_is_left_for_pods_above_minimums_by_weight() -> None:
+    """The gang of the light queue came first; both need one pod, and would take all eight nodes."""
+    world = world_of(8)
+    world.queue("light", weight=1)
+    world.queue("heavy", weight=3)
+    for queue in ("light", "heavy"):
+        world.gang(queue, {"worker": (64, GPU)}, min_member=1, min_task_member={}, queue=queue)
+    assert placed(world.plan()) == {"heavy": 48, "light": 16}

@@ -1,0 +1,299 @@
+"""Which gangs ask for nodes, and what speaks against it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from extender_world import World, of
+
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.enqueue import Enqueue
+from extender.planner.cycle import run_cycle
+from extender.planner.framework.decisions import Enqueue as LetIn
+from extender.planner.framework.decisions import RequestNodes, Say, Unschedulable, WithdrawRequest
+from extender.planner.framework.refusal import QueueRefusal
+from extender.planner.framework.session import CycleInputs, Session
+from extender.planner.framework.snapshot import take
+from extender.planner.scaleup.action import NOT_SERVED, ROOM, AskForNodes
+from extender.planner.scaleup.voices import SETTLE_S
+from muster.api.kubernetes.autoscaling import (
+    ProvisioningCondition,
+    ProvisioningRequest,
+    ProvisioningRequestSpec,
+    ProvisioningRequestStatus,
+)
+from muster.api.kubernetes.meta import ObjectMeta, format_time
+from muster.api.names import SCALE_UP, SCALE_UP_ATTEMPT
+from muster.api.volcano.scheduling import Queue, QueueSpec
+
+GPU = {"nvidia.com/gpu": 8}
+CONDITION = {SCALE_UP: "condition"}
+REQUEST = {SCALE_UP: "provisioning-request"}
+
+
+class Cluster:
+    """One node of 8 GPUs, a queue `auto`, and the planner's cycle with this action at its end."""
+
+    def __init__(self, notes: Mapping[str, str], **spec: Any) -> None:
+        self.world = World(checked=False)
+        self.world.node("node-0")
+        self.action = AskForNodes()
+        self.allocate = Allocate()
+        self.requests: dict[str, ProvisioningRequest] = {}
+        self.served: bool | None = True
+        self.queue(notes, **spec)
+
+    def queue(self, notes: Mapping[str, str], **spec: Any) -> None:
+        """The queue as it is from now on."""
+        meta = self.world.meta("auto", namespace="", annotations=dict(notes))
+        self.world.state.on_queue(None, Queue(metadata=meta, spec=QueueSpec(**spec)))
+
+    def gang(self, name: str, pods: int, *, created: bool = True, **more: Any) -> str:
+        """A gang whose pods need a node each; gated, unless they are not created yet."""
+        key = self.world.gang(name, {"w": (pods, GPU)}, queue="auto", **more)
+        for rank in range(pods if created else 0):
+            self.world.pod(key, "w", rank, GPU, gated=True)
+        return key
+
+    def cycle(self, after_s: float = SETTLE_S) -> Session:
+        """What is decided when so much time has passed."""
+        self._cycle()
+        self.world.now += after_s
+        return self._cycle()
+
+    def _cycle(self) -> Session:
+        inputs = CycleInputs(
+            snapshot=take(self.world.state),
+            now=self.world.now,
+            causes=self.world.causes,
+            provisioning=self.requests,
+            provisioning_served=self.served,
+        )
+        return run_cycle(inputs, [self.world.progress, Enqueue(), self.allocate, self.action], self.world.plugins)
+
+    def answered(self, wanted: RequestNodes, **conditions: str) -> ProvisioningRequest:
+        """The request as if it had been made, with these conditions."""
+        now = format_time(self.world.now)
+        request = ProvisioningRequest(
+            metadata=ObjectMeta(
+                name=wanted.name,
+                uid=wanted.name,
+                creation_timestamp=now,
+                annotations={SCALE_UP_ATTEMPT: str(wanted.attempt)},
+            ),
+            spec=ProvisioningRequestSpec(provisioning_class_name=wanted.provisioning_class),
+            status=ProvisioningRequestStatus(
+                conditions=[
+                    ProvisioningCondition(type=kind, status=status, last_transition_time=now)
+                    for kind, status in conditions.items()
+                ]
+            ),
+        )
+        self.requests = {wanted.gang.uid: request}
+        return request
+
+
+def asking(session: Session) -> list[str]:
+    """The pods that are told to ask."""
+    return [say.pod.name for say in of(session, Say) if say.asks]
+
+
+def sentence(session: Session, key: str) -> Unschedulable:
+    """What is said of a gang that waits."""
+    return [each for each in of(session, Unschedulable) if each.gang.key == key][-1]
+
+
+def test_the_first_gang_of_the_queue_asks_and_the_next_one_does_not() -> None:
+    """One after the other: each may get what the one before it leaves."""
+    cluster = Cluster(CONDITION)
+    cluster.gang("first", 2)
+    cluster.gang("second", 2)
+    assert asking(cluster.cycle()) == ["first-w-0", "first-w-1"]
+
+
+@pytest.mark.parametrize("notes", [{}, {SCALE_UP: "none"}])
+def test_nobody_asks_who_is_not_told_to(notes: dict[str, str]) -> None:
+    """Nodes cost money."""
+    cluster = Cluster(notes)
+    cluster.gang("g", 2)
+    session = cluster.cycle()
+    assert asking(session) == []
+    assert [say.message for say in of(session, Say)] == [sentence(session, "ns/g").message]
+
+
+def test_a_gang_that_not_even_the_empty_cluster_holds_is_let_in_so_that_its_pods_exist() -> None:
+    """Only the one whose turn it is."""
+    cluster = Cluster(CONDITION)
+    for name in ("first", "second"):
+        cluster.gang(name, 3, created=False, phase="Pending")
+    session = cluster.cycle()
+    assert [each.gang.key for each in of(session, LetIn)] == ["ns/first"]
+    assert asking(session) == []
+
+
+def test_a_gang_of_which_some_pods_are_not_there_yet_does_not_ask() -> None:
+    """Half of it would grow the cluster in vain."""
+    cluster = Cluster(CONDITION)
+    key = cluster.gang("g", 3, created=False)
+    cluster.world.pod(key, "w", 0, GPU, gated=True)
+    assert asking(cluster.cycle()) == []
+
+
+def test_a_gang_that_waits_for_something_else_is_passed_over() -> None:
+    """Nodes would not help it."""
+    cluster = Cluster(CONDITION)
+    key = cluster.world.gang("held", {"w": (2, GPU)}, queue="auto")
+    for rank in range(2):
+        cluster.world.pod(key, "w", rank, GPU, gated=True, other_gates=("theirs",))
+    cluster.gang("free", 2)
+    assert asking(cluster.cycle()) == ["free-w-0", "free-w-1"]
+
+
+def test_the_queues_capability_bounds_what_is_asked_for() -> None:
+    """What runs counts; the next gang that may have its nodes asks."""
+    cluster = Cluster(CONDITION, capability={"nvidia.com/gpu": 16})
+    running = cluster.gang("runs", 1, created=False)
+    cluster.world.pod(running, "w", 0, GPU, node="node-0", phase="Running")
+    cluster.gang("large", 2)
+    cluster.gang("small", 1)
+    session = cluster.cycle()
+    assert asking(session) == ["small-w-0"]
+    words = "no nodes are asked for: queue auto may use 16 nvidia.com/gpu (capability), uses 8, and 16 more are wanted"
+    assert sentence(session, "ns/large").message.endswith(words)
+
+
+def test_a_capability_that_cannot_be_read_asks_for_nothing() -> None:
+    """Admission was bypassed; the gang is not set aside for it."""
+    cluster = Cluster(CONDITION, capability={"nvidia.com/gpu": "many"})
+    key = cluster.gang("g", 2)
+    session = cluster.cycle()
+    assert asking(session) == []
+    assert "the capability of queue auto cannot be read: nvidia.com/gpu" in sentence(session, key).message
+
+
+def test_what_a_plugin_refuses_is_not_asked_for() -> None:
+    """The hook is_job_over_queue_capacity."""
+    cluster = Cluster(CONDITION)
+    cluster.gang("g", 2)
+
+    class Refuses:
+        """A plugin."""
+
+        name = "refuses"
+
+        def on_session_open(self, session: Session) -> None:
+            """Registers."""
+            refusal = QueueRefusal("QueueCapacity", "default", "cpu", 1, 1, 1, "no more for this queue")
+            session.add("is_job_over_queue_capacity", lambda *_: refusal)
+
+        def on_session_close(self, session: Session) -> None:
+            """Does nothing."""
+
+    cluster.world.plugins.append(Refuses())
+    session = cluster.cycle()
+    assert asking(session) == []
+    assert sentence(session, "ns/g").message.endswith("no more for this queue")
+
+
+def test_where_free_nodes_would_satisfy_the_autoscaler_it_is_not_asked() -> None:
+    """It packs pods one by one, and knows nothing of who was refused where."""
+    cluster = Cluster(CONDITION)
+    key = cluster.gang("g", 1)
+    avoided = {key: {"node-0"}}
+
+    def cycle() -> Session:
+        inputs = CycleInputs(
+            snapshot=take(cluster.world.state), now=cluster.world.now, causes=cluster.world.causes, avoided=avoided
+        )
+        return run_cycle(inputs, [Enqueue(), cluster.allocate, cluster.action], cluster.world.plugins)
+
+    cycle()
+    cluster.world.now += SETTLE_S
+    session = cycle()
+    assert asking(session) == []
+    assert sentence(session, key).message.endswith(ROOM)
+
+
+def test_a_wish_that_cannot_be_read_is_told() -> None:
+    """In the sentence that its owner reads."""
+    cluster = Cluster({SCALE_UP: "please"})
+    key = cluster.gang("g", 2)
+    assert "muster.dev/scale-up is 'please'" in sentence(cluster.cycle(), key).message
+
+
+# -- ProvisioningRequests -------------------------------------------------------------------------------------------
+
+
+def test_a_request_is_for_the_whole_minimum_and_is_made_once() -> None:
+    """Its pods ask for nothing themselves."""
+    cluster = Cluster(REQUEST)
+    cluster.gang("g", 3)
+    session = cluster.cycle()
+    [wanted] = of(session, RequestNodes)
+    assert [(name, count, pod.name) for name, count, pod in wanted.pods] == [("w", 3, "g-w-0")]
+    assert asking(session) == []
+    cluster.answered(wanted)
+    session = cluster.cycle()
+    assert of(session, RequestNodes) == of(session, WithdrawRequest) == []
+    assert sentence(session, "ns/g").message.endswith("is not accepted yet")
+
+
+def test_without_the_kind_the_gang_says_so() -> None:
+    """Somebody has to install it."""
+    cluster = Cluster(REQUEST)
+    cluster.served = False
+    key = cluster.gang("g", 2)
+    decision = sentence(cluster.cycle(), key)
+    assert (decision.reason, decision.message.endswith(NOT_SERVED)) == ("ProvisioningNotServed", True)
+
+
+def test_a_gang_of_more_pod_sets_than_a_request_takes_says_so() -> None:
+    """Cluster-autoscaler takes 32."""
+    cluster = Cluster(REQUEST)
+    key = cluster.world.gang("g", {f"w{number}": (1, GPU) for number in range(33)}, queue="auto")
+    assert sentence(cluster.cycle(), key).message.endswith("it has 33 pod sets, a ProvisioningRequest takes 32")
+
+
+def test_a_failed_request_gives_the_turn_away_and_is_made_again_later() -> None:
+    """The next attempt has another name, and the old one goes."""
+    cluster = Cluster(REQUEST)
+    key = cluster.gang("g", 2)
+    [wanted] = of(cluster.cycle(), RequestNodes)
+    failed = cluster.answered(wanted, Failed="True")
+    cluster.gang("next", 2)
+    session = cluster.cycle()
+    assert sentence(session, key).reason == "ProvisioningFailed"
+    assert [each.gang.key for each in of(session, RequestNodes)] == ["ns/next"]
+    session = cluster.cycle(after_s=61)
+    again = next(each for each in of(session, RequestNodes) if each.gang.key == key)
+    assert (again.attempt, again.name != wanted.name) == (2, True)
+    assert [each.request for each in of(session, WithdrawRequest)] == [failed]
+
+
+def test_a_request_for_something_else_than_is_wanted_now_is_replaced() -> None:
+    """Its spec cannot be changed."""
+    cluster = Cluster(REQUEST)
+    cluster.gang("g", 2)
+    [wanted] = of(cluster.cycle(), RequestNodes)
+    old = cluster.answered(wanted, Provisioned="True")
+    cluster.queue(REQUEST | {"muster.dev/scale-up-class": "check-capacity.autoscaling.x-k8s.io"})
+    session = cluster.cycle()
+    assert [each.request for each in of(session, WithdrawRequest)] == [old]
+    assert [each.provisioning_class for each in of(session, RequestNodes)] == ["check-capacity.autoscaling.x-k8s.io"]
+
+
+def test_a_request_is_withdrawn_when_its_gang_has_started_or_may_not_ask() -> None:
+    """Until then it stays, also while its members are on their way."""
+    cluster = Cluster(REQUEST)
+    key = cluster.gang("g", 2)
+    [wanted] = of(cluster.cycle(), RequestNodes)
+    request = cluster.answered(wanted, Provisioned="True")
+    assert of(cluster.cycle(), WithdrawRequest) == []
+    cluster.queue({SCALE_UP: "none"})
+    assert [each.request for each in of(cluster.cycle(), WithdrawRequest)] == [request]
+    cluster.queue(REQUEST)
+    cluster.world.node("node-1")
+    assert of(cluster.cycle(), WithdrawRequest) == []
+    for rank in range(2):
+        cluster.world.pod(key, "w", rank, GPU, node=f"node-{rank}", phase="Running")
+    assert [each.request for each in of(cluster.cycle(), WithdrawRequest)] == [request]

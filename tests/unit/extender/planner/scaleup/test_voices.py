@@ -1,0 +1,105 @@
+"""What the pods of waiting gangs say, and how often."""
+
+from extender_world import NOW, World
+
+from extender.planner.framework.decisions import Say
+from extender.planner.scaleup.voices import ASKS_AT_ONCE, SENTENCE_EVERY_S, SENTENCES_AT_ONCE, SETTLE_S, Speech, Voices
+from extender.planner.state.gangs import GangView
+from muster.api.kubernetes.core import PodCondition, PodStatus
+
+GPU = {"nvidia.com/gpu": 8}
+
+
+class Talk:
+    """A world whose pods say what they are told to."""
+
+    def __init__(self) -> None:
+        self.world = World(checked=False)
+        self.voices = Voices()
+        self.now = NOW
+
+    def gang(self, name: str, pods: int) -> str:
+        """A gang of gated pods; its key."""
+        key = self.world.gang(name, {"w": (pods, GPU)})
+        for rank in range(pods):
+            self.world.pod(key, "w", rank, GPU, gated=True)
+        return key
+
+    def view(self, key: str) -> GangView:
+        """As it is now."""
+        return self.world.view(key)
+
+    def speak(self, *speeches: Speech, after_s: float = SETTLE_S) -> list[tuple[str, bool, str]]:
+        """What is written when so much time has passed: pod, whether it asks, and its words."""
+        self.voices.speak(self.now, speeches)
+        self.now += after_s
+        said = self.voices.speak(self.now, speeches)
+        for say in said:
+            self._write(say)
+        return [(say.pod.name, say.asks, say.message) for say in said]
+
+    def _write(self, say: Say) -> None:
+        pod = self.world.state.pod_objects[say.pod.uid]
+        reason = "Unschedulable" if say.asks else "SchedulingGated"
+        message = f"Muster: {say.message}" if say.message else "gated"
+        pod.status = PodStatus(
+            phase="Pending",
+            conditions=[PodCondition(type="PodScheduled", status="False", reason=reason, message=message)],
+        )
+        self.world.state.on_pod(None, pod)
+
+
+def test_the_first_pod_says_why_and_the_others_nothing() -> None:
+    """Once: what is said stands."""
+    talk = Talk()
+    key = talk.gang("g", 3)
+    assert talk.speak(Speech(talk.view(key), "no room")) == [("g-w-0", False, "no room")]
+    assert talk.speak(Speech(talk.view(key), "no room")) == []
+    talk.voices = Voices()  # another process
+    assert talk.speak(Speech(talk.view(key), "no room")) == []
+
+
+def test_a_gang_that_has_only_begun_to_wait_is_silent() -> None:
+    """Mostly it starts."""
+    talk = Talk()
+    assert talk.speak(Speech(talk.view(talk.gang("g", 1)), "no room"), after_s=SETTLE_S / 2) == []
+
+
+def test_the_minimum_asks_and_is_gated_again_when_the_turn_is_over() -> None:
+    """Those above it do not: no nodes are asked for them."""
+    talk = Talk()
+    key = talk.gang("g", 3)
+    said = talk.speak(Speech(talk.view(key), "no room", {"w": 2}))
+    more = "its gang waits for nodes that do not exist yet; g-w-0 says why"
+    assert said == [("g-w-0", True, "no room"), ("g-w-1", True, more)]
+    assert not talk.view(key).pods[0].refused
+    assert talk.speak(Speech(talk.view(key), "no room")) == [("g-w-0", False, "no room"), ("g-w-1", False, "")]
+
+
+def test_a_sentence_that_changes_all_the_time_is_written_now_and_then() -> None:
+    """Every node that comes or goes changes it."""
+    talk = Talk()
+    key = talk.gang("g", 1)
+    talk.speak(Speech(talk.view(key), "one"))
+    assert talk.speak(Speech(talk.view(key), "two"), after_s=SENTENCE_EVERY_S / 2) == []
+    assert talk.speak(Speech(talk.view(key), "three"), after_s=SENTENCE_EVERY_S) == [("g-w-0", False, "three")]
+
+
+def test_thousands_do_not_speak_at_once() -> None:
+    """So many a second, and those that ask for nodes before the others."""
+    talk = Talk()
+    views = [talk.view(talk.gang(f"g{number}", 1)) for number in range(60)]
+    big = talk.gang("big", 300)
+    said = talk.speak(*(Speech(view, "no room") for view in views), Speech(talk.view(big), "none", {"w": 300}))
+    assert [asks for _, asks, _ in said] == [True] * int(ASKS_AT_ONCE) + [False] * int(SENTENCES_AT_ONCE)
+    assert len(talk.speak(Speech(talk.view(big), "none", {"w": 300}), after_s=1.0)) == 100
+
+
+def test_pods_behind_somebody_elses_gate_and_pods_without_ours_are_left_alone() -> None:
+    """A pod that is pinned or bound belongs to kube-scheduler."""
+    talk = Talk()
+    key = talk.world.gang("g", {"w": (3, GPU)})
+    talk.world.pod(key, "w", 0, GPU, gated=True, other_gates=("theirs",))
+    talk.world.pod(key, "w", 1, GPU, pin="node-0", epoch=1)
+    talk.world.pod(key, "w", 2, GPU, gated=True)
+    assert talk.speak(Speech(talk.view(key), "no room")) == [("g-w-2", False, "no room")]
