@@ -29,9 +29,8 @@ def parents_of(described: Mapping[int, Described], problems: Problems) -> dict[i
     """Number of a HyperNode → that of its parent; those without one are left out."""
     numbers = {each.name: number for number, each in described.items()}
     claims: dict[int, list[int]] = {}
-    for number, parent in sorted(
-        described.items(), key=lambda each: each[1].name
-    ):  # the order in which problems are told
+    in_order = sorted(described.items(), key=lambda each: each[1].name)  # problems are told in this order
+    for number, parent in in_order:
         for name in parent.members.children:
             child = numbers.get(name)
             if child is None:
