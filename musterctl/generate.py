@@ -23,7 +23,7 @@ from muster.crds.manifest import manifests
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
 from muster.crds.reference import reference
 from muster.kube.client import Client
-from musterctl import metricspage, settings
+from musterctl import facts, metricspage, settings
 from musterctl.chart import generated, page, values
 from musterctl.chart.files import document
 
@@ -83,7 +83,7 @@ def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
     """Every generated file but core.json: its path in the repository and its text."""
     pages = {API_PAGE: reference(), LIMITS_PAGE: limits_page(), CONFIGURATION_PAGE: configuration_page(_built_in())}
     pages |= {SETTINGS_PAGE: settings.page(), METRICS_PAGE: metricspage.page()}
-    return {CRDS / name: text for name, text in manifests(core).items()} | pages | _chart()
+    return {CRDS / name: text for name, text in manifests(core).items()} | pages | _chart() | facts.pages(ROOT)
 
 
 def _chart() -> dict[Path, str]:

@@ -1,0 +1,75 @@
+"""Facts in the documentation that come from the code: defaults, limits, lists of plugins.
+
+A page marks a fact as `<!--fact NAME-->text<!--/fact-->`; `make generate` writes the text anew from `FACTS`, and
+`make check-generated` fails where a page says something else. A name that is not in the table is an error.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from extender.barrier import LONGEST_S, MEMBER_S
+from extender.explain.clusterdump import READ, kind_name
+from extender.planner.actions import evicting, inflight
+from extender.planner.framework.config import SchedulerConfig
+from extender.planner.framework.reserved import ReservationRules
+from extender.settings import ExtenderSettings
+from musterctl.plane.build import CONTROL_PLANE
+
+_MARK: Final = re.compile(r"<!--fact (?P<name>[\w-]+)-->.*?<!--/fact-->", re.DOTALL)
+_MINUTE_S: Final = 60
+
+
+class UnknownFactError(ValueError):
+    """A page names a fact that the table does not have; the message lists those it has."""
+
+
+def filled(text: str, facts: Mapping[str, Callable[[], str]]) -> str:
+    """The page with the text of each fact as the code has it now."""
+
+    def fact(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in facts:
+            raise UnknownFactError(f"there is no fact {name!r}; there are {', '.join(sorted(facts))}")
+        return f"<!--fact {name}-->{facts[name]()}<!--/fact-->"
+
+    return _MARK.sub(fact, text)
+
+
+def pages(root: Path) -> dict[Path, str]:
+    """Each page with facts, as it should be; paths are below `root`."""
+    found = (*sorted((root / "docs").glob("*.md")), root / "README.md", root / "CONTRIBUTING.md")
+    texts = {path: path.read_text(encoding="utf-8") for path in found}
+    return {path.relative_to(root): filled(text, FACTS) for path, text in texts.items() if _MARK.search(text)}
+
+
+def _plain(number: float, unit: str) -> str:
+    return f"{number:,g} {unit}"
+
+
+def _code(names: Iterable[str]) -> str:
+    """Names as code, in a sentence: `a`, `b` and `c`."""
+    *first, last = [f"`{name}`" for name in names]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _default_plugins() -> str:
+    return _code(option.name for tier in SchedulerConfig().tiers for option in tier.plugins)
+
+
+FACTS: Final[dict[str, Callable[[], str]]] = {
+    "barrier-timeout": lambda: _plain(ExtenderSettings().barrier_timeout_s, "s"),
+    "barrier-member": lambda: _plain(MEMBER_S * 1000, "ms"),
+    "barrier-longest": lambda: _plain(LONGEST_S, "s"),
+    "build-minutes": lambda: _plain(
+        -(-sum(each.seconds for each in CONTROL_PLANE.programs.values()) // _MINUTE_S), "minutes"
+    ),
+    "cluster-reads": lambda: _code(kind_name(resource) for resource in READ),
+    "default-actions": lambda: f"`{SchedulerConfig().actions}`",
+    "default-plugins": _default_plugins,
+    "patience": lambda: _plain(ReservationRules().patience_s / _MINUTE_S, "minutes"),
+    "pods-on-their-way": lambda: f"{inflight.LIMIT:,}",
+    "searches-of-a-queue": lambda: str(evicting.ATTEMPTS_PER_QUEUE),
+    "searches-of-a-cycle": lambda: str(evicting.ATTEMPTS),
+}
