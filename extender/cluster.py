@@ -1,6 +1,6 @@
 """The watched cluster: reflectors that feed the live state, and wake the planner."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from sys import intern
 from typing import Any
 
@@ -39,7 +39,6 @@ class Cluster(Live):
 
     def __init__(self, client: Client, *, wake: Callable[[], None]) -> None:
         super().__init__(State(), wake=wake)
-        self._client = client
         self._reflectors = [self._watch(client, fed) for fed in FEED]
         self._synced = False
 
@@ -58,11 +57,6 @@ class Cluster(Live):
         for fed, reflector in zip(FEED, self._reflectors, strict=True):
             if fed.resource is resource and isinstance(reflector, Reflector):
                 reflector.add_handler(handler)
-
-    def pods(self) -> Iterator[Pod]:
-        """Every pod, read from the API server now, page by page."""
-        for page in self._client.pages(PODS):
-            yield from page
 
     def start(self) -> None:
         """Starts the reflectors; `synced` tells when each has filled its cache. Runs on the loop."""

@@ -18,7 +18,6 @@ from extender.cycles import Planner
 from extender.milestones import Milestones
 from extender.options import Options, parse
 from extender.planner.framework.session import Session
-from extender.selfcheck import SelfCheck
 from extender.settle import Settle
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
@@ -98,7 +97,6 @@ class Extender:
             kind=LEASES.kind,
             metadata=ObjectMeta(name=settings.lease_name, namespace=settings.lease_namespace),
         )
-        self._selfcheck = SelfCheck(self._cluster)
         milestones = Milestones(active=self._active, wall_s=time.time)
         self._cluster.observe(POD_GROUPS, milestones.group)
         self._cluster.observe(PLACEMENTS, milestones.placement)
@@ -117,7 +115,6 @@ class Extender:
         self._recorder.start()
         self._cluster.start()
         self._planner.start()
-        self._selfcheck.start()
         self._settle.start()
         self._config_file.start()
 
@@ -130,7 +127,6 @@ class Extender:
         """Ends them."""
         self._config_file.stop()
         self._settle.stop()
-        self._selfcheck.stop()
         self._planner.stop()
         self._committer.stop()
         self._cluster.stop()

@@ -1,8 +1,8 @@
 """The cluster as the planner knows it, kept by events: nodes as arrays, pods by class, gangs by pod set.
 
 It promises that an event costs what it changes, that nothing here blocks, reads a clock or talks to an API server, and
-that a state kept by events is the one that the objects alone would give (`comparison` can tell). It is changed
-on one loop (`extender.live`) and has no lock. Of the extender it may import `planner.dynamic` and nothing else.
+that a state kept by events is the one that the objects alone would give. It is changed on one loop (`extender.live`)
+and has no lock. Of the extender it may import `planner.dynamic` and nothing else.
 
 Start at `state`, which is told of every object (`feed` lists the kinds), then `gangs`: what the planner sees of a gang.
 `nodes` has the arrays, with what is charged to them by `pods` and by the seats of `holds`; `podclass` is what makes

@@ -78,11 +78,6 @@ class Devices:
         for amounts in (self.shared, self.touched, self.unknown, self.counted, self.pods):
             amounts[column] = 0
 
-    def use(self, column: int) -> tuple[list[int], int, int]:
-        """What shares use of each GPU of a node up to the last one, how many unknown ones, and what of all GPUs."""
-        used = self.shared[column, : self.wide(column)].tolist()
-        return used, int(self.unknown[column]), int(self.counted[column])
-
     def portion(self, share: GpuShare, column: int) -> int:
         """Thousandths of each device that the share takes on this node."""
         return min(share.on(int(self.memory[column])), WHOLE + 1)

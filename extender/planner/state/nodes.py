@@ -238,10 +238,6 @@ class NodeTable:
         charge = self._charges.get(holder)
         return charge.node if charge else None
 
-    def charges(self) -> dict[Hashable, Charge]:
-        """Every holder with what it uses; charges are replaced, never changed."""
-        return dict(self._charges)
-
     def row_of(self, vector: Vector) -> Amounts:
         """A vector along the resource axis, each amount from 0 to the clip; what no node offers is left out."""
         return row_along(self.axis, self.used.shape[0], vector)
@@ -261,15 +257,6 @@ class NodeTable:
             names = sorted(self.index, key=natural)
             self._order = np.fromiter((self.index[name] for name in names), dtype=np.int64, count=len(names))
         return self._order
-
-    def recomputed_use(self) -> Amounts:
-        """`used` made anew from the charges; equal to `used` unless there is a defect (the self-check compares)."""
-        used = np.zeros_like(self.used)
-        for charge in self._charges.values():
-            if charge.node in self.index:
-                column = self.index[charge.node]
-                used[:, column] += self.row_of(self.taken(charge.cls, column))
-        return used
 
     def _put_devices(self, node: Node, column: int, amounts: Vector, *, fresh: bool) -> None:
         """Notes what GPUs the node has. Where they are others than before, what its pods use counts anew."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import structs
+from state_oracle import differences, digest, objects_of, rebuilt
 
 from extender.live import Live
 from extender.placements import victims_of
@@ -21,7 +22,6 @@ from extender.planner.framework.session import CycleInputs, Session
 from extender.planner.framework.snapshot import take
 from extender.planner.plugins.order import Gang, Priority
 from extender.planner.plugins.predicates import Predicates
-from extender.planner.state.comparison import differences, digest, objects_of, rebuilt
 from extender.planner.state.gangs import GangView
 from extender.planner.state.state import State
 from muster.api.kubernetes.core import Node, NodeSpec, NodeStatus, Pod, PodCondition, PodStatus

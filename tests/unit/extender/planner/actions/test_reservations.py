@@ -6,6 +6,7 @@ from extender_world import World, of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_world import QueueWorld
+from state_oracle import recomputed_use
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.backfill import Backfill
@@ -221,7 +222,7 @@ def test_a_reserved_placement_holds_no_room_and_is_carried_out_by_nobody() -> No
     view = world.view("ns/big")
     assert not view.active
     assert "ns/big" not in world.state.holds
-    assert (world.state.nodes.recomputed_use() == used).all()
+    assert (recomputed_use(world.state.nodes) == used).all()
     world.pod("ns/big", "worker", 0, {"nvidia.com/gpu": 1}, gated=True)
     assert not of(world.step(), decisions.Release)
 

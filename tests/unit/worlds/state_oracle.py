@@ -1,9 +1,8 @@
-"""Compares the state that events keep with the one that the objects alone would give; `extender.selfcheck` runs it.
+"""The oracle of the planner's state: compares what events have kept with what the objects alone give.
 
 A state that is kept by differences can go wrong by one difference and stay so. `digest` is what there is to compare and
-`objects_of` what to make another state from, both taken at one moment; `rebuilt` makes that other
-state; `differences` names what is not alike, in words. Numbers of queries differ from state to state, so marks are
-compared by what their queries ask.
+`objects_of` what to make another state from; `rebuilt` makes that other state; `differences` names what is not alike,
+in words. Numbers of queries differ from state to state, so marks are compared by what their queries ask.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -13,7 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from extender.planner.state.amounts import Amounts
-from extender.planner.state.nodes import Charge
+from extender.planner.state.devices import Devices
+from extender.planner.state.nodes import Charge, NodeTable
 from extender.planner.state.podcounts import Counts
 from extender.planner.state.queries import Labels, Mark
 from extender.planner.state.state import State
@@ -90,8 +90,8 @@ def digest(state: State) -> StateDigest:
         dict(table.axis),
         table.allocatable.copy(),
         table.used.copy(),
-        table.charges(),
-        {name: table.devices.use(column) for name, column in table.index.items() if table.devices.pods[column]},
+        dict(table._charges),
+        {name: _gpu_use(table.devices, column) for name, column in table.index.items() if table.devices.pods[column]},
         table.pod_counts.share(),
         dict(table.claim_users),
         {query.mark: query.key for query in state.classes.queries.alive()},
@@ -102,6 +102,22 @@ def digest(state: State) -> StateDigest:
         {name: (dict(use.staying), dict(use.leaving)) for name, use in state.queue_use.queues.items()},
         state.holds.seats(),
     )
+
+
+def _gpu_use(devices: Devices, column: int) -> tuple[list[int], int, int]:
+    """What shares use of each GPU of a node up to the last one, how many unknown ones, and what of all GPUs."""
+    used = devices.shared[column, : devices.wide(column)].tolist()
+    return used, int(devices.unknown[column]), int(devices.counted[column])
+
+
+def recomputed_use(table: NodeTable) -> Amounts:
+    """`used` of the table made anew from what is charged to its nodes."""
+    used = np.zeros_like(table.used)
+    for charge in table._charges.values():
+        if charge.node in table.index:
+            column = table.index[charge.node]
+            used[:, column] += table.row_of(table.taken(charge.cls, column))
+    return used
 
 
 def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:

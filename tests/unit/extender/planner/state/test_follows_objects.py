@@ -4,8 +4,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pytest
-from extender_world import World, cluster_of
+from extender_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +12,6 @@ from extender.planner.framework.session import CycleInputs, Session
 from extender.planner.framework.snapshot import take
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.predicates import Predicates
-from extender.selfcheck import SelfCheck
 from muster.api.kubernetes.core import Namespace, Node, Pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -135,30 +133,11 @@ def test_what_a_statement_takes_back_changes_no_answer(events: list[tuple[Any, .
     assert all(np.array_equal(codes, session.codes(cls)) for codes, cls in zip(before, classes, strict=True))
 
 
-@pytest.fixture
-def watched() -> World:
-    """A world with a pod on a node."""
+def test_a_difference_is_named() -> None:
+    """With what is kept and what is right: the oracle can fail."""
     world = World()
     tell(world, "node", "n0", "a")
     leaving, ports = False, True
     tell(world, "pod", 0, "ns", "web", "n0", "Running", leaving, ports, {})
-    return world
-
-
-def selfcheck(world: World) -> SelfCheck:
-    """The self-check of a process that watches this world."""
-    cluster: Any = cluster_of(world)
-    cluster.pods = world.state.pod_objects.values
-    return SelfCheck(cluster)
-
-
-def test_a_difference_that_lasts_is_told(watched: World) -> None:
-    """It names what is kept and what is right."""
-    watched.state.nodes.used[watched.state.nodes.axis["cpu"], 0] += 5
-    assert selfcheck(watched).check(lambda _: None) == ["used ('n0', 'cpu'): 1005 is kept, 1000 is right"]
-
-
-def test_a_difference_that_goes_away_is_not_told(watched: World) -> None:
-    """The object's change was on its way to the state."""
-    pod = watched.state.pod_objects.pop("p0")
-    assert selfcheck(watched).check(lambda _: watched.state.pod_objects.update(p0=pod)) == []
+    world.state.nodes.used[world.state.nodes.axis["cpu"], 0] += 5
+    assert world.state.differences() == ["used ('n0', 'cpu'): 1005 is kept, 1000 is right"]
