@@ -18,7 +18,7 @@ from extender.cycles import Planner
 from extender.milestones import Milestones
 from extender.options import Options, parse
 from extender.planner.framework.session import Session
-from extender.settle import Settle
+from extender.settle import settle
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
@@ -101,7 +101,7 @@ class Extender:
         self._cluster.observe(POD_GROUPS, milestones.group)
         self._cluster.observe(PLACEMENTS, milestones.placement)
         self._cluster.observe(QUEUES, milestones.queue)
-        self._settle = Settle(lambda: self._cluster.synced)
+        self._settling: asyncio.Task[None] | None = None
         LEADING.set_function(lambda: float(self._follower.active))
         health = Health()
         health.add_check("caches", lambda: None if self._cluster.synced else "the caches are not filled yet")
@@ -115,18 +115,19 @@ class Extender:
         self._recorder.start()
         self._cluster.start()
         self._planner.start()
-        self._settle.start()
+        self._settling = asyncio.create_task(settle(lambda: self._cluster.synced))
         self._config_file.start()
 
     def let_go(self) -> None:
         """Answers held binds with an error: they come again, to whoever leads then. Runs on the loop."""
         self._barrier.cancel_all()
+        if self._settling is not None:
+            self._settling.cancel()
         self._bindings.close()
 
     def stop(self) -> None:
         """Ends them."""
         self._config_file.stop()
-        self._settle.stop()
         self._planner.stop()
         self._committer.stop()
         self._cluster.stop()
