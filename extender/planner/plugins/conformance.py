@@ -1,14 +1,12 @@
-"""Pods that the cluster itself needs are nobody's victims, by the rule of Volcano's plugin `conformance`."""
+"""Pods that the cluster itself needs are never victims, by the rule of Volcano's plugin `conformance`."""
 
-from extender.planner.framework.hooks import HOOKS
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podrecord import of_the_system
 
-SYSTEM_NAMESPACE = "kube-system"
 SYSTEM_CRITICAL = 2_000_000_000
 """The value of system-cluster-critical; only Kubernetes' own two classes have so much."""
-SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 
 
 class Conformance(PlainPlugin):
@@ -17,18 +15,16 @@ class Conformance(PlainPlugin):
     name = "conformance"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the filter of victims, as far as any action asks for one."""
+        """Registers the filter of victims."""
         for hook in ("reclaim_victim_filter", "preempt_victim_filter"):
-            if hook in HOOKS:
-                session.add(hook, lambda _, victim: not of_the_system(victim))
+            session.add(hook, lambda _, victim: not needed_by_the_cluster(victim))
 
 
-def of_the_system(gang: GangView) -> bool:
-    """Whether the cluster itself may need the pods of this gang."""
+def needed_by_the_cluster(gang: GangView) -> bool:
+    """Tells whether the cluster itself may need the pods of this gang."""
     group = gang.group
     return (
-        group.metadata.namespace == SYSTEM_NAMESPACE
-        or group.spec.priority_class_name in SYSTEM_CLASSES
-        or gang.priority >= SYSTEM_CRITICAL
+        gang.priority >= SYSTEM_CRITICAL
+        or of_the_system(group.metadata.namespace, group.spec.priority_class_name)
         or any(pod.system for pod in gang.pods)
     )

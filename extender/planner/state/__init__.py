@@ -6,6 +6,6 @@ and has no lock. Of the extender it may import `planner.dynamic` and nothing els
 
 Start at `state`, which is told of every object (`feed` lists the kinds), then `gangs`: what the planner sees of a gang.
 `nodes` has the arrays, with what is charged to them by `pods` and by the seats of `holds`; `podclass` is what makes
-pods of one kind, as `podshape` reads it from them, and `podsaid` what a pod says of its own; `neighbours` and `queries`
+pods of one kind, as `podshape` reads it from them, and `podrecord` what is kept of each pod; `neighbours` and `queries`
 are what pods demand of each other, `devices` and `claimants` the devices that they claim.
 """

@@ -11,8 +11,7 @@ from math import inf
 
 from extender.planner.state.minimums import counting, enough, lower
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podrecord import PodRecord
-from extender.planner.state.podsaid import preemptable
+from extender.planner.state.podrecord import PodRecord, preemptable
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.placement import Placement, StartedWith

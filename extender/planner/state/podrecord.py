@@ -5,25 +5,19 @@ member that does not say which is its own (see `planner.state.views.free_seats`)
 """
 
 from sys import intern
-from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
 
 from extender.planner.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podsaid import NOTHING, said_by
-from extender.planner.state.podshape import ours
-from muster.api.kubernetes.core import Pod, PodCondition
-from muster.api.kubernetes.meta import readable_time
-from muster.api.muster.gang import Seat, gated, other_gates
-from muster.api.names import EXPECTED_RUNTIME, SAYS
+from extender.planner.state.podshape import ours, pin_of
+from muster.api import names
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta, readable_time
+from muster.api.muster.gang import Seat, epoch_of, gang_of, gated, other_gates, seat_of
 from muster.resources.gpus import chosen_devices
-from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
-from muster.resources.topology import PodTopology
-
-SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
-"""Priority classes of pods without which a cluster or a node does not work."""
+from muster.resources.runtime import Runtime, runtime_of
+from muster.resources.topology import PodTopology, of_pods
 
 
 class PodRecord(Struct, eq=False, gc=False):
@@ -49,42 +43,41 @@ class PodRecord(Struct, eq=False, gc=False):
     """When its kubelet accepted it, in seconds since the epoch; None if it has not yet."""
     bound_at: float | None
     """When it was bound, in seconds since the epoch; None if it is not, as far as its condition says."""
-
-    gang: str | None = None
+    gang: str | None
     """Key (`namespace/name`) of its PodGroup."""
-    seat: Seat | None = None
+    seat: Seat | None
     """None until the state has given one to a pod that does not say which is its own."""
-    terminating: bool = False
-    gone_by: str = ""
+    terminating: bool
+    gone_by: str
     """When a pod that is being deleted should be gone, its grace period over (RFC 3339)."""
-    gated: bool = False
-    other_gates: tuple[str, ...] = ()
+    gated: bool
+    other_gates: tuple[str, ...]
     """Scheduling gates that are not Muster's."""
-    epoch: int | None = None
-    pin: str = ""
-    refused: bool = False
+    epoch: int | None
+    pin: str
+    refused: bool
     """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable, and not in Muster's words)."""
-    asks: bool = False
+    asks: bool
     """Muster wrote that reason while the pod waits behind its gate, so that autoscalers see it."""
-    says: str = ""
+    says: str
     """What Muster wrote as the message of that condition, without the word that it begins with; empty if nothing."""
-    evictable: str = ""
+    evictable: str
     """What the pod tells cluster-autoscaler about its eviction; empty if nothing."""
-    evictable_by_us: bool = False
+    evictable_by_us: bool
     """Muster wrote that, as the pod's queue says."""
-    queue: str = ""
+    queue: str
     """The queue that it names; that of its gang counts before it."""
-    preemptable: bool = True
+    preemptable: bool
     """It does not forbid that it is evicted to make room for others."""
-    runtime: Runtime = UNKNOWN
+    runtime: Runtime
     """How long it is expected to run, as far as it says so itself."""
-    claims: tuple[ClaimRef, ...] = ()
+    claims: tuple[ClaimRef, ...]
     """Its claims to devices."""
-    extended_claim: str = ""
+    extended_claim: str
     """The claim that kube-scheduler made for its extended resources; empty if there is none."""
-    topology: PodTopology | None = None
+    topology: PodTopology | None
     """How near it is to be to others of its gang, as far as it says so itself."""
-    devices: tuple[int, ...] = ()
+    devices: tuple[int, ...]
     """The GPUs of its node that it shares, by number; empty if it shares none, or nobody says which."""
 
     waiting: bool = False
@@ -117,64 +110,58 @@ class PodRecord(Struct, eq=False, gc=False):
 
 
 def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
-    """The record of a pod; `assumed` is the node that we have just bound it to, before the watch tells.
+    """The record of a pod; `assumed` is the node that Muster has just bound it to, before the watch tells.
 
-    Words that many pods have are kept once. A start makes 50,000 records: those of plain pods, as most are, are made
-    without a look at each thing that a pod may have.
+    Words that many pods have are kept once.
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status
-    scheduled = status.condition("PodScheduled")
-    record = PodRecord(
+    annotations, labels = meta.annotations, meta.labels
+    gang, scheduled = gang_of(meta), status.condition("PodScheduled")
+    unschedulable = scheduled is not None and scheduled.status == "False" and scheduled.reason == "Unschedulable"
+    in_our_words = scheduled is not None and scheduled.message.startswith(names.SAYS)
+    return PodRecord(
         uid=meta.uid,
         namespace=intern(meta.namespace),
         name=meta.name,
         cls=cls,
-        labels=meta.labels,
+        labels=labels,
         node=intern(spec.node_name or assumed),
         phase=intern(status.phase),
         scheduler_name=intern(spec.scheduler_name),
         ours=ours(spec),
-        system=meta.namespace == "kube-system" or spec.priority_class_name in SYSTEM_CLASSES,
+        system=of_the_system(meta.namespace, spec.priority_class_name),
         created=meta.creation_timestamp or "",
         resource_version=meta.resource_version,
         since=readable_time(status.start_time),
         bound_at=readable_time(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None,
+        gang=f"{meta.namespace}/{gang}" if gang else None,
+        seat=seat_of(meta),
+        terminating=meta.deletion_timestamp is not None,
+        gone_by=meta.deletion_timestamp or "",
+        gated=gated(pod),
+        other_gates=other_gates(spec),
+        epoch=epoch_of(meta),
+        pin=pin_of(meta),
+        refused=unschedulable and not in_our_words,
+        asks=unschedulable and in_our_words,
+        says=scheduled.message.removeprefix(names.SAYS) if scheduled and in_our_words else "",
+        evictable=annotations.get(names.PODS_SAFE_TO_EVICT, ""),
+        evictable_by_us=names.SAFE_TO_EVICT in annotations,
+        queue=labels.get(names.QUEUE_NAME) or labels.get(names.QUEUE) or annotations.get(names.VOLCANO_QUEUE, ""),
+        preemptable=preemptable(meta),
+        runtime=runtime_of(annotations, spec.active_deadline_seconds),
+        claims=claim_refs(spec, meta.namespace, pod),
+        extended_claim=extended_claim(pod),
+        topology=of_pods(annotations, labels),
+        devices=chosen_devices(annotations) if cls.gpu else (),
     )
-    return record if is_plain(pod, cls, scheduled) else replace(record, **rest_of_record(pod, cls, scheduled))
 
 
-def is_plain(pod: Pod, cls: PodClass, scheduled: PodCondition | None) -> bool:
-    """Whether the rest of a pod's record is what a record has by default."""
-    meta, spec, status = pod.metadata, pod.spec, pod.status
-    return (
-        said_by(meta) is NOTHING
-        and not spec.scheduling_gates
-        and not spec.resource_claims
-        and not status.extended_resource_claim_status
-        and meta.deletion_timestamp is None
-        and (scheduled is None or (scheduled.status == "True" and not scheduled.message))
-        and spec.active_deadline_seconds is None
-        and EXPECTED_RUNTIME not in meta.annotations
-        and cls.gpu is None
-    )
+def preemptable(meta: ObjectMeta) -> bool:
+    """Tells whether a pod or PodGroup does not forbid that it is evicted to make room for others."""
+    return "false" not in {meta.labels.get(names.PREEMPTABLE), meta.annotations.get(names.PREEMPTABLE)}
 
 
-def rest_of_record(pod: Pod, cls: PodClass, scheduled: PodCondition | None) -> dict[str, Any]:
-    """The fields of a record that have a default, as the pod has them."""
-    meta, spec = pod.metadata, pod.spec
-    unschedulable = bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable")
-    in_our_words = bool(scheduled and scheduled.message.startswith(SAYS))
-    return {
-        **asdict(said_by(meta)),
-        "terminating": meta.deletion_timestamp is not None,
-        "gone_by": meta.deletion_timestamp or "",
-        "gated": gated(pod),
-        "other_gates": other_gates(spec),
-        "refused": unschedulable and not in_our_words,
-        "asks": unschedulable and in_our_words,
-        "says": scheduled.message.removeprefix(SAYS) if scheduled and in_our_words else "",
-        "runtime": runtime_of(meta.annotations, spec.active_deadline_seconds),
-        "claims": claim_refs(spec, meta.namespace, pod),
-        "extended_claim": extended_claim(pod),
-        "devices": chosen_devices(meta.annotations) if cls.gpu else (),
-    }
+def of_the_system(namespace: str, priority_class: str) -> bool:
+    """Tells whether the cluster needs such a pod: one in kube-system, or of a priority class of Kubernetes' own."""
+    return namespace == "kube-system" or priority_class in {"system-cluster-critical", "system-node-critical"}

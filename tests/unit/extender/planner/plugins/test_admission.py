@@ -10,7 +10,7 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.registry import Plugin
 from extender.planner.plugins.admission import Drf, Overcommit, Sla
-from extender.planner.plugins.conformance import Conformance, of_the_system
+from extender.planner.plugins.conformance import Conformance, needed_by_the_cluster
 from extender.planner.plugins.resourcequota import QuotaRoom
 from muster.api.kubernetes.quota import ResourceQuota, ResourceQuotaSpec, ResourceQuotaStatus
 
@@ -164,7 +164,7 @@ def test_pods_of_the_system_are_nobodys_victims() -> None:
     mine, critical, system = (world.view(key) for key in keys)
     critical.group.spec.priority_class_name = "system-node-critical"
     system.group.metadata.namespace = "kube-system"
-    assert [of_the_system(gang) for gang in (mine, critical, system)] == [False, True, True]
+    assert [needed_by_the_cluster(gang) for gang in (mine, critical, system)] == [False, True, True]
     mine.priority = 2_000_001_000
-    assert of_the_system(mine)
+    assert needed_by_the_cluster(mine)
     world.session()
