@@ -6,6 +6,7 @@ amounts beyond 64 bits are capped, both as the API server does.
 """
 
 import re
+from fractions import Fraction
 from functools import lru_cache
 
 LARGEST = 2**63 - 1
@@ -31,12 +32,28 @@ def parse(text: str | float, *, milli: bool = False) -> int:
 
 @lru_cache(maxsize=65536)
 def _parse(text: str, milli: bool) -> int:  # noqa: FBT001 - private, and positional arguments make the cheaper cache key
+    amount, tens = _read(text)
+    tens += 3 if milli else 0
+    power: int = 10 ** abs(tens)
+    # Floor division of the negated amount rounds up.
+    rounded = amount * power if tens >= 0 else -(-amount // power)
+    return max(-LARGEST, min(rounded, LARGEST))
+
+
+def exact(text: str) -> Fraction:
+    """The amount in base units as it is written, neither rounded nor capped; ValueError says what is wrong."""
+    amount, tens = _read(text)
+    return amount * Fraction(10) ** tens
+
+
+def _read(text: str) -> tuple[int, int]:
+    """A whole number, and the power of ten that it is to be multiplied by."""
     match = _PATTERN.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if not match:
         raise ValueError(_complaint(text if len(text) <= _MAX_CHARS else f"{text[:20]}…"))
     part = match["part"] or match["only_part"] or ""
     amount = int(f"{match['sign']}{match['whole'] or ''}{part}")
-    tens = (3 if milli else 0) - len(part)
+    tens = -len(part)
     if match["exponent"]:
         # Beyond this, every mantissa of the allowed length is over the largest amount or next to nothing.
         tens += max(-2 * _MAX_CHARS, min(int(match["exponent"]), 2 * _MAX_CHARS))
@@ -44,10 +61,7 @@ def _parse(text: str, milli: bool) -> int:  # noqa: FBT001 - private, and positi
         amount <<= _BINARY[match["suffix"]]
     else:
         tens += _DECIMAL[match["suffix"]]
-    power: int = 10 ** abs(tens)
-    # Floor division of the negated amount rounds up.
-    rounded = amount * power if tens >= 0 else -(-amount // power)
-    return max(-LARGEST, min(rounded, LARGEST))
+    return amount, tens
 
 
 def _complaint(text: object) -> str:

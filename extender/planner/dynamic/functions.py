@@ -10,14 +10,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
+from muster.resources.quantity import exact
+
 QUANTITY, SEMVER = "quantity", "semver"
 Value = dict[str, str]
 _MAX_CHARS = 256
-_QUANTITY = re.compile(
-    r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,3})|([KMGTPE]i|[numkMGTPE]?))", re.ASCII
-)
-_SCALE = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _NUMBER = r"(?:0|[1-9][0-9]*)"
 _SEMVER = re.compile(
     rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})"
@@ -30,7 +27,7 @@ Release = tuple[int, int, int]
 
 def quantity_value(text: str | float) -> Value:
     """A quantity as a value of the language; ValueError if it is none."""
-    return {QUANTITY: str(parse_quantity(str(text)))}
+    return {QUANTITY: str(exact(str(text)))}
 
 
 def semver_value(text: str) -> Value:
@@ -78,21 +75,6 @@ def release_of(value: Value) -> Release:
     if SEMVER not in value:
         raise ValueError("this is no version")
     return parse_semver(value[SEMVER])[0]
-
-
-@lru_cache(maxsize=4096)
-def parse_quantity(text: str) -> Fraction:
-    """How much the text says; ValueError if it is no quantity."""
-    match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_CHARS else None
-    if match is None:
-        raise ValueError("this is no quantity")
-    sign, number, exponent, suffix = match.groups()
-    if suffix in _BINARY:
-        scale = Fraction(2 ** _BINARY[suffix])
-    else:
-        tens = int(exponent) if exponent else _SCALE[suffix or ""]
-        scale = Fraction(10**tens) if tens >= 0 else Fraction(1, 10**-tens)
-    return Fraction(f"{sign}{number}") * scale
 
 
 @lru_cache(maxsize=4096)

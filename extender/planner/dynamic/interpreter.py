@@ -14,7 +14,6 @@ from extender.planner.dynamic.functions import (
     amount_of,
     compare,
     integer,
-    parse_quantity,
     parse_semver,
     quantity_value,
     readable,
@@ -39,7 +38,7 @@ def _declarations() -> list[cel.FunctionDecl]:
     """The functions with their overloads, for an environment of the language."""
     of_text: list[tuple[str, Any, Callable[..., Any]]] = [
         ("quantity", _VALUE, quantity_value),
-        ("isQuantity", cel.Type.BOOL, lambda text: readable(parse_quantity, text)),
+        ("isQuantity", cel.Type.BOOL, lambda text: readable(quantity_value, text)),
         ("semver", _VALUE, semver_value),
         ("isSemver", cel.Type.BOOL, lambda text: readable(parse_semver, text)),
     ]

@@ -1,13 +1,14 @@
 """Quantities are read as the API server reads them, exactly, and written so that they can be read again."""
 
 from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity
 
-from muster.resources.quantity import LARGEST, format_quantity, parse
+from muster.resources.quantity import LARGEST, exact, format_quantity, parse
 
 SUFFIXES = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 
@@ -46,6 +47,12 @@ def test_agrees_with_the_kubernetes_package(number: str, suffix: str) -> None:
     for milli in (False, True):
         rounded = int((exact * (1000 if milli else 1)).to_integral_value(ROUND_CEILING))
         assert max(-LARGEST, min(rounded, LARGEST)) == parse(number + suffix, milli=milli)
+
+
+@given(numbers, st.sampled_from(SUFFIXES))
+def test_the_exact_amount_is_neither_rounded_nor_capped(number: str, suffix: str) -> None:
+    """It is what the kubernetes package computes."""
+    assert exact(number + suffix) == Fraction(parse_quantity(number + suffix))
 
 
 @given(numbers, exponents)
