@@ -7,7 +7,7 @@ decision that is lost that way costs nothing: the change that refused it also wo
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import structlog
@@ -17,9 +17,9 @@ from extender.commit import Committer
 from extender.live import Live
 from extender.planner.actions.progress import AVOID_S
 from extender.planner.cycle import Parts, run_cycle
+from extender.planner.framework.causes import Causes
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.decisions import Unschedulable
-from extender.planner.framework.hooks import Causes
 from extender.planner.framework.session import GROWTH_DELAY_S, RECOVERY_S, STALENESS_GRACE_S, CycleInputs, Session
 from extender.planner.framework.snapshot import Snapshot, take
 from extender.planner.state.state import State
@@ -79,7 +79,7 @@ class Planner:
         self._recovery_s = recovery_s
         self._staleness_grace_s = staleness_grace_s
         self._growth_delay_s = growth_delay_s
-        self.pages: dict[str, Callable[[], object]] = {}
+        self.pages: Mapping[str, Callable[[], object]] = {}
         """What plugins show over HTTP, by name; as of the last cycle."""
         self.session: Session | None = None
         """The last cycle."""
@@ -182,7 +182,7 @@ class Planner:
         self._remember(session, now)
 
         # 5. Show it: pages of plugins, scores for the prioritize verb, metrics.
-        self._replaced, self.pages, self.session = self.session, session.ask("http_handler"), session
+        self._replaced, self.pages, self.session = self.session, session.hooks.http_handler.call(), session
         self._tell_set_aside(session, seen.unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
         CYCLE.labels("plan").observe(self._monotonic_s() - started)

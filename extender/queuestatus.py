@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from extender.planner.framework import decisions
+from extender.planner.framework.answers import QueueStanding
 from extender.planner.framework.session import Session
-from extender.planner.framework.standing import QueueStanding
 from extender.writes import Lane, Writes
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.volcano.scheduling import QUEUES, Queue
@@ -33,9 +33,9 @@ class QueueStatusWriter:
     def write(self, session: Session) -> None:
         """Has what differs written, if it is time again."""
         now = self._wall_s()
-        if now < self._next or session.standings is None:
+        if now < self._next:
             return
-        standings = session.standings()
+        standings = session.hooks.queue_standings.call()
         why = _first_refusals(session)
         due = []
         for name, standing in standings.items():

@@ -23,8 +23,8 @@ class QuietNodes:
 
     def on_session_open(self, session: Session) -> None:
         """Register a predicate and a score; `per_node` lifts functions of one node to all of them."""
-        session.add("predicate", per_node(self._refusal, session))
-        session.add("node_order", per_node_score(self._score, session))
+        session.hooks.predicate.add(per_node(self._refusal, session))
+        session.hooks.node_order.add(per_node_score(self._score, session))
 
     def on_session_close(self, session: Session) -> None:
         """Nothing to clean up."""

@@ -98,7 +98,7 @@ def _report(
     session: Session, name: str, depth: int, parent: str, waiting: int, first: tuple[WaitingGang, ...]
 ) -> QueueReport:
     queue = session.snapshot.queues.get(name)
-    allocated = session.ask("get_queue_allocated_resources", name)
+    allocated = session.hooks.get_queue_allocated_resources.call(name)
     if allocated is None:
         raise UnknownNameError("no plugin of the scheduler configuration knows shares of queues; add `proportion`")
     return QueueReport(
@@ -106,8 +106,8 @@ def _report(
         parent=parent,
         depth=depth,
         allocated=_vector(session, allocated),
-        fair_share=_vector(session, session.ask("get_queue_fair_share", name)),
-        deserved=_vector(session, session.ask("get_queue_deserved_resources", name)),
+        fair_share=_vector(session, session.hooks.get_queue_fair_share.call(name)),
+        deserved=_vector(session, session.hooks.get_queue_deserved_resources.call(name)),
         capability=_read(queue.spec.capability) if queue else {},
         guarantee=_read(queue.spec.guarantee.resource) if queue else {},
         weight=queue.spec.weight if queue else 1,

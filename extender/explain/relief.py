@@ -61,7 +61,7 @@ class Reliever:
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
         """What would have to go from the domain that came closest, and what wish would be met at once."""
         seats = {name: ranks for name, ranks in self._gang.open_seats().items() if ranks}
-        closest = self._session.closest_domain(self._gang, seats) if self._session.closest_domain else None
+        closest = self._session.hooks.closest_domain.call(self._gang, seats)
         cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
         if closest is None or closest.said.why or cls is None:
             return

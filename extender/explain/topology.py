@@ -121,9 +121,8 @@ def _asks_hyper_nodes(near: Nearness) -> bool:
 
 def _trees(session: Session) -> Mapping[str, Tree]:
     """What the planner goes by; without the plugin `topology` what there would be to go by."""
-    if session.trees is not None:
-        return session.trees()
-    return {HYPER_NODES: session.hyper_nodes.tree} if session.snapshot.hyper_nodes else {}
+    bare = {HYPER_NODES: session.hyper_nodes.tree} if session.snapshot.hyper_nodes else {}
+    return session.hooks.topologies.call() or bare
 
 
 class _Reporter:

@@ -9,7 +9,7 @@ from extender.explain.clusterdump import ClusterDump, state_of
 from extender.planner.actions.allocate import wants_nodes
 from extender.planner.cycle import parts_of, run_cycle
 from extender.planner.framework import config
-from extender.planner.framework.hooks import Causes
+from extender.planner.framework.causes import Causes
 from extender.planner.framework.registry import Action
 from extender.planner.framework.session import RECOVERY_S, CycleInputs, Session
 from extender.planner.framework.snapshot import take

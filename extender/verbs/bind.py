@@ -164,7 +164,7 @@ class Bind:
             if reason:
                 return reason
         session = self._session()
-        extra = session.ask("bind_request_mutate", record, args.node) if session is not None else {}
+        extra = session.hooks.bind_request_mutate.call(record, args.node) if session is not None else {}
         devices = devices_of(placement, record.seat) if record.cls.gpu else ()
         if record.cls.gpu is not None and not devices:
             return Reason.PLACEMENT_OVER  # it was planned as a pod that shares nothing

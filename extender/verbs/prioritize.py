@@ -33,7 +33,7 @@ class Prioritize:
         scores = None
         if session is not None:
             known = (columns >= 0) & (columns < len(session.snapshot.nodes))
-            session.call_all("node_pre_order", cls, columns[known])
+            session.hooks.node_pre_order.call(cls, columns[known])
             scores = session.scores(cls)
         if isinstance(scores, np.ndarray) and len(nodes) and columns.max() < len(scores):
             ranks = collapse(np.where(columns >= 0, scores[columns], 0.0))

@@ -35,7 +35,7 @@ class SharedGpus:
                 devices.take(cls.gpu, 0, taken)
                 free[:, 0] -= table.row_of(table.taken(cls, column))
         unused, session = int(devices.unused(free, table.axis)[0]), self._session()
-        order = None if session is None else partial(session.ask, "gpu_order", record.cls, column)
+        order = None if session is None else partial(session.hooks.gpu_order.call, record.cls, column)
         chosen = devices.choose(share, 0, unused, order)
         if chosen is not None:
             self._on_their_way[record.uid] = node, record.cls, chosen

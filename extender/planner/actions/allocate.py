@@ -24,7 +24,6 @@ from extender.planner.actions.reserve.looks import Looks
 from extender.planner.actions.search import lacking, open_above, place_minimum, place_more, runs_of_operations
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import minimum_amounts, minimum_wanted
-from extender.planner.framework.refusal import queue_refusal
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import Shortage, shortage
 from extender.planner.framework.statement import Statement, undone
@@ -105,11 +104,11 @@ class Allocate:
             found.waiting.append(gang)
             self._wait_for_others(session, gang, found.limited.get(gang.uid, session.now))
             return
-        full = None if gang.started else queue_refusal(session, gang, minimum_amounts(session.snapshot, gang))
+        full = None if gang.started else session.queue_refusal(gang, minimum_amounts(session.snapshot, gang))
         if full is not None:  # it waits for its queue and not for nodes, so that none are kept for it
             session.decide(decisions.Unschedulable(gang, full.reason, full.message))
             return
-        session.call_all("pre_job_allocation", gang)
+        session.hooks.pre_job_allocation.call(gang)
         statement = Statement(session)
         with undone(statement), found.book.room_for(gang) as restrictions:
             failed = self._start(session, statement, gang, restrictions, found.book)
@@ -216,7 +215,7 @@ def _say_why_extras_wait(session: Session, gang: GangView) -> None:
         ranks = gang.open_seats()[pod_set.name]
         if ranks:
             row = session.snapshot.row_of(pod_set.cls) if pod_set.cls else None
-            full = queue_refusal(session, gang, row) if row is not None else None
+            full = session.queue_refusal(gang, row) if row is not None else None
             if full is not None:
                 session.decide(decisions.Unschedulable(gang, full.reason, full.message))
                 return

@@ -13,10 +13,8 @@ from extender.planner.actions.allocate import shape_of
 from extender.planner.actions.search import chosen_ranks, near
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import minimum_amounts, minimum_wanted
-from extender.planner.framework.refusal import queue_refusal
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import Shortage, shortage
-from extender.planner.framework.vote import EnqueueVote
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import request_of
@@ -48,7 +46,7 @@ class Enqueue:
             session.decide(why)
             return
         session.enqueued.add(gang.key)
-        session.call_all("job_enqueued", gang)
+        session.hooks.job_enqueued.call(gang)
         session.decide(decisions.Enqueue(gang))
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
@@ -57,10 +55,10 @@ class Enqueue:
             return decisions.Unschedulable(gang, *closed)
         if lacks := self._lacks(session, gang):
             return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
-        full = queue_refusal(session, gang, minimum_amounts(session.snapshot, gang))
+        full = session.queue_refusal(gang, minimum_amounts(session.snapshot, gang))
         if full:
             return decisions.Unschedulable(gang, full.reason, full.message)
-        vote: EnqueueVote | None = session.ask("job_enqueueable", gang)
+        vote = session.hooks.job_enqueueable.call(gang)
         return decisions.Unschedulable(gang, vote.reason, vote.message) if vote and not vote.admit else None
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
@@ -84,12 +82,12 @@ class Enqueue:
     def _never_in_a_domain(self, session: Session, gang: GangView) -> Shortage | None:
         """A gang that must be in one domain, and that no domain would hold even if nothing else ran."""
         request = request_of(gang)
-        if request is None or not request.hard or session.closest_domain is None:
+        if request is None or not request.hard:
             return None
         shape = shape_of(session, gang)
         if shape not in self._hopeless:
             seats = chosen_ranks(session, gang, minimum_wanted(gang))
-            found = session.closest_domain(gang, seats, ever=True)
+            found = session.hooks.closest_domain.call(gang, seats, ever=True)
             self._hopeless[shape] = near(session, gang, seats, found.said, ever=True) if found else None
         return self._hopeless[shape]
 

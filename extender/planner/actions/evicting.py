@@ -140,7 +140,7 @@ class Evicting:
         if before and (parse_time(before) or 0.0) > session.now:
             return False
         let_in = wants_nodes(session, gang) or gang.group.status.phase in {"", "Pending"}
-        return let_in and bool(session.ask("job_ready", gang))
+        return let_in and session.hooks.job_ready.call(gang)
 
     def _try(self, session: Session, gang: GangView, *, full: bool) -> bool:
         wanted = minimum_wanted(gang)

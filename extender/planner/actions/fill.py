@@ -31,7 +31,7 @@ def fill(
     filling = _Filling(session, statement, gang, pod_set, nodes)
     placed = 0
     for cls, part in _alike(pod_set, ranks):
-        if session.ask("pre_predicate", gang, cls):
+        if session.hooks.pre_predicate.call(gang, cls):
             break
         alone = session.snapshot.one_by_one(cls)
         count = filling.one_by_one(cls, part) if alone else filling.at_once(cls, part)
@@ -52,7 +52,7 @@ def ranked(session: Session, cls: PodClass, room: Amounts, nodes: NodeSet = EVER
     columns = order[room[order] > 0]
     if nodes.ranked:
         return columns
-    session.call_all("node_pre_order", cls, columns)
+    session.hooks.node_pre_order.call(cls, columns)
     scores = session.scores(cls)
     return columns[np.argsort(-scores[columns], kind="stable")] if isinstance(scores, np.ndarray) else columns
 

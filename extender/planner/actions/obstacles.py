@@ -17,7 +17,7 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
         return decisions.Unschedulable(gang, "PodsNotCreated", words)
     if not gang.started and gang.held_by_others:
         return decisions.Unschedulable(gang, "SchedulingGated", _held_by_others(gang))
-    if not session.ask("job_ready", gang):
+    if not session.hooks.job_ready.call(gang):
         return decisions.Unschedulable(gang, "NotEnoughPods", _not_ready(gang))
     return None
 

@@ -42,14 +42,14 @@ class Preempt(Evicting):
             return (
                 victim.queue == gang.queue
                 and victim.priority < gang.priority
-                and bool(session.ask("preempt_victim_filter", gang, victim))
+                and session.hooks.preempt_victim_filter.call(gang, victim)
             )
 
         return by_cost(self.victims_of(session, asker, lower))
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """All plugins must agree."""
-        return bool(session.ask("preempt_scenario_validator", scenario))
+        return session.hooks.preempt_scenario_validator.call(scenario)
 
     def reason(self, gang: GangView) -> str:
         """For the owners of the victims."""

@@ -32,11 +32,11 @@ class Reclaim(Evicting):
     def allowed(self, session: Session, asker: Asker) -> bool:
         """Whether the gang's queue would still be within its share; what fills the queue's own limit stays its own."""
         wanted = amounts_of(session.snapshot, asker.gang, minimum_wanted(asker.gang))
-        return not asker.queue_full and bool(session.ask("can_reclaim_resources", asker.gang, wanted))
+        return not asker.queue_full and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 
     def pieces(self, session: Session, asker: Asker) -> list[Piece]:
         """Of other queues; the one that is furthest over its share gives first."""
-        session.call_all("on_job_solution_start", asker.gang)
+        session.hooks.on_job_solution_start.call(asker.gang)
         gang, queues = asker.gang, session.snapshot.queues
 
         def reclaimable(victim: GangView) -> bool:
@@ -45,14 +45,14 @@ class Reclaim(Evicting):
                 victim.queue != gang.queue
                 and queue is not None
                 and queue.spec.reclaimable is not False
-                and bool(session.ask("reclaim_victim_filter", gang, victim))
+                and session.hooks.reclaim_victim_filter.call(gang, victim)
             )
 
         return across_queues(session, self.victims_of(session, asker, reclaimable))
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """All plugins must agree."""
-        return bool(session.ask("reclaim_scenario_validator", scenario))
+        return session.hooks.reclaim_scenario_validator.call(scenario)
 
     def reason(self, gang: GangView) -> str:
         """For the owners of the victims."""

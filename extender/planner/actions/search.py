@@ -16,10 +16,10 @@ from extender.planner.actions.parts import PartSearch, join
 from extender.planner.framework.closest import Closest
 from extender.planner.framework.demand import minimum_wanted
 from extender.planner.framework.nodeset import EVERYWHERE, NodeSet
-from extender.planner.framework.refusal import queue_refusal
+from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import UNTOLD, Shortage, Wanted, shortage
-from extender.planner.framework.statement import Operation, Statement
+from extender.planner.framework.statement import Statement
 from extender.planner.state.amounts import times
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
@@ -92,7 +92,7 @@ def _in_domains(
     orders: Sequence[list[PodSetView]],
 ) -> Shortage | None:  # fmt: skip
     """What a gang that must be in domains is short of: nodes at all, or else those of one domain."""
-    closest = session.closest_domain(gang, seats) if session.closest_domain else None
+    closest = session.hooks.closest_domain.call(gang, seats)
     if closest is None:
         return None
     start = statement.checkpoint()
@@ -195,7 +195,7 @@ def _queue_room(session: Session, gang: GangView, pod_set: PodSetView, most: int
     row = session.snapshot.row_of(pod_set.cls)
 
     def refused(count: int) -> bool:
-        return queue_refusal(session, gang, times(row, count)) is not None
+        return session.queue_refusal(gang, times(row, count)) is not None
 
     return most if not refused(most) else bisect_left(range(1, most), 1, key=refused)
 
@@ -216,7 +216,7 @@ def _preferred(session: Session, pod_set: PodSetView, ranks: Sequence[int]) -> S
         return ranks
 
     def compare(left: int, right: int) -> int:
-        return session.ask("task_order", pod_set.waiting[left], pod_set.waiting[right]) or left - right
+        return session.hooks.task_order.call(pod_set.waiting[left], pod_set.waiting[right]) or left - right
 
     return sorted(ranks, key=cmp_to_key(compare))
 

@@ -9,7 +9,7 @@ from math import isfinite
 import numpy as np
 
 from extender.planner.fairshare.allocations import Allocations
-from extender.planner.framework.refusal import QueueRefusal
+from extender.planner.framework.answers import QueueRefusal
 from extender.planner.state.amounts import Amounts
 from muster.resources.words import amount_words
 

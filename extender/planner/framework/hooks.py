@@ -1,207 +1,281 @@
-"""Every hook, as data, and one aggregation per rule.
+"""The hooks: every question that plugins may answer, as data, and the Protocol of a function that answers it.
 
-The hooks and their rules are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case; letting
-gangs in, which KAI-Scheduler does not know, has Volcano's.
-Predicates and scores are functions of a pod class that answer for all nodes at once; `per_node` and `per_node_score`
-of the session lift ordinary functions.
+The hooks are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case, those of letting gangs
+in are Volcano's; `rules` has how the answers of several plugins become one. Amounts are int64 of shape (resources,)
+along `session.snapshot.axis`, in milli-CPU and base units; nodes are columns of the snapshot's arrays.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import Enum
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE
+from extender.planner.framework import rules
+from extender.planner.framework.answers import EnqueueVote, QueueRefusal, QueueStanding
+from extender.planner.framework.causes import Codes
+from extender.planner.framework.closest import ClosestDomain
+from extender.planner.framework.nodeset import NodeSet
+from extender.planner.framework.operations import Eviction, Operation
+from extender.planner.framework.reserved import ReservationRules
+from extender.planner.framework.scenario import Scenario
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podrecord import PodRecord
+from extender.planner.state.podset import PodSetView, SubGroup
+from extender.planner.topology.parts import Part
+from extender.planner.topology.tree import Tree
 
-Hook = Callable[..., Any]
-
-
-class Rule(Enum):
-    """How the answers of several plugins become one."""
-
-    FIRST_NON_ZERO = "the first comparison that is not 0 decides"
-    FIRST_ERROR = "the first refusal decides"
-    SUM = "scores add up"
-    FIRST_OPINION = "the first plugin that has an opinion decides"
-    ALL_AGREE = "every plugin must agree; nobody registered means yes"
-    FIRST_REGISTERED = "only the plugin that registered first is asked"
-    REFINE = "each plugin's node sets are fed to the next"
-    MERGE = "maps are merged, the last plugin wins"
-    CALL_ALL = "every plugin is told"
-
-
-HOOKS: dict[str, Rule] = {
-    # orders: (left, right) -> negative if left comes first
-    "queue_order": Rule.FIRST_NON_ZERO,  # gangs of different queues
-    "job_order": Rule.FIRST_NON_ZERO,  # gangs
-    "pod_set_order": Rule.FIRST_NON_ZERO,  # pod sets of one gang
-    "sub_group_set_order": Rule.FIRST_NON_ZERO,  # sub-groups of one pod set
-    "task_order": Rule.FIRST_NON_ZERO,  # pods of one pod set
-    # nodes: pre_predicate(gang, class) -> reason or ""; predicate(class) -> causes, by the node alone;
-    # neighbour_predicate(class) -> causes, by the pods that are there now (None: they cannot matter);
-    # is_task_allocation_on_node_over_capacity(gang, class) -> causes, or None where the gang may be anywhere;
-    # node_pre_order(class, columns), told before these nodes are scored; node_order(class) -> scores
-    "pre_predicate": Rule.FIRST_ERROR,
-    "predicate": Rule.FIRST_ERROR,
-    "neighbour_predicate": Rule.FIRST_ERROR,
-    "is_task_allocation_on_node_over_capacity": Rule.FIRST_REGISTERED,
-    "node_pre_order": Rule.CALL_ALL,
-    "node_order": Rule.SUM,
-    # subset_nodes(node set, gang, part of it) -> node sets within it, the best one first
-    "subset_nodes": Rule.REFINE,
-    # gpu_order(class, column of a node, thousandths of each GPU that shares use) -> scores by GPU, for pods that share
-    "gpu_order": Rule.SUM,
-    # queues: (gang, amounts that it would get) -> QueueRefusal or None
-    "is_job_over_queue_capacity": Rule.FIRST_REGISTERED,
-    "is_non_preemptible_job_over_queue_quota": Rule.FIRST_REGISTERED,
-    # can_reclaim_resources(gang, amounts) -> bool; ..._victim_filter(gang, victim) -> bool, both of them gangs;
-    # ..._scenario_validator(scenario) -> bool; get_queue_...(name of a queue) -> amounts;
-    # on_job_solution_start(gang), told before a search for what it may reclaim
-    "can_reclaim_resources": Rule.FIRST_REGISTERED,
-    "on_job_solution_start": Rule.CALL_ALL,
-    "reclaim_victim_filter": Rule.ALL_AGREE,
-    "reclaim_scenario_validator": Rule.ALL_AGREE,
-    "preempt_victim_filter": Rule.ALL_AGREE,
-    "preempt_scenario_validator": Rule.ALL_AGREE,
-    "get_queue_allocated_resources": Rule.FIRST_REGISTERED,
-    "get_queue_deserved_resources": Rule.FIRST_REGISTERED,
-    "get_queue_fair_share": Rule.FIRST_REGISTERED,
-    # letting gangs in: job_enqueueable(gang) -> EnqueueVote or None; job_enqueued(gang)
-    "job_enqueueable": Rule.FIRST_OPINION,
-    "job_enqueued": Rule.CALL_ALL,
-    # life of a gang in a cycle: job_ready(gang) -> bool; pre_job_allocation(gang); allocated(operation) and
-    # deallocated(operation), evicted(operation) and unevicted(operation), also for what is rolled back
-    "job_ready": Rule.ALL_AGREE,
-    "pre_job_allocation": Rule.CALL_ALL,
-    "allocated": Rule.CALL_ALL,
-    "deallocated": Rule.CALL_ALL,
-    "evicted": Rule.CALL_ALL,
-    "unevicted": Rule.CALL_ALL,
-    # for the verbs and the pages: (pod, node) -> annotations of the binding; () -> name -> function without arguments
-    "bind_request_mutate": Rule.MERGE,
-    "http_handler": Rule.MERGE,
-}
-"""The hooks that something asks."""
+F = TypeVar("F", bound=Callable[..., Any])
+T_contra = TypeVar("T_contra", contravariant=True)
+Scores = NDArray[np.float64]
 
 
-def first_non_zero(fns: Iterable[Hook], *args: object) -> int:
-    """The first comparison that is not 0."""
-    for fn in fns:  # no generator: sorting ten thousand gangs asks this a quarter of a million times
-        if result := fn(*args):
-            return int(result)
-    return 0
+class Hook(Generic[F]):
+    """One question that plugins answer in a session; F is the Protocol of the functions that answer it."""
+
+    __slots__ = ("_rule", "functions", "off")
+
+    def __init__(self, rule: Callable[..., Any]) -> None:
+        self._rule = rule
+        self.functions: list[F] = []
+        """In the order of the plugins."""
+        self.off = False
+        """The configuration switches it off for the plugin that registers now."""
+
+    def add(self, fn: F) -> None:
+        """Registers a plugin's function."""
+        if not self.off:
+            self.functions.append(fn)
+
+    @property
+    def call(self) -> F:
+        """All functions as one, which makes one answer of theirs by the hook's rule."""
+        return cast("F", partial(self._rule, self.functions))
 
 
-def first_error(fns: Iterable[Hook], *args: object) -> Any:
-    """The first refusal; element by element where the answers are arrays of cause codes, 0 meaning "passes"."""
-    answer: Any = None
-    for fn in fns:
-        result = fn(*args)
-        if not isinstance(result, np.ndarray):
-            if result:
-                return result
-        elif answer is None:
-            answer = result
-        else:
-            answer = np.where(answer == 0, result, answer)
-    return answer
+class Order(Protocol[T_contra]):
+    """Negative if `left` comes first, 0 without an opinion."""
+
+    def __call__(self, left: T_contra, right: T_contra, /) -> int: ...
 
 
-def first_opinion(fns: Iterable[Hook], *args: object) -> Any:
-    """The first answer that is not None; None if nobody has an opinion."""
-    return next((result for fn in fns if (result := fn(*args)) is not None), None)
+class PrePredicate(Protocol):
+    """Why no node will do, in a few words; empty or None if some may."""
+
+    def __call__(self, gang: GangView, cls: PodClass, /) -> str | None: ...
 
 
-def total(fns: Iterable[Hook], *args: object) -> Any:
-    """The sum of the scores; 0 if nobody scores."""
-    return sum((fn(*args) for fn in fns), start=0)
+class Predicate(Protocol):
+    """Codes of `session.causes` per node, int16 of shape (nodes,), 0 where the pod may be; None: everywhere."""
+
+    def __call__(self, cls: PodClass, /) -> Codes | None: ...
 
 
-def all_agree(fns: Iterable[Hook], *args: object) -> bool:
-    """Whether every plugin agrees; one that does not is enough, so that each can only forbid."""
-    return all(fn(*args) for fn in fns)
+class GangPredicate(Protocol):
+    """Codes of `session.causes` per node, int16 of shape (nodes,), 0 where the pod may be; None: everywhere."""
+
+    def __call__(self, gang: GangView, cls: PodClass, /) -> Codes | None: ...
 
 
-def first_registered(fns: Sequence[Hook], *args: object) -> Any:
-    """The answer of the plugin that registered first; None if nobody did."""
-    return fns[0](*args) if fns else None
+class OnNodes(Protocol):
+    """`columns` are the nodes that would do, int64 of shape (those nodes,)."""
+
+    def __call__(self, cls: PodClass, columns: Amounts, /) -> object: ...
 
 
-def refine(fns: Iterable[Hook], node_sets: Iterable[Any], *args: object) -> Iterable[Any]:
-    """Every plugin splits every set that the one before it left; only as far as somebody looks at them."""
-    for fn in fns:
-        node_sets = _refined(fn, node_sets, *args)
-    return node_sets
+class NodeScores(Protocol):
+    """Scores per node, float64 of shape (nodes,), more is better; or one number for all of them."""
+
+    def __call__(self, cls: PodClass, /) -> Scores | float: ...
 
 
-def _refined(fn: Hook, node_sets: Iterable[Any], *args: object) -> Iterator[Any]:
-    for node_set in node_sets:
-        yield from fn(node_set, *args)
+class GpuScores(Protocol):
+    """Scores per GPU, float64 of the shape of `used`, the thousandths of each GPU that shares use already."""
+
+    def __call__(self, cls: PodClass, column: int, used: Amounts, /) -> Scores | float: ...
 
 
-def merge(fns: Iterable[Hook], *args: object) -> dict[str, Any]:
-    """All maps as one; where two plugins use one key, the one that registered later wins."""
-    result: dict[str, Any] = {}
-    for fn in fns:
-        result |= fn(*args)
-    return result
+class Subsets(Protocol):
+    """Node sets within the given one, the best first: the whole part is tried on one after the other."""
+
+    def __call__(self, nodes: NodeSet, gang: GangView, part: Part, /) -> Iterable[NodeSet]: ...
 
 
-def call_all(fns: Iterable[Hook], *args: object) -> None:
-    """Tells every plugin; there is no answer."""
-    for fn in fns:
-        fn(*args)
+class QueueLimit(Protocol):
+    """The queue that refuses these amounts more; None if none does."""
+
+    def __call__(self, gang: GangView, amounts: Amounts, /) -> QueueRefusal | None: ...
 
 
-AGGREGATES: dict[Rule, Callable[..., Any]] = {
-    Rule.FIRST_NON_ZERO: first_non_zero,
-    Rule.FIRST_ERROR: first_error,
-    Rule.FIRST_OPINION: first_opinion,
-    Rule.SUM: total,
-    Rule.ALL_AGREE: all_agree,
-    Rule.FIRST_REGISTERED: first_registered,
-    Rule.REFINE: refine,
-    Rule.MERGE: merge,
-    Rule.CALL_ALL: call_all,
-}
-AGGREGATE_OF: dict[str, Callable[..., Any]] = {hook: AGGREGATES[rule] for hook, rule in HOOKS.items()}
-"""The same by hook."""
+class MayReclaim(Protocol):
+    """True if it may; None is no."""
+
+    def __call__(self, gang: GangView, amounts: Amounts, /) -> bool | None: ...
 
 
-MAX_CAUSES = 30_000
-"""Words name claims and labels, so there can be many; the codes are 16 bits wide."""
-OTHER_CAUSES = "refused for a reason that is not told apart any more (restart the extender to see it)"
+class VictimFilter(Protocol):
+    """False if `victim` must not lose a pod for `gang`."""
+
+    def __call__(self, gang: GangView, victim: GangView, /) -> bool: ...
 
 
-class Causes:
-    """Why a node does not take a pod: small integer codes ↔ words. Code 0 means that it does."""
+class ScenarioValidator(Protocol):
+    """False if it must not come to that."""
 
-    def __init__(self) -> None:
-        self.words: list[str] = ["fits"]
-        self._codes: dict[str, int] = {"": 0}
-
-    def code(self, words: str) -> int:
-        """The code of these words; new words get a new code."""
-        code = self._codes.get(words)
-        if code is None:
-            if len(self.words) > MAX_CAUSES and words != OTHER_CAUSES:
-                return self.code(OTHER_CAUSES)
-            code = self._codes[words] = len(self.words)
-            self.words.append(words)
-        return code
+    def __call__(self, scenario: Scenario, /) -> bool: ...
 
 
-Codes = NDArray[np.int16]
+class QueueAmounts(Protocol):
+    """Numbers of shape (resources,), the queues below counted in; None if it is not known."""
+
+    def __call__(self, queue: str, /) -> NDArray[np.int64] | NDArray[np.float64] | None: ...
 
 
-GPU_PARTS = "no GPU with enough room"
-"""The words for a node whose GPUs have enough room together, and none of them for the pod."""
+class Vote(Protocol):
+    """An opinion; None without one."""
+
+    def __call__(self, gang: GangView, /) -> EnqueueVote | None: ...
 
 
-def scarcity(resource: str) -> str:
-    """The words for a node that has too little of this resource."""
-    if resource.startswith(DEVICE_CLASS_RESOURCE):
-        return f"too few devices of class {resource.removeprefix(DEVICE_CLASS_RESOURCE)}"
-    return "too many pods" if resource == "pods" else f"too little {resource}"
+class Ready(Protocol):
+    """False if it must not be tried now."""
+
+    def __call__(self, gang: GangView, /) -> bool: ...
+
+
+class OnGang(Protocol):
+    """No answer."""
+
+    def __call__(self, gang: GangView, /) -> object: ...
+
+
+class OnOperation(Protocol):
+    """No answer; also told of all that is rolled back."""
+
+    def __call__(self, operation: Operation, /) -> object: ...
+
+
+class OnEviction(Protocol):
+    """No answer; also told of all that is only tried."""
+
+    def __call__(self, eviction: Eviction, /) -> object: ...
+
+
+class BindAnnotations(Protocol):
+    """Annotation → text."""
+
+    def __call__(self, pod: PodRecord, node: str, /) -> Mapping[str, str]: ...
+
+
+class Pages(Protocol):
+    """Name → a function without arguments, whose answer is shown as JSON."""
+
+    def __call__(self) -> Mapping[str, Callable[[], object]]: ...
+
+
+class Standings(Protocol):
+    """Queue → where it stands."""
+
+    def __call__(self) -> Mapping[str, QueueStanding]: ...
+
+
+class ClosestTo(Protocol):
+    """None if the domains are not what is in its way; with `ever` as if nothing else ran."""
+
+    def __call__(
+        self, gang: GangView, seats: Mapping[str, Sequence[int]], /, *, ever: bool = False
+    ) -> ClosestDomain | None: ...
+
+
+class Trees(Protocol):
+    """Topology → its tree of domains."""
+
+    def __call__(self) -> Mapping[str, Tree]: ...
+
+
+class Reserving(Protocol):
+    """The rules; None for the default ones."""
+
+    def __call__(self) -> ReservationRules | None: ...
+
+
+def _hook(rule: Callable[..., Any], asks: str) -> Any:
+    """A field of `Hooks`, with the question for the documentation."""
+    return field(default_factory=lambda: Hook(rule), metadata={"rule": rule, "asks": asks})
+
+
+@dataclass(slots=True)
+class Hooks:
+    """Every hook, with the functions that the plugins of one session have registered for it."""
+
+    # fmt: off
+    queue_order: Hook[Order[GangView]] = _hook(
+        rules.first_non_zero, "which of two gangs of different queues comes first; asked before `job_order`")
+    job_order: Hook[Order[GangView]] = _hook(rules.first_non_zero, "which of two gangs comes first")
+    pod_set_order: Hook[Order[PodSetView]] = _hook(
+        rules.first_non_zero, "which of two pod sets of a gang is filled first")
+    sub_group_set_order: Hook[Order[SubGroup]] = _hook(
+        rules.first_non_zero, "which of two sub-groups of a pod set, by default that of lower ranks")
+    task_order: Hook[Order[PodRecord]] = _hook(rules.first_non_zero, "which of two pods of a pod set gets a node first")
+
+    pre_predicate: Hook[PrePredicate] = _hook(
+        rules.first_refusal, "whether a gang's pods of a class can be placed at all; asked before nodes")
+    predicate: Hook[Predicate] = _hook(rules.first_refusal, "which nodes take a pod of a class, by the node alone")
+    neighbour_predicate: Hook[Predicate] = _hook(
+        rules.first_refusal, "which nodes take a pod of a class, by the pods that are there now")
+    is_task_allocation_on_node_over_capacity: Hook[GangPredicate] = _hook(
+        rules.first_registered, "on which nodes the gang's queue has capacity left for a pod of a class")
+    node_pre_order: Hook[OnNodes] = _hook(rules.call_all, "these nodes are about to be scored")
+    node_order: Hook[NodeScores] = _hook(
+        rules.total, "how good nodes are for a pod of a class; `extender/planner/plugins/scores.py` has the magnitudes")
+    subset_nodes: Hook[Subsets] = _hook(
+        rules.refine, "which of these nodes a part of a gang may be given (`nodeset.py`, `parts.py`)")
+    gpu_order: Hook[GpuScores] = _hook(
+        rules.total, "how good the GPUs of a node are for a pod that shares them (gpu-sharing.md)")
+
+    is_job_over_queue_capacity: Hook[QueueLimit] = _hook(
+        rules.first_registered, "whether a gang's queues let it have these amounts more")
+    is_non_preemptible_job_over_queue_quota: Hook[QueueLimit] = _hook(
+        rules.first_registered, "the same for a gang that may not be displaced; asked after it")
+    can_reclaim_resources: Hook[MayReclaim] = _hook(
+        rules.first_registered, "whether a gang's queue may take these amounts back from others")
+    on_job_solution_start: Hook[OnGang] = _hook(
+        rules.call_all, "a search begins for what the gang may reclaim from other queues")
+    reclaim_victim_filter: Hook[VictimFilter] = _hook(
+        rules.all_agree, "whether a gang of another queue may be a victim")
+    reclaim_scenario_validator: Hook[ScenarioValidator] = _hook(
+        rules.all_agree, "whether these victims may go for a gang of another queue")
+    preempt_victim_filter: Hook[VictimFilter] = _hook(
+        rules.all_agree, "whether a gang of lower priority may be a victim")
+    preempt_scenario_validator: Hook[ScenarioValidator] = _hook(
+        rules.all_agree, "whether these victims may go for a gang of higher priority")
+    get_queue_allocated_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "what a queue uses")
+    get_queue_deserved_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "what a queue deserves")
+    get_queue_fair_share: Hook[QueueAmounts] = _hook(rules.first_registered, "what a queue is due")
+    queue_standings: Hook[Standings] = _hook(rules.merge, "what the status of queues says")
+
+    job_enqueueable: Hook[Vote] = _hook(rules.first_opinion, "whether a gang is let in")
+    job_enqueued: Hook[OnGang] = _hook(rules.call_all, "the gang was let in")
+    job_ready: Hook[Ready] = _hook(rules.all_agree, "whether a gang has what it takes to start")
+    pre_job_allocation: Hook[OnGang] = _hook(rules.call_all, "the gang is about to be tried")
+    allocated: Hook[OnOperation] = _hook(rules.call_all, "members are given a place")
+    deallocated: Hook[OnOperation] = _hook(rules.call_all, "members lose a place again")
+    evicted: Hook[OnEviction] = _hook(rules.call_all, "pods would leave their node")
+    unevicted: Hook[OnEviction] = _hook(rules.call_all, "pods stay on their node after all")
+
+    closest_domain: Hook[ClosestTo] = _hook(
+        rules.first_registered, "the domain that comes closest to holding these seats (pod set → ranks) of a gang")
+    topologies: Hook[Trees] = _hook(rules.merge, "the topologies that there are")
+    reservation_rules: Hook[Reserving] = _hook(
+        rules.first_registered, "what is kept for gangs that wait at the head of their queue")
+    bind_request_mutate: Hook[BindAnnotations] = _hook(rules.merge, "annotations for the binding of a pod to a node")
+    http_handler: Hook[Pages] = _hook(rules.merge, "pages at `/plugins/NAME` of the extender")
+    # fmt: on
+
+
+HOOKS = tuple(each.name for each in fields(Hooks))
+"""The names of all hooks."""

@@ -9,13 +9,13 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.framework.closest import ClosestDomain
-from extender.planner.framework.hooks import AGGREGATE_OF, GPU_PARTS, HOOKS, Causes, Codes, Hook, Rule, scarcity
+from extender.planner.framework.answers import QueueRefusal
+from extender.planner.framework.causes import GPU_PARTS, Causes, Codes, scarcity
+from extender.planner.framework.hooks import HOOKS, Hook, Hooks, Scores
 from extender.planner.framework.nodeset import NodeSet
 from extender.planner.framework.ordering import Ordering
 from extender.planner.framework.reserved import ReservationRules, ReservedRoom
 from extender.planner.framework.snapshot import Snapshot
-from extender.planner.framework.standing import QueueStanding
 from extender.planner.framework.turns import parents_of, turns
 from extender.planner.state.amounts import Amounts, clipped
 from extender.planner.state.aside import sentence
@@ -25,8 +25,8 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.topology.hypernodes import HyperNodes, HyperNodeTree
 from extender.planner.topology.parts import Part
-from extender.planner.topology.tree import Tree
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
+from muster.api.kubernetes.core import Node
 from muster.api.muster.gang import Seat
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import GPU, WHOLE
@@ -36,8 +36,6 @@ RECOVERY_S = 30.0
 STALENESS_GRACE_S = 60.0
 GROWTH_DELAY_S = 1.0
 KEPT = "kept for gangs that wait to start"
-BY_GANG = ("pre_predicate", "is_task_allocation_on_node_over_capacity")
-"""Hooks about nodes whose answer depends on the gang, and not on its shape alone."""
 Mask = NDArray[np.bool_]
 
 
@@ -80,18 +78,6 @@ class Decision(Protocol):
         """The gang that it is about."""
 
 
-class ClosestQuestion(Protocol):
-    """Which domain came closest to holding these seats, by pod set, of a gang that must be in one.
-
-    None if that is not what is in its way. With `ever`: only if no domain would hold them even in an empty cluster.
-    """
-
-    def __call__(
-        self, gang: GangView, seats: Mapping[str, Sequence[int]], *, ever: bool = False
-    ) -> ClosestDomain | None:
-        """Answers."""
-
-
 D = TypeVar("D", bound=Decision)
 T = TypeVar("T")
 
@@ -105,6 +91,8 @@ class Session:
         self.now = inputs.now
         """Seconds since the epoch."""
         self.causes = inputs.causes
+        self.hooks = Hooks()
+        """What plugins have registered."""
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle let in."""
@@ -113,18 +101,10 @@ class Session:
         found in this cycle."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
-        self.standings: Callable[[], dict[str, QueueStanding]] | None = None
-        """Where every queue stands, for who asks after the cycle; None if no plugin knows."""
-        self.closest_domain: ClosestQuestion | None = None
-        """Asked of gangs that must be in one domain; None if no plugin knows of domains."""
-        self.trees: Callable[[], Mapping[str, Tree]] | None = None
-        """Every topology by name, for who asks after the cycle; None if no plugin knows of topologies."""
         self.provisioning_wanted = False
         """Some gang asks for nodes by a ProvisioningRequest, so that those there are should be read."""
         self.failures: dict[str, str] = {}
         """Keys of gangs that made an action fail → what happened, for the log."""
-        self.reservations = ReservationRules()
-        """What is kept for gangs that wait for room at the head of their queue."""
         self.reserved: ReservedRoom | None = None
         """What the gang that is being tried may not use, since it is reserved for others."""
         self.reserved_in_all: ReservedRoom | None = None
@@ -134,41 +114,47 @@ class Session:
         self._by_key: dict[str, GangView] | None = None
         self._kept: Mask | None = None
         """Nodes that are kept from gangs that have their minimum, for those that have not; None if there are none."""
-        self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOKS}
-        self._switched_off: frozenset[str] = frozenset()
-        """Hooks that the plugin which is registering now does not get."""
-        self._node_codes: dict[bytes, Codes] = {}
+        self._node_codes: dict[tuple[bytes, int], Codes] = {}
+        """By class, and by how many plugins were asked."""
 
     @property
     def hyper_nodes(self) -> HyperNodes:
         """The tree of HyperNodes, and what is wrong with them."""
         return self.inputs.hyper_nodes.of(self.snapshot)
 
-    def add(self, hook: str, fn: Hook) -> None:
-        """Registers a plugin's function. Raises KeyError, naming the hooks there are, for one that nobody asks."""
-        if hook not in self._hooks:
-            known = ", ".join(sorted(self._hooks))
-            raise KeyError(f"hook {hook!r} does not exist; a function can be registered for {known}")
-        if hook not in self._switched_off:
-            self._hooks[hook].append(fn)
-            self._node_codes.clear()
+    @property
+    def reservations(self) -> ReservationRules:
+        """What is kept for gangs that wait for room at the head of their queue."""
+        return self.hooks.reservation_rules.call() or ReservationRules()
+
+    def add(self, hook: str, fn: Callable[..., Any]) -> None:
+        """Registers a function for the hook of that name, where it is known only when the program runs.
+
+        What type checkers can check is `session.hooks.NAME.add(fn)`. Raises KeyError, naming the hooks there are.
+        """
+        if hook not in HOOKS:
+            raise KeyError(f"hook {hook!r} does not exist; a function can be registered for {', '.join(sorted(HOOKS))}")
+        getattr(self.hooks, hook).add(fn)
 
     @contextmanager
-    def without(self, hooks: frozenset[str]) -> Iterator[None]:
-        """What is registered for these hooks meanwhile is left out: the configuration switches it off."""
-        before, self._switched_off = self._switched_off, hooks
+    def without(self, names: frozenset[str]) -> Iterator[None]:
+        """Leaves out what is registered for these hooks meanwhile: the configuration switches it off."""
+        switched: list[Hook[Any]] = [getattr(self.hooks, name) for name in names]
+        for hook in switched:
+            hook.off = True
         try:
             yield
         finally:
-            self._switched_off = before
+            for hook in switched:
+                hook.off = False
 
-    def ask(self, hook: str, *args: Any) -> Any:
-        """The plugins' answers, made one by the hook's rule."""
-        return AGGREGATE_OF[hook](self._hooks[hook], *args)
+    def queue_refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
+        """Why the gang's queues do not let it have these amounts more, int64 of shape (resources,); None if they do.
 
-    def registered(self, hook: str) -> Sequence[Hook]:
-        """The plugins' functions, in their order, for who asks them in another way than one question at a time."""
-        return self._hooks[hook]
+        What the session has placed and evicted so far counts.
+        """
+        over = self.hooks.is_job_over_queue_capacity.call(gang, amounts)
+        return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(gang, amounts)
 
     def forget(self) -> None:
         """Lets go of the plugins' functions: a later cycle is asked from now on.
@@ -176,16 +162,8 @@ class Session:
         They have the session, and the session has them. So it would stay, with its copy of the cluster, until a garbage
         collection found it, and those are rare.
         """
-        self._hooks = {name: [] for name in HOOKS}
+        self.hooks = Hooks()
         self._node_codes.clear()
-        self.standings = self.closest_domain = self.trees = None
-
-    def call_all(self, hook: str, *args: Any) -> None:
-        """Tells every plugin that registered; their answers are not looked at."""
-        if HOOKS[hook] is not Rule.CALL_ALL:
-            raise KeyError(f"hook {hook!r} is asked, not called: {HOOKS[hook].value}")
-        for fn in self._hooks[hook]:
-            fn(*args)
 
     def decide(self, decision: Decision) -> None:
         """Lets a decision out of the session."""
@@ -244,34 +222,34 @@ class Session:
         return self._ordering().sorted(gangs)
 
     def _ordering(self) -> Ordering:
-        return Ordering(self.registered("queue_order"), self.registered("job_order"))
+        return Ordering(self.hooks.queue_order.functions, self.hooks.job_order.functions)
 
     def ordered_pod_sets(self, gang: GangView) -> list[PodSetView]:
         """Pod sets of a gang in the plugins' order; without an opinion as they are written."""
-        return sorted(gang.pod_sets, key=cmp_to_key(lambda left, right: self.ask("pod_set_order", left, right)))
+        return sorted(gang.pod_sets, key=cmp_to_key(self.hooks.pod_set_order.call))
 
     def ordered_sub_groups(self, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
         """These ranks by sub-group, in the plugins' order; without an opinion in the order of the ranks."""
         units = pod_set.units(ranks)
-        if pod_set.unit == 1 or not self._hooks["sub_group_set_order"]:
+        if pod_set.unit == 1 or not self.hooks.sub_group_set_order.functions:
             return units
         groups = [SubGroup(pod_set, tuple(unit)) for unit in units]
-        groups.sort(key=cmp_to_key(lambda left, right: self.ask("sub_group_set_order", left, right)))
+        groups.sort(key=cmp_to_key(self.hooks.sub_group_set_order.call))
         return (list(group.ranks) for group in groups)
 
     @property
     def asks_by_gang(self) -> bool:
         """Whether a plugin is asked about each gang, so that gangs of one shape may not fit alike."""
-        return any(self._hooks[hook] for hook in BY_GANG)
+        return bool(self.hooks.pre_predicate.functions or self.hooks.is_task_allocation_on_node_over_capacity.functions)
 
     def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
         """Per node (all columns), why it does not take a pod of this class, room aside; 0 where it does."""
         codes = self.node_codes(cls)
-        by_neighbours: Codes | None = self.ask("neighbour_predicate", cls)
+        by_neighbours = self.hooks.neighbour_predicate.call(cls)
         if by_neighbours is not None:
             codes = np.where(codes == 0, by_neighbours, codes)
         if gang is not None:
-            by_gang: Codes | None = self.ask("is_task_allocation_on_node_over_capacity", gang, cls)
+            by_gang = self.hooks.is_task_allocation_on_node_over_capacity.call(gang, cls)
             codes = codes if by_gang is None else np.where(codes == 0, by_gang, codes)
         if self._kept is not None:
             codes = np.where((codes == 0) & self._kept, self.causes.code(KEPT), codes).astype(np.int16)
@@ -284,8 +262,7 @@ class Session:
 
     def node_sets(self, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
         """Sets of nodes, within these, that a part of a gang may be given, the best one first."""
-        sets: Iterable[NodeSet] = self.ask("subset_nodes", (nodes,), gang, part)
-        return sets
+        return self.hooks.subset_nodes.call(nodes, gang, part)
 
     def keep_from_growth(self, classes: Iterable[PodClass]) -> None:
         """From now on `codes` leaves out the nodes that could take a pod of these classes, were they empty.
@@ -299,11 +276,11 @@ class Session:
 
     def node_codes(self, cls: PodClass) -> Codes:
         """Per node, why it does not take a pod of this class whatever other pods there are; may not be changed."""
-        if cls.key not in self._node_codes:
-            codes: Codes | None = self.ask("predicate", cls)
-            none = np.zeros(len(self.snapshot.nodes), dtype=np.int16)
-            self._node_codes[cls.key] = none if codes is None else codes
-        return self._node_codes[cls.key]
+        key = cls.key, len(self.hooks.predicate.functions)
+        if key not in self._node_codes:
+            codes = self.hooks.predicate.call(cls)
+            self._node_codes[key] = np.zeros(len(self.snapshot.nodes), dtype=np.int16) if codes is None else codes
+        return self._node_codes[key]
 
     def room(self, cls: PodClass, free: Amounts | None = None, *, ports: bool = True) -> Amounts:
         """How many pods of this class fit on each node by resources alone, int64 of shape (nodes,).
@@ -387,17 +364,18 @@ class Session:
             return ()
         snapshot = self.snapshot
         unused = snapshot.devices.unused_at(snapshot.free, snapshot.axis, column)
-        chosen = snapshot.devices.choose(cls.gpu, column, unused, lambda used: self.ask("gpu_order", cls, column, used))
+        order = self.hooks.gpu_order.call
+        chosen = snapshot.devices.choose(cls.gpu, column, unused, lambda used: order(cls, column, used))
         if chosen is None:
             raise RuntimeError(f"the GPUs of {snapshot.name(column)} have no room for another pod that shares them")
         return chosen
 
-    def scores(self, cls: PodClass) -> Any:
-        """Score per node, float64 of shape (nodes,); 0 if nobody scores."""
-        return self.ask("node_order", cls)
+    def scores(self, cls: PodClass) -> Scores | float:
+        """Score per node, float64 of shape (nodes,); one number where no plugin tells them apart."""
+        return self.hooks.node_order.call(cls)
 
 
-def per_node(fn: Callable[[PodClass, Any], str], session: Session) -> Callable[[PodClass], Codes]:
+def per_node(fn: Callable[[PodClass, Node], str], session: Session) -> Callable[[PodClass], Codes]:
     """Lifts `fn(class, node) -> words or ""` to a predicate over all nodes, for authors who do not need the speed."""
 
     def predicate(cls: PodClass) -> Codes:
@@ -408,10 +386,10 @@ def per_node(fn: Callable[[PodClass, Any], str], session: Session) -> Callable[[
     return predicate
 
 
-def per_node_score(fn: Callable[[PodClass, Any], float], session: Session) -> Callable[[PodClass], Any]:
+def per_node_score(fn: Callable[[PodClass, Node], float], session: Session) -> Callable[[PodClass], Scores]:
     """Lifts `fn(class, node) -> score` to a score over all nodes."""
 
-    def score(cls: PodClass) -> Any:
+    def score(cls: PodClass) -> Scores:
         return np.array([fn(cls, node) if node else 0.0 for node in session.snapshot.nodes], dtype=np.float64)
 
     return score

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
+from extender.planner.framework.causes import GPU_PARTS, Codes, scarcity
 from extender.planner.framework.closest import Closest
-from extender.planner.framework.hooks import GPU_PARTS, Codes, scarcity
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
@@ -158,7 +158,7 @@ def shortage(
 
 def _refused(session: Session, gang: GangView | None, cls: PodClass) -> Codes:
     """Per node, why it does not take the pod; where a plugin refuses the pod as such, no node does."""
-    reason = session.ask("pre_predicate", gang, cls) if gang else ""
+    reason = session.hooks.pre_predicate.call(gang, cls) if gang else ""
     codes = session.codes(cls, gang)
     return np.full_like(codes, session.causes.code(str(reason))) if reason else codes
 

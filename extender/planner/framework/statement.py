@@ -17,58 +17,16 @@ not atomic.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
+from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podrecord import PodRecord
-from extender.planner.state.queries import Mark
 from muster.resources.gpus import GpuShare
-
-
-@dataclass(slots=True, eq=False)
-class Operation:
-    """One entry of the log: the members with these ranks are on the node in `column`, and each takes `row`."""
-
-    gang: GangView
-    pod_set: str
-    ranks: Sequence[int]
-    column: int
-    row: Amounts
-    cls: PodClass
-    devices: tuple[tuple[int, ...], ...] = ()
-    """The GPUs that each member shares with others, by rank; empty if they share none."""
-
-    @property
-    def amount(self) -> Amounts:
-        """What all its members take from the node, along the resource axis."""
-        return self.row * len(self.ranks)
-
-
-@dataclass(slots=True, eq=False)
-class Eviction:
-    """One entry of the log: these pods, all of one class, would leave the node in `column`; each frees `row`."""
-
-    gang: GangView
-    pods: tuple[PodRecord, ...]
-    column: int
-    row: Amounts
-    cls: PodClass
-
-    @property
-    def amount(self) -> Amounts:
-        """What all of them free on the node, along the resource axis."""
-        return self.row * len(self.pods)
-
-    @property
-    def marks(self) -> tuple[Mark, ...]:
-        """What they are counted under: pods that are being deleted anyway are counted under less."""
-        charged = self.cls.charged
-        return tuple(mark for mark in charged if mark[0] != "staying") if self.pods[0].terminating else charged
 
 
 class Statement:
@@ -89,7 +47,7 @@ class Statement:
         snapshot.free[:, column] -= operation.amount
         self._seats += len(ranks)
         self._log.append(operation)
-        self._session.call_all("allocated", operation)
+        self._session.hooks.allocated.call(operation)
 
     def allocate_all(
         self, gang: GangView, pod_set: str, seats: Sequence[Sequence[int]], columns: Amounts, cls: PodClass
@@ -106,7 +64,7 @@ class Statement:
         for ranks, column in zip(seats, columns.tolist(), strict=True):
             operation = Operation(gang, pod_set, ranks, column, row, cls)
             self._log.append(operation)
-            self._session.call_all("allocated", operation)
+            self._session.hooks.allocated.call(operation)
 
     def _share(self, cls: PodClass, share: GpuShare, column: int, pods: int) -> tuple[tuple[int, ...], ...]:
         """Gives so many pods their parts of GPUs, one after the other."""
@@ -139,7 +97,7 @@ class Statement:
             snapshot.free[:, column] += eviction.amount
             self._give_back(eviction)
             self._log.append(eviction)
-            self._session.call_all("evicted", eviction)
+            self._session.hooks.evicted.call(eviction)
             evictions.append(eviction)
         return evictions
 
@@ -183,13 +141,13 @@ class Statement:
         if isinstance(entry, Eviction):
             self._session.snapshot.free[:, entry.column] -= entry.amount
             self._give_back(entry, -1)
-            self._session.call_all("unevicted", entry)
+            self._session.hooks.unevicted.call(entry)
         else:
             self._session.snapshot.free[:, entry.column] += entry.amount
             self._seats -= len(entry.ranks)
             for devices in entry.devices if entry.cls.gpu is not None else ():
                 self._session.snapshot.devices.take(entry.cls.gpu, entry.column, devices, -1)  # type: ignore[arg-type]
-            self._session.call_all("deallocated", entry)
+            self._session.hooks.deallocated.call(entry)
 
     def _give_back(self, eviction: Eviction, sign: int = 1) -> None:
         """Lets the parts of GPUs go that these pods have (with sign -1: takes them again)."""

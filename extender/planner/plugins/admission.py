@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from extender.planner.framework.answers import ADMITTED, EnqueueVote
 from extender.planner.framework.ordering import by_key
 from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.framework.vote import ADMITTED, EnqueueVote
 from extender.planner.plugins.needs import Needs, held_by
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
@@ -44,8 +44,8 @@ class Overcommit:
         """Registers the vote, and counts the gangs that are let in during the cycle."""
         self._let_in = None
         self._needs.open(session)
-        session.add("job_enqueueable", lambda gang: self._vote(session, gang))
-        session.add("job_enqueued", lambda gang: self._count(session, gang))
+        session.hooks.job_enqueueable.add(lambda gang: self._vote(session, gang))
+        session.hooks.job_enqueued.add(lambda gang: self._count(session, gang))
 
     def on_session_close(self, session: Session) -> None:
         """Forgets gangs that are gone."""
@@ -99,8 +99,8 @@ class Sla(PlainPlugin):
                 deadlines[gang.key] = self._deadline(gang)
             return deadlines[gang.key]
 
-        session.add("job_order", by_key(deadline))
-        session.add("job_enqueueable", lambda gang: ADMITTED if session.now >= deadline(gang) else None)
+        session.hooks.job_order.add(by_key(deadline))
+        session.hooks.job_enqueueable.add(lambda gang: ADMITTED if session.now >= deadline(gang) else None)
 
     def _deadline(self, gang: GangView) -> float:
         """Until when it should have started, in seconds since the epoch; infinite if nobody says."""
@@ -135,7 +135,7 @@ class Drf(PlainPlugin):
                 shares[gang.key] = dominant_share(session, gang, totals)
             return shares[gang.key]
 
-        session.add("job_order", by_key(share))
+        session.hooks.job_order.add(by_key(share))
 
 
 def dominant_share(session: Session, gang: GangView, totals: Amounts) -> float:

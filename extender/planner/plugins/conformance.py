@@ -16,8 +16,8 @@ class Conformance(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the filter of victims."""
-        for hook in ("reclaim_victim_filter", "preempt_victim_filter"):
-            session.add(hook, lambda _, victim: not needed_by_the_cluster(victim))
+        session.hooks.reclaim_victim_filter.add(lambda _, victim: not needed_by_the_cluster(victim))
+        session.hooks.preempt_victim_filter.add(lambda _, victim: not needed_by_the_cluster(victim))
 
 
 def needed_by_the_cluster(gang: GangView) -> bool:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.dynamic.needs import SharedClaim
-from extender.planner.framework.hooks import Causes, Codes, scarcity
+from extender.planner.framework.causes import Causes, Codes, scarcity
+from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
-from extender.planner.framework.statement import Eviction, Operation
 from extender.planner.plugins.nodeselector import matches
 from extender.planner.plugins.pernode import PerNode
 from extender.planner.state.amounts import row_along
@@ -43,12 +43,12 @@ class DynamicResources(PlainPlugin):
         if self._causes is not session.causes:  # what is kept are codes of these causes
             self._by_node, self._causes = PerNode(), session.causes
         shared = SharedClaims(session)
-        session.add("predicate", lambda cls: self._codes(session, cls))
-        session.add("neighbour_predicate", shared.codes)
-        session.add("allocated", shared.placed)
-        session.add("deallocated", shared.taken_back)
-        session.add("evicted", shared.left)
-        session.add("unevicted", shared.stayed)
+        session.hooks.predicate.add(lambda cls: self._codes(session, cls))
+        session.hooks.neighbour_predicate.add(shared.codes)
+        session.hooks.allocated.add(shared.placed)
+        session.hooks.deallocated.add(shared.taken_back)
+        session.hooks.evicted.add(shared.left)
+        session.hooks.unevicted.add(shared.stayed)
 
     def _codes(self, session: Session, cls: PodClass) -> Codes | None:
         needs, snapshot, causes = cls.needs, session.snapshot, session.causes

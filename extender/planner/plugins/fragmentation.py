@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.registry import number, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.framework.statement import Eviction, Operation
 from extender.planner.plugins.scores import DENSITY, GPU_DENSITY, Scores
 from extender.planner.plugins.worth import LARGE, Kind, Mix, NodeState, kind_of
 from extender.planner.state.amounts import Amounts
@@ -84,10 +84,12 @@ class Fragmentation:
         same = version == self._version and self._nodes is not None
         self._dirty, self._caught, self._version = (self._caught if same else set()), set(), version
         self._stale = self._stale or not same
-        session.add("node_order", lambda cls: self._scores(session, cls))
-        session.add("gpu_order", lambda cls, column, used: self._devices(session, cls, column, used))
-        for hook in ("allocated", "deallocated", "evicted", "unevicted"):
-            session.add(hook, self._changed)
+        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
+        session.hooks.gpu_order.add(lambda cls, column, used: self._devices(session, cls, column, used))
+        session.hooks.allocated.add(self._changed)
+        session.hooks.deallocated.add(self._changed)
+        session.hooks.evicted.add(self._changed)
+        session.hooks.unevicted.add(self._changed)
 
     def on_session_close(self, session: Session) -> None:
         """Forgets classes that nobody asked about for long, and gangs that are gone."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.framework.hooks import Codes
+from extender.planner.framework.causes import Codes
+from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.session import Session
-from extender.planner.framework.statement import Eviction, Operation
 from extender.planner.plugins.pernode import Domains
 from extender.planner.state.neighbours import Spread
 from extender.planner.state.podclass import PodClass

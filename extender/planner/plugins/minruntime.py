@@ -48,10 +48,10 @@ class MinRuntime:
         def reclaim_filter(gang: GangView, victim: GangView) -> bool:
             return _has_extras(victim) or not self._protected(session, victim, gang)
 
-        session.add("preempt_victim_filter", preempt_filter)
-        session.add("reclaim_victim_filter", reclaim_filter)
-        session.add("preempt_scenario_validator", lambda scenario: self._agrees(session, scenario, reclaim=False))
-        session.add("reclaim_scenario_validator", lambda scenario: self._agrees(session, scenario, reclaim=True))
+        session.hooks.preempt_victim_filter.add(preempt_filter)
+        session.hooks.reclaim_victim_filter.add(reclaim_filter)
+        session.hooks.preempt_scenario_validator.add(lambda scenario: self._agrees(session, scenario, reclaim=False))
+        session.hooks.reclaim_scenario_validator.add(lambda scenario: self._agrees(session, scenario, reclaim=True))
 
     def on_session_close(self, session: Session) -> None:
         """Does nothing: what was registered ends with the session."""

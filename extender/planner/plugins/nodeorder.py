@@ -49,7 +49,7 @@ class NodeOrder:
 
     def on_session_open(self, session: Session) -> None:
         """Registers the sum of the parts that have a weight."""
-        session.add("node_order", lambda cls: self._scores(session, cls))
+        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
 
     def on_session_close(self, session: Session) -> None:
         """Does nothing: what was registered ends with the session."""
@@ -91,7 +91,7 @@ class Binpack:
 
     def on_session_open(self, session: Session) -> None:
         """Registers the score."""
-        session.add("node_order", lambda cls: self._scores(session, cls))
+        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
 
     def on_session_close(self, session: Session) -> None:
         """Does nothing: what was registered ends with the session."""

@@ -20,8 +20,8 @@ class Gang(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers which gangs are ready, and that incomplete ones come first: they hold room and do nothing."""
-        session.add("job_ready", lambda gang: not missing_members(gang))
-        session.add("job_order", by_key(_complete))
+        session.hooks.job_ready.add(lambda gang: not missing_members(gang))
+        session.hooks.job_order.add(by_key(_complete))
 
 
 class Priority(PlainPlugin):
@@ -31,7 +31,7 @@ class Priority(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the order; how much room a gang needs does not matter to it."""
-        session.add("job_order", by_key(lambda gang: -gang.priority))
+        session.hooks.job_order.add(by_key(lambda gang: -gang.priority))
 
 
 class Elastic(PlainPlugin):
@@ -41,7 +41,7 @@ class Elastic(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the order, so that nobody's surplus keeps another gang from starting."""
-        session.add("job_order", by_key(_stage))
+        session.hooks.job_order.add(by_key(_stage))
 
 
 class SubGroupOrder(PlainPlugin):
@@ -51,7 +51,7 @@ class SubGroupOrder(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the order in which what is above the gang's minimum is filled."""
-        session.add("pod_set_order", compare_pod_sets)
+        session.hooks.pod_set_order.add(compare_pod_sets)
 
 
 class TaskOrder(PlainPlugin):
@@ -64,7 +64,7 @@ class TaskOrder(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the order; it is asked only about pods that exist."""
-        session.add("task_order", compare_pods)
+        session.hooks.task_order.add(compare_pods)
 
 
 def missing_members(gang: GangView) -> str:

@@ -18,7 +18,7 @@ class Snapshot(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the page; it is made when somebody asks for it."""
-        session.add("http_handler", lambda: {"snapshot": lambda: page(session.snapshot)})
+        session.hooks.http_handler.add(lambda: {"snapshot": lambda: page(session.snapshot)})
 
 
 class ReflectJobOrder(PlainPlugin):
@@ -32,7 +32,7 @@ class ReflectJobOrder(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the page; it shows the cycle before the one that is running."""
-        session.add("http_handler", lambda: {"job-order": lambda: self._order})
+        session.hooks.http_handler.add(lambda: {"job-order": lambda: self._order})
 
     def on_session_close(self, session: Session) -> None:
         """Keeps the order of this cycle."""

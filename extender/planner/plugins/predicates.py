@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from extender.planner.framework.hooks import Causes, Codes
+from extender.planner.framework.causes import Causes, Codes
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
@@ -47,12 +47,12 @@ class Predicates(PlainPlugin):
         interpodaffinity = InterPodAffinity(
             session, self._domains, lambda cls, spread: self._eligible(snapshot, cls, spread)
         )
-        session.add("predicate", lambda cls: self._codes(session, cls))
-        session.add("neighbour_predicate", interpodaffinity.codes)
-        session.add("allocated", interpodaffinity.placed)
-        session.add("deallocated", interpodaffinity.taken_back)
-        session.add("evicted", interpodaffinity.left)
-        session.add("unevicted", interpodaffinity.stayed)
+        session.hooks.predicate.add(lambda cls: self._codes(session, cls))
+        session.hooks.neighbour_predicate.add(interpodaffinity.codes)
+        session.hooks.allocated.add(interpodaffinity.placed)
+        session.hooks.deallocated.add(interpodaffinity.taken_back)
+        session.hooks.evicted.add(interpodaffinity.left)
+        session.hooks.unevicted.add(interpodaffinity.stayed)
 
     def _codes(self, session: Session, cls: PodClass) -> Codes:
         snapshot, causes = session.snapshot, session.causes

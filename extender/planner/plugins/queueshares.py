@@ -13,12 +13,11 @@ from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.shares import fair_shares
 from extender.planner.fairshare.tree import Shares
 from extender.planner.fairshare.usage import UsageBook
+from extender.planner.framework.answers import QueueRefusal, QueueStanding
 from extender.planner.framework.demand import minimum_amounts
-from extender.planner.framework.refusal import QueueRefusal
+from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.scenario import Scenario
 from extender.planner.framework.session import Session
-from extender.planner.framework.standing import QueueStanding
-from extender.planner.framework.statement import Eviction, Operation
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time

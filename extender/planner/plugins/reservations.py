@@ -36,8 +36,8 @@ class Reservations:
         )
 
     def on_session_open(self, session: Session) -> None:
-        """Hands the rules to the session."""
-        session.reservations = self._rules
+        """Registers the rules."""
+        session.hooks.reservation_rules.add(lambda: self._rules)
 
     def on_session_close(self, session: Session) -> None:
         """Does nothing: reservations are kept in Placements."""

@@ -6,9 +6,9 @@ Without it, a gang that is let in has some of its pods refused by the API server
 from collections import Counter, defaultdict
 from contextlib import suppress
 
+from extender.planner.framework.answers import EnqueueVote
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.vote import EnqueueVote
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.quota import ResourceQuota
 from muster.resources.quantity import parse
@@ -38,8 +38,8 @@ class QuotaRoom(PlainPlugin):
         def count(gang: GangView) -> None:
             promised[gang.group.metadata.namespace].update(needed(gang))
 
-        session.add("job_enqueueable", lambda gang: _vote(session, gang, promised[gang.group.metadata.namespace]))
-        session.add("job_enqueued", count)
+        session.hooks.job_enqueueable.add(lambda gang: _vote(session, gang, promised[gang.group.metadata.namespace]))
+        session.hooks.job_enqueued.add(count)
 
 
 def needed(gang: GangView) -> Vector:

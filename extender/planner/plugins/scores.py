@@ -61,7 +61,7 @@ class NodePlacement(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the score, by the resource that is dearest to the pod: GPUs if it has any, else CPUs."""
-        session.add("node_order", lambda cls: self._scores(session, cls))
+        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         resource = GPU if cls.requests.get(GPU) else "cpu"
@@ -82,8 +82,8 @@ class GpuPack(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the scores; pods without GPUs have none."""
-        session.add("node_order", lambda cls: self._scores(session, cls))
-        session.add("gpu_order", lambda _cls, _column, used: used * (self._fullest * DENSITY / WHOLE))
+        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
+        session.hooks.gpu_order.add(lambda _cls, _column, used: used * (self._fullest * DENSITY / WHOLE))
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         row = session.snapshot.axis.get(GPU)
@@ -107,7 +107,7 @@ class GpuSharingOrder(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the score; pods that share nothing have none."""
-        session.add("node_order", lambda cls: self._scores(session, cls))
+        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
 
     @staticmethod
     def _scores(session: Session, cls: PodClass) -> Scores:
@@ -126,7 +126,7 @@ class ResourceType(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the score; pods with GPUs have none."""
-        session.add("node_order", lambda cls: self._scores(session, cls))
+        session.hooks.node_order.add(lambda cls: self._scores(session, cls))
 
     @staticmethod
     def _scores(session: Session, cls: PodClass) -> Scores:
@@ -144,7 +144,7 @@ class NodeAvailability(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the score; it is the same for all nodes with room."""
-        session.add("node_order", lambda cls: np.where(session.room(cls) > 0, AVAILABILITY, 0.0))
+        session.hooks.node_order.add(lambda cls: np.where(session.room(cls) > 0, AVAILABILITY, 0.0))
 
 
 class PodAffinity(PlainPlugin):
@@ -162,7 +162,7 @@ class PodAffinity(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers the score; pods without such wishes have none."""
-        session.add("node_order", lambda cls: self.shares(session, cls) * KUBERNETES)
+        session.hooks.node_order.add(lambda cls: self.shares(session, cls) * KUBERNETES)
 
     def shares(self, session: Session, cls: PodClass) -> Scores:
         """1 for nodes that meet most of the pod's wishes, 0 for those that meet the fewest; all 0 without wishes."""

@@ -75,7 +75,7 @@ class Topology:
         """By the id of the tree."""
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the hook, and tells who came closest."""
+        """Registers the node sets, which domain came closest, and the trees."""
         snapshot = session.snapshot
         self.forest.renew(
             snapshot.nodes,
@@ -84,9 +84,9 @@ class Topology:
             topologies=snapshot.topologies,
             hyper_nodes=session.hyper_nodes.tree if snapshot.hyper_nodes else None,
         )
-        session.trees = self.forest.trees
-        session.add("subset_nodes", partial(self._subsets, session))
-        session.closest_domain = partial(closest_domain, session, self.forest, self._geometry)
+        session.hooks.topologies.add(self.forest.trees)
+        session.hooks.subset_nodes.add(partial(self._subsets, session))
+        session.hooks.closest_domain.add(partial(closest_domain, session, self.forest, self._geometry))
 
     def on_session_close(self, _session: Session) -> None:
         """Keeps what it knows of the trees that somebody asked for."""

@@ -31,7 +31,7 @@ class Capabilities:
             if pod_set.cls is not None and wanted[pod_set.name]:
                 amounts = amounts + self._session.snapshot.row_of(pod_set.cls) * wanted[pod_set.name]
                 asked = add(asked, scale(pod_set.cls.requests, wanted[pod_set.name]))
-        refusal = self._session.ask("is_job_over_queue_capacity", gang, amounts)
+        refusal = self._session.hooks.is_job_over_queue_capacity.call(gang, amounts)
         if refusal is not None:
             return str(refusal.message)
         limited = [queue for queue in chain(self._session.snapshot.queues, gang.queue) if queue.spec.capability]

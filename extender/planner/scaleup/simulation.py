@@ -40,7 +40,7 @@ def held_by_existing_nodes(session: Session, gang: GangView, wanted: Mapping[str
         if cls is None or session.snapshot.one_by_one(cls):
             return False
         codes = session.node_codes(cls)
-        neighbours = session.ask("neighbour_predicate", cls)
+        neighbours = session.hooks.neighbour_predicate.call(cls)
         room = np.where(codes == 0, np.minimum(session.room(cls, free), count), 0)
         if neighbours is not None:
             room = np.where(neighbours == 0, room, 0)

@@ -17,7 +17,7 @@ from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
 
-Order = Callable[[Amounts], NDArray[np.float64]]
+Order = Callable[[Amounts], NDArray[np.float64] | float]
 """What shares use of each device of one node → the score of each; the highest is taken first."""
 
 

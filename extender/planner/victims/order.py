@@ -83,8 +83,8 @@ def _saturations(session: Session, queues: Mapping[str, list[Piece]]) -> Callabl
     left: dict[str, Amounts] = {}
     fair: dict[str, Amounts] = {}
     for queue in queues:
-        allocated = session.ask("get_queue_allocated_resources", queue)
-        share = session.ask("get_queue_fair_share", queue)
+        allocated = session.hooks.get_queue_allocated_resources.call(queue)
+        share = session.hooks.get_queue_fair_share.call(queue)
         if allocated is None or share is None:
             return None
         left[queue], fair[queue] = np.array(allocated, dtype=np.float64), np.asarray(share, dtype=np.float64)
@@ -104,6 +104,6 @@ def _queues_last_first(session: Session, queues: Mapping[str, list[Piece]]) -> l
     """Queues in the reverse of the order in which they are served."""
 
     def compare(left: str, right: str) -> int:
-        return int(session.ask("queue_order", queues[left][0].gang, queues[right][0].gang))
+        return session.hooks.queue_order.call(queues[left][0].gang, queues[right][0].gang)
 
     return sorted(sorted(queues), key=cmp_to_key(compare), reverse=True)

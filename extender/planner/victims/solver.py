@@ -11,7 +11,6 @@ Whatever fails is undone, so that the session is as before.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from extender.planner.framework.refusal import queue_refusal
 from extender.planner.framework.scenario import Chunk, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
@@ -109,7 +108,7 @@ def _trial(search: Search, pieces: Sequence[Piece]) -> bool:
     search.statement.discard()
     for piece in pieces:
         search.statement.evict(piece.gang, piece.pods)
-    if queue_refusal(search.session, search.gang, search.requested) is None and search.place(pieces):
+    if search.session.queue_refusal(search.gang, search.requested) is None and search.place(pieces):
         return True
     search.statement.discard()
     return False

@@ -113,7 +113,7 @@ def test_what_a_third_party_says_decides() -> None:
 
         def on_session_open(self, session: Session) -> None:
             """Registers its order."""
-            session.add("gpu_order", lambda _cls, _column, used: np.arange(len(used)))
+            session.hooks.gpu_order.add(lambda _cls, _column, used: np.arange(len(used)))
 
         def on_session_close(self, session: Session) -> None:
             """Nothing to keep."""

@@ -249,7 +249,7 @@ def test_a_gang_that_makes_an_action_fail_is_set_aside_for_the_cycle(world: Worl
                 if operation.gang.key == "ns/bad":  # type: ignore[attr-defined]
                     raise ZeroDivisionError("not foreseen")
 
-            session.add("allocated", allocated)  # type: ignore[attr-defined]
+            session.hooks.allocated.add(allocated)  # type: ignore[attr-defined]
 
         def on_session_close(self, session: object) -> None:
             """Nothing to keep."""

@@ -1,6 +1,6 @@
 """What the planner writes into the status of queues: its own fields, where they differ."""
 
-from extender.planner.framework.standing import QueueStanding
+from extender.planner.framework.answers import QueueStanding
 from extender.queuestatus import difference
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import Queue, QueueStatus

@@ -15,7 +15,7 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.cycle import run_cycle
 from extender.planner.framework import decisions
-from extender.planner.framework.hooks import Causes
+from extender.planner.framework.causes import Causes
 from extender.planner.framework.placementstatus import closed, opened, reserved, unreserved
 from extender.planner.framework.registry import Action, Plugin
 from extender.planner.framework.session import CycleInputs, Session

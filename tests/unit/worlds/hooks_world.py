@@ -16,21 +16,23 @@ from victims_world import Cluster, victims
 from extender.app import App, Verbs
 from extender.barrier import Barrier
 from extender.explain.queues import queue_reports
+from extender.explain.topology import topology_reports
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.preempt import Preempt
 from extender.planner.actions.reclaim import Reclaim
 from extender.planner.framework import decisions
-from extender.planner.framework.hooks import Hook
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
+from extender.queuestatus import QueueStatusWriter
 from extender.verbs.bind import Bind
 from muster.api.kubernetes.extender import ExtenderBindingArgs
 from muster.api.volcano.scheduling import SubGroupPolicy
 
 HALF = {"nvidia.com/gpu": 4}
 WHOLE = {"nvidia.com/gpu": 8}
-Functions = Callable[[Session], Mapping[str, Hook]]
+Fn = Callable[..., Any]
+Functions = Callable[[Session], Mapping[str, Fn]]
 
 
 class Third(PlainPlugin):
@@ -165,7 +167,7 @@ def reclaimed(third: Third) -> set[str]:
 
 
 class _WhatIf:
-    """As far as the report of queues asks it."""
+    """As far as the reports ask it."""
 
     def __init__(self, session: Session) -> None:
         self.cycle = self.session = lambda: session
@@ -178,6 +180,50 @@ def deserved(third: Third) -> int:
     world.nodes(1)
     reports = queue_reports(_WhatIf(world.session()))  # type: ignore[arg-type]
     return next(report.deserved.get("nvidia.com/gpu", 0) for report in reports if report.queue == "default")
+
+
+def statuses(third: Third) -> dict[str, object]:
+    """Queue → the fair share that is written into its status."""
+    world = World()
+    world.plugins.insert(0, third)
+    world.nodes(1)
+    written: dict[str, object] = {}
+
+    class Client:
+        def merge_patch(self, _kind: object, name: str, patch: Mapping[str, Any], *, subresource: str) -> None:
+            written[name] = patch[subresource]["fairShare"]
+
+    class Writes:
+        def start(self, _lane: object, _what: str, _name: str, write: Callable[[], object]) -> None:
+            write()
+
+    QueueStatusWriter(Client(), Writes(), wall_s=lambda: 0.0).write(world.session())  # type: ignore[arg-type]
+    return written
+
+
+def waits(third: Third) -> str:
+    """Why a gang of two pods waits, in a cluster that has room for it."""
+    world = World()
+    world.plugins.insert(0, third)
+    world.nodes(2)
+    world.gang("a", {"worker": (2, WHOLE)})
+    [waiting] = of(world.session(Allocate()), decisions.Unschedulable)
+    return waiting.message.partition(";")[0]
+
+
+def topologies(third: Third) -> list[str]:
+    """Topologies that the report has."""
+    world = World()
+    world.plugins.insert(0, third)
+    world.nodes(1)
+    return [report.name for report in topology_reports(_WhatIf(world.session()))]  # type: ignore[arg-type]
+
+
+def behind_a_head(world: World) -> None:
+    """A gang that does not fit, and one of the same queue behind it that does."""
+    world.nodes(1)
+    world.gang("a", {"worker": (2, WHOLE)})
+    world.gang("b", {"worker": (1, WHOLE)})
 
 
 async def _at_once(*_: object) -> None:
@@ -220,5 +266,5 @@ def page(third: Third) -> object:
     world = World()
     world.plugins.insert(0, third)
     session = world.session(Allocate())
-    app = App(Verbs(*[lambda _: None] * 4), lambda: session.ask("http_handler"))  # type: ignore[arg-type]
+    app = App(Verbs(*[lambda _: None] * 4), session.hooks.http_handler.call)  # type: ignore[arg-type]
     return msgspec.json.decode(ask(app, "GET", "/plugins/third").body).get("said")

@@ -22,9 +22,9 @@ from extender.planner.actions.reserve.find import earliest, soonest_empty
 from extender.planner.actions.reserve.looks import LOOKS, Look, Looks, patience_is_over, worth_it
 from extender.planner.actions.reserve.reservation import Reservation, kept, reserved_room
 from extender.planner.framework import decisions
+from extender.planner.framework.operations import Operation
 from extender.planner.framework.reserved import ReservationMode, ReservedRoom
 from extender.planner.framework.session import Session
-from extender.planner.framework.statement import Operation
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from muster.api import names

@@ -15,8 +15,9 @@ from extender.planner.actions.reserve.ends import Releases, held_by_gangs
 from extender.planner.actions.reserve.reservation import Reservation
 from extender.planner.actions.search import place_minimum, runs_of_operations
 from extender.planner.framework.demand import minimum_wanted
+from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
-from extender.planner.framework.statement import Operation, Statement
+from extender.planner.framework.statement import Statement
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 

@@ -9,10 +9,10 @@ from victims_world import Cluster, victims
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.reclaim import Reclaim
 from extender.planner.framework.decisions import MakeRoom, Place, RoomIsThere, Unschedulable
+from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.scenario import Scenario
 from extender.planner.framework.session import Session
-from extender.planner.framework.statement import Eviction, Operation
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
@@ -37,14 +37,14 @@ class Shares(PlainPlugin):
             for pod in gang.pods:
                 if pod.alive:
                     self.used[gang.queue] += snapshot.row_of(pod.cls)
-        session.add("evicted", lambda eviction: self._count(eviction, -1))
-        session.add("unevicted", lambda eviction: self._count(eviction, 1))
-        session.add("allocated", lambda operation: self._count(operation, 1))
-        session.add("deallocated", lambda operation: self._count(operation, -1))
-        session.add("can_reclaim_resources", self._may)
-        session.add("reclaim_scenario_validator", self._agrees)
-        session.add("get_queue_allocated_resources", lambda name: self.used[name])
-        session.add("get_queue_fair_share", lambda name: np.full_like(self.used[name], self.gpus))
+        session.hooks.evicted.add(lambda eviction: self._count(eviction, -1))
+        session.hooks.unevicted.add(lambda eviction: self._count(eviction, 1))
+        session.hooks.allocated.add(lambda operation: self._count(operation, 1))
+        session.hooks.deallocated.add(lambda operation: self._count(operation, -1))
+        session.hooks.can_reclaim_resources.add(self._may)
+        session.hooks.reclaim_scenario_validator.add(self._agrees)
+        session.hooks.get_queue_allocated_resources.add(lambda name: self.used[name])
+        session.hooks.get_queue_fair_share.add(lambda name: np.full_like(self.used[name], self.gpus))
 
     def _count(self, entry: Operation | Eviction, sign: int) -> None:
         self.used[entry.gang.queue] += sign * entry.amount

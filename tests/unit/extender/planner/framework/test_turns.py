@@ -31,9 +31,8 @@ class Compared:
     def on_session_open(self, session: Session) -> None:
         """What the plugin registers, and only functions of two gangs for its orders."""
         self._plugin.on_session_open(session)
-        for hook in ("job_order", "queue_order"):
-            fns: Any = session.registered(hook)
-            fns[:] = [fn.compare if isinstance(fn, Keyed) else fn for fn in fns]
+        for hook in (session.hooks.job_order, session.hooks.queue_order):
+            hook.functions = [fn.compare if isinstance(fn, Keyed) else fn for fn in hook.functions]
 
     def on_session_close(self, session: Session) -> None:
         """Passed on."""

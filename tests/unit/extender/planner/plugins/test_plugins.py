@@ -193,7 +193,7 @@ def test_pages_show_the_snapshot_and_the_order() -> None:
     world.plugins += [Snapshot({}), ReflectJobOrder({})]
     world.gang("big", {"worker": (9, GPU8)})
     session = world.plan()
-    pages = session.ask("http_handler")
+    pages = session.hooks.http_handler.call()
     assert pages["snapshot"]()["nodes"]["node-0"]["nvidia.com/gpu"] == [8000, 8000]
     assert pages["snapshot"]()["gangs"]["ns/big"]["minMember"] == 9
     assert pages["job-order"]() == [{"gang": "ns/big", "queue": "default", "priority": 0}]

@@ -1,5 +1,8 @@
-"""Plugins of other packages are found by their entry points; the example in docs works as it stands."""
+"""Plugins of other packages are found by their entry points; the package in docs works as it stands."""
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,17 +20,22 @@ tiers:
       - {name: predicates}
       - {name: quietnodes, arguments: {label: example.com/hush}}
 """
+PIP = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which pip has installed the example."""
+    source, target = tmp_path_factory.mktemp("source") / "plugin", tmp_path_factory.mktemp("site")
+    shutil.copytree(EXAMPLE, source)
+    subprocess.run([*PIP, "--target", str(target), str(source)], check=True)
+    return target
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example as if pip had installed it."""
-    (tmp_path / "quietnodes.py").write_text((EXAMPLE / "quietnodes.py").read_text())
-    info = tmp_path / "quietnodes-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: quietnodes\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[muster.extender.plugins]\nquietnodes = quietnodes:QuietNodes\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
+def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example can be imported, and its entry point found."""
+    monkeypatch.syspath_prepend(str(site))
 
 
 @pytest.mark.usefixtures("installed")

@@ -376,7 +376,7 @@ class _NotThere(PlainPlugin):
         def subsets(nodes: NodeSet, _gang: GangView, _part: Part) -> list[NodeSet]:
             return [nodes.within(np.array(allowed))]
 
-        session.add("subset_nodes", subsets)
+        session.hooks.subset_nodes.add(subsets)
 
 
 def test_another_plugin_can_narrow_the_domains() -> None:

@@ -9,9 +9,9 @@ from extender_world import World, of
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.cycle import run_cycle
+from extender.planner.framework.answers import QueueRefusal
 from extender.planner.framework.decisions import Enqueue as LetIn
 from extender.planner.framework.decisions import RequestNodes, Say, Unschedulable, WithdrawRequest
-from extender.planner.framework.refusal import QueueRefusal
 from extender.planner.framework.session import CycleInputs, Session
 from extender.planner.framework.snapshot import take
 from extender.planner.scaleup.action import NOT_SERVED, ROOM, AskForNodes
@@ -184,7 +184,7 @@ def test_what_a_plugin_refuses_is_not_asked_for() -> None:
         def on_session_open(self, session: Session) -> None:
             """Registers."""
             refusal = QueueRefusal("QueueCapacity", "default", "cpu", 1, 1, 1, "no more for this queue")
-            session.add("is_job_over_queue_capacity", lambda *_: refusal)
+            session.hooks.is_job_over_queue_capacity.add(lambda *_: refusal)
 
         def on_session_close(self, session: Session) -> None:
             """Does nothing."""

@@ -1,0 +1,49 @@
+"""What plugins answer where a number or an array does not say it all."""
+
+from dataclasses import dataclass
+
+from muster.resources.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueueVote:
+    """An opinion on a gang that wants to be let in; without one a plugin answers None."""
+
+    admit: bool
+    reason: str = ""
+    """One word, for a condition."""
+    message: str = ""
+    """A sentence for the gang's owner. It should stay the same while nothing changes for the gang: each new one is
+    written to the PodGroup."""
+
+
+ADMITTED = EnqueueVote(admit=True)
+"""The gang is let in, whatever the plugins after this one would say."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRefusal:
+    """A queue, on the way from the gang's own up to the root, that has no room for what is asked."""
+
+    reason: str
+    """One word, for a condition."""
+    queue: str
+    """The queue that refuses, which may be one above the gang's."""
+    resource: str
+    requested: int
+    """What would be added, in milli-CPU or base units, as the other two."""
+    used: int
+    """What the queue uses (or keeps for others) already."""
+    limit: int
+    message: str
+    """A sentence for the gang's owner: which queue, which resource, how much, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStanding:
+    """Where a queue stands, for its status: amounts in milli-CPU and base units, with those of the queues below."""
+
+    fair_share: Vector
+    deserved: Vector
+    usage: Vector | None
+    """Its mean over time; None where it is not kept."""
