@@ -4,19 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from extender.planner.configuration.known import (
-    ACTION_ARGUMENTS,
-    ACTIONS,
-    METRICS,
-    PLUGINS,
-    SECTIONS,
-    SWITCHES,
-    USAGE_DB,
-)
-from extender.planner.configuration.known.entry import Argument, Effect, Name
-from extender.planner.configuration.resolve import NOT_YET
+from extender.planner.configuration.known.entry import Argument, Name
+from extender.planner.configuration.known.file import ACTION_ARGUMENTS, ACTIONS, METRICS, SECTIONS, SWITCHES, USAGE_DB
+from extender.planner.configuration.known.plugins import PLUGINS
 from extender.planner.framework.config import SchedulerConfig
-from extender.planner.framework.hooks import HOOKS
 from extender.planner.framework.registry import Registry
 
 _HEAD = """\
@@ -107,7 +98,7 @@ def _rows(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[st
 def _words(known: Name, name: str, there: Iterable[str]) -> str:
     """What an action or plugin does here."""
     if (known.ours or name) not in there:
-        return f"{_WITHOUT}{known.without or NOT_YET}"
+        return f"{_WITHOUT}{known.without}"
     return known.differs or "the same"
 
 
@@ -126,8 +117,7 @@ def _action_arguments() -> Iterator[tuple[str, ...]]:
 
 def _plugins(registry: Registry) -> Iterator[tuple[str, ...]]:
     for name, known in PLUGINS.items():
-        asked = not known.hooks or any(hook in HOOKS for hook in known.hooks)
-        yield f"`{name}`", known.of, _words(known, name, registry.plugins) if asked else f"{_WITHOUT}{NOT_YET}"
+        yield f"`{name}`", known.of, _words(known, name, registry.plugins)
     for name in sorted(set(registry.plugins) - PLUGINS.keys()):
         yield f"`{name}`", "Muster", ""
 
@@ -150,9 +140,7 @@ def _arguments(registry: Registry) -> Iterator[tuple[str, ...]]:
 def _argument_words(argument: Argument, there: bool) -> str:  # noqa: FBT001 - private
     if not there:
         return f"{_WITHOUT}as its plugin"
-    if argument.effect is Effect.NONE:
-        return f"{_WITHOUT}{argument.without}"
-    return argument.differs or "the same"
+    return f"{_WITHOUT}{argument.without}" if argument.without else "the same"
 
 
 def _switches() -> Iterator[tuple[str, ...]]:

@@ -2,8 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 
-from extender.planner.configuration.known.entry import Effect
+
+class Effect(Enum):
+    """How a name that does not do what its project says differs in Muster."""
+
+    DIFFERENT = "different"
+    NONE = "no effect"
 
 
 @dataclass(frozen=True, slots=True)

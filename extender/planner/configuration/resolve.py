@@ -5,22 +5,13 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from extender.planner.configuration.known import (
-    ACTION_ARGUMENTS,
-    ACTIONS,
-    METRICS,
-    PLUGINS,
-    SECTIONS,
-    SWITCHES,
-    USAGE_DB,
-)
-from extender.planner.configuration.known.entry import Effect, Name, Plugin, Switch
+from extender.planner.configuration.known.entry import Name, Plugin
+from extender.planner.configuration.known.file import ACTION_ARGUMENTS, ACTIONS, METRICS, SECTIONS, SWITCHES, USAGE_DB
+from extender.planner.configuration.known.plugins import PLUGINS
 from extender.planner.configuration.report import Report
 from extender.planner.framework.config import PluginOption, SchedulerConfig
-from extender.planner.framework.hooks import HOOKS
 from extender.planner.framework.registry import Registry
 
-NOT_YET = "Muster does not have it yet"
 ENQUEUE, GANG = "enqueue", "gang"
 
 
@@ -68,7 +59,7 @@ def _actions(config: SchedulerConfig, registry: Registry, found: Resolved) -> No
         ours = (known.ours if known else "") or name
         if ours not in registry.actions:
             if known:
-                report.idle("actions", name, known.without or NOT_YET)
+                report.idle("actions", name, known.without)
             else:
                 report.unknown("actions", "action", name, {*registry.actions, *ACTIONS})
         elif ours in found.actions:
@@ -89,13 +80,12 @@ def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved
     if not there and option.name not in PLUGINS:
         report.unknown(path, "plugin", option.name, {*registry.plugins, *PLUGINS})
         return
-    works = there and (not known.hooks or any(hook in HOOKS for hook in known.hooks))
-    if not works:
-        report.idle(path, option.name, known.without or NOT_YET)
+    if not there:
+        report.idle(path, option.name, known.without)
     elif known.differs:
         report.differs(path, option.name, known.differs)
-    arguments = _arguments(option, known, path, report, passed=there, told=works)
-    off = _switches(option, known, path, report, told=works)
+    arguments = _arguments(option, known, path, report, there=there)
+    off = _switches(option, known, path, report, there=there)
     if not there:
         return
     if any(use.name == ours for use in found.plugins):
@@ -104,30 +94,21 @@ def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved
     found.plugins.append(PluginUse(ours, path, arguments, off))
 
 
-def _arguments(
-    option: PluginOption, known: Plugin, path: str, report: Report, *, passed: bool, told: bool
-) -> dict[str, Any]:
-    """The arguments to pass on, under our names; those that nobody knows are left for the plugin to refuse."""
+def _arguments(option: PluginOption, known: Plugin, path: str, report: Report, *, there: bool) -> dict[str, Any]:
+    """The arguments to pass on; those that no project knows are left for the plugin to refuse."""
     result = {}
     for name, value in option.arguments.items():
-        argument = known.argument(name)
-        where = f"{path}.arguments.{name}"
-        if argument is None:
-            if passed:
-                result[name] = value
-            else:
-                report.unknown(where, f"argument of plugin {option.name}", name, known.arguments)
-        elif argument.effect is Effect.NONE:
-            if told:
-                report.idle(where, name, argument.without)
-        else:
-            result[argument.ours or name] = value
-            if argument.differs and told:
-                report.differs(where, name, argument.differs)
+        argument, where = known.argument(name), f"{path}.arguments.{name}"
+        if argument is None and not there:
+            report.unknown(where, f"argument of plugin {option.name}", name, known.arguments)
+        elif argument is None or not argument.without:
+            result[name] = value
+        elif there:
+            report.idle(where, name, argument.without)
     return result
 
 
-def _switches(option: PluginOption, known: Plugin, path: str, report: Report, *, told: bool) -> frozenset[str]:
+def _switches(option: PluginOption, known: Plugin, path: str, report: Report, *, there: bool) -> frozenset[str]:
     """The hooks that the switches take from the plugin."""
     off: set[str] = set()
     for name, value in option.switches.items():
@@ -138,16 +119,12 @@ def _switches(option: PluginOption, known: Plugin, path: str, report: Report, *,
         elif not isinstance(value, bool):
             report.errors.append(f"{where}: must be true or false, and is {value!r}")
         elif value != switch.default:
-            off |= _switched(switch, where, name, report, told=told)
+            off.update(switch.hooks)
+            if there and switch.differs:
+                report.differs(where, name, switch.differs)
+            elif there and not switch.hooks:
+                report.idle(where, name, switch.without)
     return frozenset(off)
-
-
-def _switched(switch: Switch, where: str, name: str, report: Report, *, told: bool) -> frozenset[str]:
-    if told and switch.differs:
-        report.differs(where, name, switch.differs)
-    elif told and not any(hook in HOOKS for hook in switch.hooks):
-        report.idle(where, name, switch.without or "no action asks these hooks yet")
-    return frozenset(switch.hooks)
 
 
 def _sections(config: SchedulerConfig, registry: Registry, report: Report) -> None:

@@ -2,20 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any
 
 VOLCANO = "Volcano"
 KAI = "KAI"
-
-
-class Effect(Enum):
-    """What a name does in Muster, compared with the project whose name it is."""
-
-    SAME = "same"
-    DIFFERENT = "different"
-    NONE = "no effect"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +30,6 @@ class Argument(Name):
     default: Any = None
     """What it is if it is not there; None if that cannot be written down."""
 
-    @property
-    def effect(self) -> Effect:
-        """What it does where its plugin has an effect."""
-        if self.without:
-            return Effect.NONE
-        return Effect.DIFFERENT if self.differs else Effect.SAME
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch(Name):
@@ -63,8 +47,6 @@ class Plugin(Name):
     arguments: Mapping[str, Argument] = field(default_factory=dict)
     switches: Mapping[str, Switch] = field(default_factory=dict)
     """Switches that mean something else for this plugin than for the others."""
-    hooks: tuple[str, ...] = ()
-    """The plugin acts through these hooks only: it has no effect while no action asks any of them."""
 
     def argument(self, name: str) -> Argument | None:
         """What is known of an argument; None if nothing is."""

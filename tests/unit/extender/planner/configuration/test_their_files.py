@@ -4,14 +4,11 @@ import pytest
 import yaml
 from their_files import VOLCANO_CHART
 
-from extender.planner.actions.enqueue import Enqueue
-from extender.planner.configuration.known import ACTION_ARGUMENTS, ACTIONS, METRICS, PLUGINS, SWITCHES
-from extender.planner.configuration.known.entry import Effect
-from extender.planner.configuration.resolve import NOT_YET, resolve
+from extender.planner.configuration.known.file import ACTION_ARGUMENTS, ACTIONS, METRICS, SWITCHES
+from extender.planner.configuration.known.plugins import PLUGINS
+from extender.planner.configuration.resolve import resolve
 from extender.planner.cycle import parts_of, registry, report_of
 from extender.planner.framework import config
-from extender.planner.framework.registry import Registry
-from extender.planner.plugins.order import Gang, Priority
 
 VOLCANO = """
 actions: "enqueue, allocate, backfill"
@@ -156,19 +153,6 @@ def test_a_switch_or_argument_without_effect_is_named_where_it_stands() -> None:
     assert "tiers[0].plugins[0].enableJobStarving" not in paths, "a switch at its default is nothing to report"
 
 
-def test_parts_that_are_registered_take_effect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An action or plugin that is built later needs no change of the table: its report goes, and it is used."""
-    text = 'actions: "consolidation"\ntiers: [{plugins: [{name: capacity, arguments: {ancestorReclaimLevel: 1}}]}]'
-    few = Registry({"gang": Gang}, {"enqueue": Enqueue})
-    monkeypatch.setattr("extender.planner.cycle.registry", lambda: few)
-    idle = [(each.path, each.why) for each in report_of(text).of(Effect.NONE)]
-    assert idle == [("actions", NOT_YET), ("tiers[0].plugins[0]", NOT_YET)]
-    more = Registry({"gang": Gang, "proportion": Priority}, {"enqueue": Enqueue, "consolidate": Enqueue})
-    monkeypatch.setattr("extender.planner.cycle.registry", lambda: more)
-    idle = [(each.path, each.why) for each in report_of(text).of(Effect.NONE)]
-    assert [path for path, _ in idle] == ["tiers[0].plugins[0].arguments.ancestorReclaimLevel"]
-
-
 def test_the_half_life_of_usage_is_an_argument_of_proportion() -> None:
     """KAI-Scheduler's files have it beside the plugins; what the plugin says itself counts more."""
     tiers = [{"plugins": [{"name": "proportion"}]}]
@@ -188,11 +172,17 @@ def test_every_plugin_loads_with_all_its_arguments_at_their_defaults(name: str) 
 
 
 @pytest.mark.parametrize("name", PLUGINS)
-def test_every_plugin_of_theirs_that_muster_lacks_says_why(name: str) -> None:
-    """Unless another part of Muster is about to have it."""
-    coming = {"topology"}
+def test_a_plugin_of_theirs_that_muster_lacks_says_why(name: str) -> None:
+    """And no other says so."""
     known = PLUGINS[name]
-    assert (known.ours or name) in registry().plugins or known.without or name in coming
+    assert ((known.ours or name) in registry().plugins) is not bool(known.without)
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_an_action_of_theirs_that_muster_lacks_says_why(name: str) -> None:
+    """And no other says so."""
+    known = ACTIONS[name]
+    assert ((known.ours or name) in registry().actions) is not bool(known.without)
 
 
 @pytest.mark.parametrize("name", SWITCHES)

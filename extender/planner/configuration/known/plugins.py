@@ -1,6 +1,6 @@
-"""Volcano's plugins and their arguments."""
+"""The plugins of Volcano and KAI-Scheduler, and their arguments."""
 
-from extender.planner.configuration.known.entry import Argument, Plugin, Switch
+from extender.planner.configuration.known.entry import KAI, Argument, Plugin, Switch
 
 _CHECKED = Argument(without="kube-scheduler checks it whatever the plan says, so the planner always does", default=True)
 _NO_CACHE = Argument(without="answers are always kept until the node changes", default=False)
@@ -20,15 +20,14 @@ def _weight(default: int) -> Argument:
     return Argument(default=default)
 
 
-PLUGINS: dict[str, Plugin] = {
+_VOLCANO: dict[str, Plugin] = {
     "priority": Plugin(differs="it orders gangs; pods of one gang are ordered by plugin taskorder"),
     "gang": Plugin(
         differs="a gang always starts whole, with or without this plugin, and only whole gangs are victims",
         switches={"enablePreemptable": _WHOLE, "enableReclaimable": _WHOLE},
     ),
     "conformance": Plugin(
-        differs="pods of the system are nobody's victims, with or without this plugin",
-        hooks=("preempt_victim_filter", "reclaim_victim_filter"),
+        differs="pods of the system are never victims, with or without this plugin",
     ),
     "sla": Plugin(
         differs="a gang that is overdue passes the plugins after this one at enqueue, and never a queue's capability",
@@ -140,3 +139,61 @@ PLUGINS: dict[str, Plugin] = {
         arguments=_plain("extender.*"),
     ),
 }
+
+_IN_RANK_ORDER = "pods of a gang are placed in the order of their ranks, the first one first"
+_SEARCH = "how victims are searched for is not a matter of plugins"
+
+_KAI: dict[str, Plugin] = {
+    "predicates": Plugin(of=KAI),
+    "proportion": Plugin(
+        of=KAI,
+        arguments={
+            "kValue": Argument(of=KAI, default="1.0"),
+            "relcaimerSaturationMultiplier": Argument(of=KAI, default="1"),
+        },
+    ),
+    "priority": Plugin(of=KAI),
+    "elastic": Plugin(of=KAI),
+    "kubeflow": Plugin(of=KAI, without=_IN_RANK_ORDER),
+    "ray": Plugin(of=KAI, without=_IN_RANK_ORDER),
+    "nodeavailability": Plugin(of=KAI),
+    "gpusharingorder": Plugin(of=KAI),
+    "gpupack": Plugin(of=KAI, differs="it orders nodes too, by how many GPUs are free"),
+    "gpuspread": Plugin(of=KAI, differs="it orders nodes too, by how many GPUs are free"),
+    "resourcetype": Plugin(of=KAI),
+    "subgrouporder": Plugin(of=KAI),
+    "taskorder": Plugin(of=KAI, differs="the label is muster.dev/task-priority"),
+    "nominatednode": Plugin(of=KAI, without="gangs are pinned to their nodes; nominations are not used"),
+    "dynamicresources": Plugin(
+        of=KAI,
+        differs="it counts devices of nodes by their kinds; which device a claim gets kube-scheduler decides",
+        arguments={"maxCelCacheEntries": Argument(of=KAI, without="answers are kept for the devices that there are")},
+    ),
+    "nodeplacement": Plugin(
+        of=KAI,
+        arguments={"cpu": Argument(of=KAI, default="binpack"), "gpu": Argument(of=KAI, default="binpack")},
+    ),
+    "minruntime": Plugin(
+        of=KAI,
+        arguments={
+            "defaultReclaimMinRuntime": Argument(of=KAI, default="0s"),
+            "defaultPreemptMinRuntime": Argument(of=KAI, default="0s"),
+            "reclaimResolveMethod": Argument(of=KAI, default="lca"),
+        },
+    ),
+    "topology": Plugin(
+        of=KAI,
+        differs="levels are arguments here, node labels that need no configuration, Kueue's Topologies and HyperNodes",
+    ),
+    "numa": Plugin(of=KAI, without="which NUMA node a pod gets is kubelet's to decide"),
+    "snapshot": Plugin(of=KAI, differs="the page is /plugins/snapshot of the extender; `muster snapshot` saves a file"),
+    "reflectjoborder": Plugin(of=KAI, differs="the page is /plugins/job-order of the extender"),
+    "podaffinity": Plugin(of=KAI),
+    "sg-nodelocalgreedy": Plugin(of=KAI, without=_SEARCH),
+    "sg-multinodegang": Plugin(of=KAI, without=_SEARCH),
+}
+
+PLUGINS: dict[str, Plugin] = _VOLCANO | {
+    name: plugin.joined(_VOLCANO[name]) if name in _VOLCANO else plugin for name, plugin in _KAI.items()
+}
+"""The plugins of both; one that both have knows the arguments of both."""

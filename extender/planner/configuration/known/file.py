@@ -1,0 +1,136 @@
+"""All names of a file that are no plugins' of their own: actions with their arguments, switches, and other sections.
+
+Volcano spells switches in two ways, `enable…` and `enabled…`; each name has one of them only. KAI-Scheduler has some
+from kube-batch and never reads them.
+"""
+
+from extender.planner.configuration.known.entry import KAI, VOLCANO, Name, Switch
+
+_BOTH = f"{VOLCANO}, {KAI}"
+_CACHE = Name(without="refusals are always kept as long as they hold")
+_TRIAL = Name(without="victims are always searched for on a trial with all predicates")
+
+ACTIONS: dict[str, Name] = {
+    "enqueue": Name(
+        differs="a gang is also kept out while even the empty cluster is too small for it, or its queue is full"
+    ),
+    "allocate": Name(of=_BOTH, differs="all waiting gangs get their minimum before any gets more"),
+    "backfill": Name(
+        differs="allocate places pods without requests too; this places those that strict order held back"
+    ),
+    "preempt": Name(
+        of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, and the one who asked keeps the room"
+    ),
+    "reclaim": Name(
+        of=_BOTH,
+        differs="victims are whole gangs or pods above a gang's minimum, by KAI-Scheduler's rules",
+    ),
+    "gangpreempt": Name(ours="preempt", differs="it is preempt, which takes whole gangs in any case"),
+    "gangreclaim": Name(ours="reclaim", differs="it is reclaim, which takes whole gangs in any case"),
+    "shuffle": Name(without="nobody is evicted without somebody who starts in the room"),
+    "consolidation": Name(of=KAI, ours="consolidate"),
+    "stalegangeviction": Name(of=KAI),
+}
+
+ACTION_ARGUMENTS: dict[str, dict[str, Name]] = {
+    "enqueue": {"overcommit-factor": Name(without="it is an argument of plugin overcommit")},
+    "allocate": {"predicateErrorCacheEnable": _CACHE},
+    "backfill": {"predicateErrorCacheEnable": _CACHE},
+    "preempt": {
+        "predicateErrorCacheEnable": _CACHE,
+        "enableTopologyAwarePreemption": _TRIAL,
+        "topologyAwarePreemptWorkerNum": _TRIAL,
+        "minCandidateNodesPercentage": _TRIAL,
+        "minCandidateNodesAbsolute": _TRIAL,
+        "maxCandidateNodesAbsolute": _TRIAL,
+    },
+    "reclaim": {"predicateErrorCacheEnable": _CACHE},
+    "gangpreempt": {"maxDomains": _TRIAL, "allowWholeBundle": _TRIAL},
+    "gangreclaim": {"maxDomains": _TRIAL, "allowWholeBundle": _TRIAL},
+}
+"""By action; what Volcano's files say under `configurations`."""
+
+_NEVER_READ = Switch(of=KAI, default=False, without="KAI-Scheduler does nothing with it, nor does Muster")
+_NOT_ASKED = "no action of Muster asks such a question"
+_SUB_GROUPS = "sub-groups are always placed whole, as many as the gang needs"
+
+SWITCHES: dict[str, Switch] = {
+    "enableJobOrder": Switch(hooks=("job_order",)),
+    "enableTaskOrder": Switch(hooks=("task_order",)),
+    "enableQueueOrder": Switch(hooks=("queue_order",)),
+    "enabledSubJobOrder": Switch(hooks=("pod_set_order", "sub_group_set_order")),
+    "enableJobReady": Switch(hooks=("job_ready",)),
+    "enablePredicate": Switch(hooks=("pre_predicate", "predicate", "neighbour_predicate")),
+    "enableNodeOrder": Switch(hooks=("node_order", "node_pre_order", "gpu_order")),
+    "enableJobEnqueued": Switch(hooks=("job_enqueueable", "job_enqueued")),
+    "enabledAllocatable": Switch(
+        hooks=(
+            "is_job_over_queue_capacity",
+            "is_non_preemptible_job_over_queue_quota",
+            "is_task_allocation_on_node_over_capacity",
+        )
+    ),
+    "enablePreemptable": Switch(hooks=("preempt_victim_filter", "preempt_scenario_validator")),
+    "enableReclaimable": Switch(hooks=("reclaim_victim_filter", "reclaim_scenario_validator")),
+    "enablePreemptive": Switch(hooks=("can_reclaim_resources",)),
+    "enableHierarchy": Switch(default=False, without="queues with a parent always count in it, and need no switch"),
+    "enabledOverused": Switch(without="whether a queue may have more is asked for each gang with its amounts"),
+    "enableJobPipelined": Switch(without=_NOT_ASKED),
+    "enableJobStarving": Switch(without=_NOT_ASKED),
+    "enableBestNode": Switch(without=_NOT_ASKED),
+    "enableTargetJob": Switch(without=_NOT_ASKED),
+    "enableReservedNodes": Switch(without=_NOT_ASKED),
+    "enabledVictim": Switch(without=_NOT_ASKED),
+    "enabledClusterOrder": Switch(default=False, without=_NOT_ASKED),
+    "enabledHyperNodeOrder": Switch(without=_NOT_ASKED),
+    "enabledHyperNodeGradient": Switch(without=_NOT_ASKED),
+    "enabledSubJobReady": Switch(without=_SUB_GROUPS),
+    "enabledSubJobPipelined": Switch(without=_SUB_GROUPS),
+    "disableJobOrder": _NEVER_READ,
+    "disableJobReady": _NEVER_READ,
+    "disableTaskOrder": _NEVER_READ,
+    "disableQueueOrder": _NEVER_READ,
+    "disablePreemptable": _NEVER_READ,
+    "disableReclaimable": _NEVER_READ,
+    "disablePredicate": _NEVER_READ,
+    "disableNodeOrder": _NEVER_READ,
+}
+"""A switch that is not at its default takes its hooks from the plugin, or is in the report."""
+
+SECTIONS: dict[str, Name] = {
+    "configurations": Name(differs="the arguments of actions, see below"),
+    "metrics": Name(without="no plugin of Muster reads the load of nodes"),
+    "queueDepthPerAction": Name(of=KAI, without="every waiting gang is tried in every cycle"),
+    "usageDBConfig": Name(
+        of=KAI,
+        differs="Muster measures what queues use itself, without a database; only usageParams.halfLifePeriod counts, as"
+        " the halfLife of plugin proportion",
+    ),
+}
+
+METRICS = (
+    "type",
+    "address",
+    "interval",
+    "tls.insecureSkipVerify",
+    "elasticsearch.index",
+    "elasticsearch.username",
+    "elasticsearch.password",
+    "elasticsearch.hostnameFieldName",
+)
+"""The fields of `metrics`; a dot stands for a field in a field, too."""
+
+USAGE_DB = (
+    "clientType",
+    "connectionString",
+    "connectionStringEnvVar",
+    "usageParams.halfLifePeriod",
+    "usageParams.windowSize",
+    "usageParams.windowType",
+    "usageParams.tumblingWindowCronString",
+    "usageParams.fetchInterval",
+    "usageParams.stalenessPeriod",
+    "usageParams.waitTimeout",
+    "usageParams.extraParams*",
+)
+"""The fields of `usageDBConfig`."""
