@@ -7,16 +7,20 @@ A page marks a fact as `<!--fact NAME-->text<!--/fact-->`; `make generate` write
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from functools import partial
 from inspect import getdoc, signature
 from pathlib import Path
 from typing import Final, get_args, get_origin, get_type_hints
 
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.explain.clusterdump import READ, kind_name
-from extender.planner.actions import evicting, inflight
+from extender.planner.actions import ACTIONS, evicting, inflight
+from extender.planner.configuration.tables import defaults, table, tables
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.hooks import Hooks
+from extender.planner.framework.registry import Registry
 from extender.planner.framework.reserved import ReservationRules
+from extender.planner.plugins import PLUGINS
 from extender.settings import ExtenderSettings
 from musterctl.plane.build import CONTROL_PLANE
 
@@ -63,18 +67,20 @@ def _default_plugins() -> str:
 
 def _hooks() -> str:
     """A row per hook: the question, the function as its Protocol has it, and the rule."""
-    rows = [("hook", "question", "function", "answer", "of several plugins"), ("---",) * 5]
+    rows = []
     types = get_type_hints(Hooks)
     for each in fields(Hooks):
         [protocol] = get_args(types[each.name])
         function = get_origin(protocol) or protocol
         _, *arguments = signature(function.__call__).parameters
         rule = (getdoc(each.metadata["rule"]) or "").rstrip(".")
-        row = f"`{each.name}`", each.metadata["asks"], f"`({', '.join(arguments)})`", getdoc(function) or "", rule
-        rows.append(row)
-    return "\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n\n"
+        shape = f"`({', '.join(arguments)})`"
+        rows.append((f"`{each.name}`", each.metadata["asks"], shape, getdoc(function) or "", rule))
+    return table(("hook", "question", "function", "answer", "of several plugins"), rows)
 
 
+_TABLES: Final = tables(Registry(PLUGINS, ACTIONS, installed=False))
+"""Of what Muster itself has: packages that happen to be installed are not in the pages."""
 FACTS: Final[dict[str, Callable[[], str]]] = {
     "barrier-timeout": lambda: _plain(ExtenderSettings().barrier_timeout_s, "s"),
     "barrier-member": lambda: _plain(MEMBER_S * 1000, "ms"),
@@ -84,10 +90,11 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     ),
     "cluster-reads": lambda: _code(kind_name(resource) for resource in READ),
     "default-actions": lambda: f"`{SchedulerConfig().actions}`",
+    "default-configuration": lambda: f"\n\n```yaml\n{defaults()}```\n\n",
     "default-plugins": _default_plugins,
     "hooks": _hooks,
     "patience": lambda: _plain(ReservationRules().patience_s / _MINUTE_S, "minutes"),
     "pods-on-their-way": lambda: f"{inflight.LIMIT:,}",
     "searches-of-a-queue": lambda: str(evicting.ATTEMPTS_PER_QUEUE),
     "searches-of-a-cycle": lambda: str(evicting.ATTEMPTS),
-}
+} | {f"scheduler-{name}": partial(str, text) for name, text in _TABLES.items()}

@@ -13,10 +13,6 @@ from typing import Any
 
 import click
 
-from extender.planner.actions import ACTIONS
-from extender.planner.configuration.page import page as configuration_page
-from extender.planner.framework.registry import Registry
-from extender.planner.plugins import PLUGINS
 from muster.crds import growth
 from muster.crds.limits import limits_page
 from muster.crds.manifest import manifests
@@ -36,7 +32,6 @@ API_PAGE = Path("docs/api.md")
 LIMITS_PAGE = Path("docs/limits.md")
 VALUES_PAGE = Path("docs/chart-values.md")
 RIGHTS_PAGE = Path("docs/rights.md")
-CONFIGURATION_PAGE = Path("docs/scheduler-configuration.md")
 SETTINGS_PAGE = Path("docs/configuration.md")
 METRICS_PAGE = Path("docs/metrics.md")
 
@@ -81,7 +76,7 @@ def released_files() -> dict[Path, str]:
 
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
     """Every generated file but core.json: its path in the repository and its text."""
-    pages = {API_PAGE: reference(), LIMITS_PAGE: limits_page(), CONFIGURATION_PAGE: configuration_page(_built_in())}
+    pages = {API_PAGE: reference(), LIMITS_PAGE: limits_page()}
     pages |= {SETTINGS_PAGE: settings.page(), METRICS_PAGE: metricspage.page()}
     return {CRDS / name: text for name, text in manifests(core).items()} | pages | _chart() | facts.pages(ROOT)
 
@@ -96,11 +91,6 @@ def _chart() -> dict[Path, str]:
         VALUES_PAGE: values.page(),
         RIGHTS_PAGE: page.page(),
     }
-
-
-def _built_in() -> Registry:
-    """What Muster itself has: packages that happen to be installed are not in the pages."""
-    return Registry(PLUGINS, ACTIONS, installed=False)
 
 
 def differences(root: Path, wanted: Mapping[Path, str]) -> list[Path]:

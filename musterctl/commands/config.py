@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import yaml
 
-from extender.planner.configuration.page import defaults
+from extender.planner.configuration.tables import defaults
 from extender.planner.cycle import report_of
 from muster.api.names import EXTENDER_HOST
 from muster.process.settings import SettingsError

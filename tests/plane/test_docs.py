@@ -21,7 +21,7 @@ from documentation import PAGES as FILES
 from documentation import REPOSITORY, commands, text_of
 from planes import PLANES
 
-from extender.planner.configuration.page import defaults
+from extender.planner.configuration.tables import defaults
 from musterctl.plane import binaries
 from musterctl.plane.components import API_SERVER, ETCD
 from musterctl.plane.plane import Plane

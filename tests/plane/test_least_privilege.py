@@ -14,7 +14,7 @@ from rights_scenario import GPUS, NODES_THERE, STEPS, Scenario
 from told import betrayed, files_of, secrets_of
 from told import told as told_by
 
-from extender.planner.configuration.page import defaults
+from extender.planner.configuration.tables import defaults
 from muster.api.kubernetes.core import NAMESPACES, SECRETS
 from musterctl.chart import roles
 from musterctl.plane.components import API_SERVER, CONTROLLER, EXTENDER, WEBHOOK

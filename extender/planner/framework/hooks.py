@@ -37,19 +37,16 @@ Scores = NDArray[np.float64]
 class Hook(Generic[F]):
     """One question that plugins answer in a session; F is the Protocol of the functions that answer it."""
 
-    __slots__ = ("_rule", "functions", "off")
+    __slots__ = ("_rule", "functions")
 
     def __init__(self, rule: Callable[..., Any]) -> None:
         self._rule = rule
         self.functions: list[F] = []
         """In the order of the plugins."""
-        self.off = False
-        """The configuration switches it off for the plugin that registers now."""
 
     def add(self, fn: F) -> None:
         """Registers a plugin's function."""
-        if not self.off:
-            self.functions.append(fn)
+        self.functions.append(fn)
 
     @property
     def call(self) -> F:
@@ -275,6 +272,16 @@ class Hooks:
     bind_request_mutate: Hook[BindAnnotations] = _hook(rules.merge, "annotations for the binding of a pod to a node")
     http_handler: Hook[Pages] = _hook(rules.merge, "pages at `/plugins/NAME` of the extender")
     # fmt: on
+
+    def named(self, name: str) -> Hook[Any]:
+        """The hook of this name, for names that are known only when the program runs; no type checker checks it.
+
+        Raises KeyError, naming the hooks there are.
+        """
+        if name not in HOOKS:
+            raise KeyError(f"hook {name!r} does not exist; a function can be registered for {', '.join(sorted(HOOKS))}")
+        hook: Hook[Any] = getattr(self, name)
+        return hook
 
 
 HOOKS = tuple(each.name for each in fields(Hooks))

@@ -24,9 +24,19 @@ class Operation:
     """The GPUs that each member shares with others, by rank; empty if they share none."""
 
     @property
+    def size(self) -> int:
+        """The number of its members."""
+        return len(self.ranks)
+
+    @property
     def amount(self) -> Amounts:
-        """What all its members take from the node, along the resource axis."""
-        return self.row * len(self.ranks)
+        """The room that they take from the node, along the resource axis."""
+        return self.row * self.size
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """The marks that each of them is counted under."""
+        return self.cls.charged
 
 
 @dataclass(slots=True, eq=False)
@@ -40,12 +50,17 @@ class Eviction:
     cls: PodClass
 
     @property
+    def size(self) -> int:
+        """The number of the pods."""
+        return len(self.pods)
+
+    @property
     def amount(self) -> Amounts:
-        """What all of them free on the node, along the resource axis."""
-        return self.row * len(self.pods)
+        """The room that they free on the node, along the resource axis."""
+        return self.row * self.size
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """What they are counted under: pods that are being deleted anyway are counted under less."""
+        """The marks that each of them is counted under: fewer, where they are being deleted anyway."""
         charged = self.cls.charged
         return tuple(mark for mark in charged if mark[0] != "staying") if self.pods[0].terminating else charged

@@ -1,17 +1,16 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.framework.answers import QueueRefusal
 from extender.planner.framework.causes import GPU_PARTS, Causes, Codes, scarcity
-from extender.planner.framework.hooks import HOOKS, Hook, Hooks, Scores
+from extender.planner.framework.hooks import Hooks, Scores
 from extender.planner.framework.nodeset import NodeSet
 from extender.planner.framework.ordering import Ordering
 from extender.planner.framework.reserved import ReservationRules, ReservedRoom
@@ -126,27 +125,6 @@ class Session:
     def reservations(self) -> ReservationRules:
         """What is kept for gangs that wait for room at the head of their queue."""
         return self.hooks.reservation_rules.call() or ReservationRules()
-
-    def add(self, hook: str, fn: Callable[..., Any]) -> None:
-        """Registers a function for the hook of that name, where it is known only when the program runs.
-
-        What type checkers can check is `session.hooks.NAME.add(fn)`. Raises KeyError, naming the hooks there are.
-        """
-        if hook not in HOOKS:
-            raise KeyError(f"hook {hook!r} does not exist; a function can be registered for {', '.join(sorted(HOOKS))}")
-        getattr(self.hooks, hook).add(fn)
-
-    @contextmanager
-    def without(self, names: frozenset[str]) -> Iterator[None]:
-        """Leaves out what is registered for these hooks meanwhile: the configuration switches it off."""
-        switched: list[Hook[Any]] = [getattr(self.hooks, name) for name in names]
-        for hook in switched:
-            hook.off = True
-        try:
-            yield
-        finally:
-            for hook in switched:
-                hook.off = False
 
     def queue_refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Why the gang's queues do not let it have these amounts more, int64 of shape (resources,); None if they do.

@@ -79,15 +79,12 @@ class Statement:
             snapshot.devices.take(share, column, chosen[-1])
         return tuple(chosen)
 
-    def evict(self, gang: GangView, pods: Iterable[PodRecord]) -> list[Eviction]:
-        """Lets pods of a gang leave their nodes, as far as this session is asked; returns the entries of the log.
-
-        Pods on nodes that are not known free nothing and have no entry.
-        """
+    def evict(self, gang: GangView, pods: Iterable[PodRecord]) -> None:
+        """Lets pods of a gang leave their nodes, as far as this session is asked; unknown nodes are skipped."""
         alike: dict[tuple[str, int, bool], list[PodRecord]] = {}
         for pod in pods:
             alike.setdefault((pod.node, id(pod.cls), pod.terminating), []).append(pod)
-        snapshot, evictions = self._session.snapshot, list[Eviction]()
+        snapshot = self._session.snapshot
         for (node, _, _), same in alike.items():
             column = snapshot.index.get(node)
             if column is None:
@@ -98,16 +95,6 @@ class Statement:
             self._give_back(eviction)
             self._log.append(eviction)
             self._session.hooks.evicted.call(eviction)
-            evictions.append(eviction)
-        return evictions
-
-    def unevict(self, evictions: Iterable[Eviction]) -> None:
-        """Lets these pods stay after all, whatever came after them: amounts are integers, so the order is no matter."""
-        gone = {id(eviction) for eviction in evictions}
-        undone = [entry for entry in self._log if id(entry) in gone]
-        self._log = [entry for entry in self._log if id(entry) not in gone]
-        for entry in reversed(undone):
-            self._undo(entry)
 
     @property
     def seats(self) -> int:

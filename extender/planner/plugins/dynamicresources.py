@@ -47,8 +47,8 @@ class DynamicResources(PlainPlugin):
         session.hooks.neighbour_predicate.add(shared.codes)
         session.hooks.allocated.add(shared.placed)
         session.hooks.deallocated.add(shared.taken_back)
-        session.hooks.evicted.add(shared.left)
-        session.hooks.unevicted.add(shared.stayed)
+        session.hooks.evicted.add(shared.taken_back)
+        session.hooks.unevicted.add(shared.placed)
 
     def _codes(self, session: Session, cls: PodClass) -> Codes | None:
         needs, snapshot, causes = cls.needs, session.snapshot, session.causes
@@ -111,25 +111,13 @@ class SharedClaims:
             codes = np.where((codes == 0) & ~enough, code, codes).astype(np.int16)
         return codes
 
-    def placed(self, operation: Operation) -> None:
-        """Pods that the session has given a place."""
-        if operation.cls.needs.shared:
-            self._add(operation.cls, operation.column, len(operation.ranks))
+    def placed(self, entry: Operation | Eviction) -> None:
+        """Counts pods that the session has given a place, or that stay after all."""
+        self._add(entry.cls, entry.column, entry.size)
 
-    def taken_back(self, operation: Operation) -> None:
-        """That place was only tried."""
-        if operation.cls.needs.shared:
-            self._add(operation.cls, operation.column, -len(operation.ranks))
-
-    def left(self, eviction: Eviction) -> None:
-        """Pods that would leave their node."""
-        if eviction.cls.needs.shared:
-            self._add(eviction.cls, eviction.column, -len(eviction.pods))
-
-    def stayed(self, eviction: Eviction) -> None:
-        """They stay after all."""
-        if eviction.cls.needs.shared:
-            self._add(eviction.cls, eviction.column, len(eviction.pods))
+    def taken_back(self, entry: Operation | Eviction) -> None:
+        """Takes pods off again whose place was only tried, or that would leave their node."""
+        self._add(entry.cls, entry.column, -entry.size)
 
     def _add(self, cls: PodClass, column: int, pods: int) -> None:
         snapshot = self._session.snapshot

@@ -4,7 +4,7 @@ The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread
 the snapshot's, held seats included, and follow the session's decisions and their rollback.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,33 +40,21 @@ class InterPodAffinity:
 
     # -- what the session decides -----------------------------------------------------------------------------------
 
-    def placed(self, operation: Operation) -> None:
-        """Counts pods that the session has given a place."""
-        if operation.cls.charged or operation.cls.claims:
-            self._add(operation, operation.cls.charged, len(operation.ranks))
+    def placed(self, entry: Operation | Eviction) -> None:
+        """Counts pods that the session has given a place, or that stay after all."""
+        self._add(entry, entry.size)
 
-    def taken_back(self, operation: Operation) -> None:
-        """Takes them off again: that place was only tried."""
-        if operation.cls.charged or operation.cls.claims:
-            self._add(operation, operation.cls.charged, -len(operation.ranks))
+    def taken_back(self, entry: Operation | Eviction) -> None:
+        """Takes pods off again whose place was only tried, or that would leave their node."""
+        self._add(entry, -entry.size)
 
-    def left(self, eviction: Eviction) -> None:
-        """Takes pods off their node: whether others could be there without them is being tried."""
-        if eviction.cls.charged or eviction.cls.claims:
-            self._add(eviction, eviction.marks, -len(eviction.pods))
-
-    def stayed(self, eviction: Eviction) -> None:
-        """Counts them again: they stay."""
-        if eviction.cls.charged or eviction.cls.claims:
-            self._add(eviction, eviction.marks, len(eviction.pods))
-
-    def _add(self, operation: Operation | Eviction, marks: Iterable[Mark], pods: int) -> None:
-        for mark in marks:
+    def _add(self, entry: Operation | Eviction, pods: int) -> None:
+        for mark in entry.marks:
             if mark not in self._copied:
                 self._copied.add(mark)
                 self._counts[mark] = self._own_counts(mark)
-            self._counts[mark][operation.column] += pods
-        for claim in operation.cls.claims:
+            self._counts[mark][entry.column] += pods
+        for claim in entry.cls.claims:
             if claim.key in self._claims:
                 self._claims[claim.key] += pods
 

@@ -8,7 +8,7 @@ go at any time. The gang's time counts from the start of its life (`status.start
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from extender.planner.framework.registry import refuse_arguments
+from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.scenario import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -22,7 +22,7 @@ MOST_LEVELS = 64
 """Queues that are walked up at most; who writes a parent may write a ring."""
 
 
-class MinRuntime:
+class MinRuntime(PlainPlugin):
     """Registers a filter and a validator for both kinds of displacement.
 
     `reclaimResolveMethod` says whose time counts against reclaim: `lca` (as in KAI the default) begins at the victim's
@@ -52,9 +52,6 @@ class MinRuntime:
         session.hooks.reclaim_victim_filter.add(reclaim_filter)
         session.hooks.preempt_scenario_validator.add(lambda scenario: self._agrees(session, scenario, reclaim=False))
         session.hooks.reclaim_scenario_validator.add(lambda scenario: self._agrees(session, scenario, reclaim=True))
-
-    def on_session_close(self, session: Session) -> None:
-        """Does nothing: what was registered ends with the session."""
 
     def _agrees(self, session: Session, scenario: Scenario, *, reclaim: bool) -> bool:
         gone: dict[str, set[str]] = {}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.framework.registry import number, refuse_arguments
+from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.nodeselector import matches
 from extender.planner.plugins.pernode import PerNode
@@ -35,7 +35,7 @@ WEIGHTS = {
 _MOST = np.iinfo(np.int16).max
 
 
-class NodeOrder:
+class NodeOrder(PlainPlugin):
     """kube-scheduler's scores: how full a node is and how evenly, what the pod wishes, taints that only advise."""
 
     name = "nodeorder"
@@ -50,9 +50,6 @@ class NodeOrder:
     def on_session_open(self, session: Session) -> None:
         """Registers the sum of the parts that have a weight."""
         session.hooks.node_order.add(lambda cls: self._scores(session, cls))
-
-    def on_session_close(self, session: Session) -> None:
-        """Does nothing: what was registered ends with the session."""
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         parts: dict[str, Callable[[], Scores]] = {
@@ -70,7 +67,7 @@ class NodeOrder:
         return total
 
 
-class Binpack:
+class Binpack(PlainPlugin):
     """Full nodes first: the mean of what would be used of each resource, by weight.
 
     Counted are cpu, memory and the resources that are listed, as far as the pod asks for them. A node without room for
@@ -92,9 +89,6 @@ class Binpack:
     def on_session_open(self, session: Session) -> None:
         """Registers the score."""
         session.hooks.node_order.add(lambda cls: self._scores(session, cls))
-
-    def on_session_close(self, session: Session) -> None:
-        """Does nothing: what was registered ends with the session."""
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         size = len(session.snapshot.nodes)

@@ -51,8 +51,8 @@ class Predicates(PlainPlugin):
         session.hooks.neighbour_predicate.add(interpodaffinity.codes)
         session.hooks.allocated.add(interpodaffinity.placed)
         session.hooks.deallocated.add(interpodaffinity.taken_back)
-        session.hooks.evicted.add(interpodaffinity.left)
-        session.hooks.unevicted.add(interpodaffinity.stayed)
+        session.hooks.evicted.add(interpodaffinity.taken_back)
+        session.hooks.unevicted.add(interpodaffinity.placed)
 
     def _codes(self, session: Session, cls: PodClass) -> Codes:
         snapshot, causes = session.snapshot, session.causes

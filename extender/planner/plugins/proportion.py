@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from extender.planner.fairshare.accounts import Accounts
 from extender.planner.fairshare.usage import UsageBook
 from extender.planner.framework.ordering import Keyed
-from extender.planner.framework.registry import OwnArgument, refuse_arguments
+from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.queueshares import QueueShares
 from muster.resources.duration import parse_duration_s
@@ -22,7 +22,7 @@ HALF_LIFE = "halfLife"
 ARGUMENTS = (ROUNDING, "kValue", MULTIPLIER, HALF_LIFE)
 
 
-class Proportion:
+class Proportion(PlainPlugin):
     """Its arguments: `rounding` (exact or kai), `kValue`, `halfLife`, and with `kai` `relcaimerSaturationMultiplier`.
 
     With a `halfLife` (168h, 30m) past usage counts; without one it is not kept. `kValue` is how much it counts: 1 if it
@@ -87,6 +87,3 @@ class Proportion:
         session.hooks.get_queue_deserved_resources.add(shares.deserved_of)
         session.hooks.get_queue_fair_share.add(shares.fair_share_of)
         session.hooks.queue_standings.add(shares.standings)
-
-    def on_session_close(self, session: Session) -> None:
-        """Keeps what was added up, for the next cycle."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, get_args
 
-from extender.planner.framework.registry import OwnArgument, refuse_arguments
+from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.reserved import ReservationMode, ReservationRules
 from extender.planner.framework.session import Session
 from muster.resources.duration import parse_duration_s
@@ -13,7 +13,7 @@ _MOST_HEADS = 256
 """More would cost every gang a look at each of them."""
 
 
-class Reservations:
+class Reservations(PlainPlugin):
     """Sets the rules; without it they are the default ones. `allocate` makes the reservations.
 
     Arguments: `mode` (strict, reserve or besteffort), `patience` (a duration) and `heads` (how many at once).
@@ -38,9 +38,6 @@ class Reservations:
     def on_session_open(self, session: Session) -> None:
         """Registers the rules."""
         session.hooks.reservation_rules.add(lambda: self._rules)
-
-    def on_session_close(self, session: Session) -> None:
-        """Does nothing: reservations are kept in Placements."""
 
 
 def _mode(value: object) -> ReservationMode:

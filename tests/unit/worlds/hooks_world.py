@@ -49,7 +49,7 @@ class Third(PlainPlugin):
         """Registers."""
         for hook, fn in self._functions(session).items():
             if hook != self._left_out:
-                session.add(hook, fn)
+                session.hooks.named(hook).add(fn)
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,13 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Argument(Name):
+class Argument:
     """An argument of a plugin; its name may have a `*` for any text."""
 
     default: Any = None
-    """What it is if it is not there; None if that cannot be written down."""
+    """Its value if the file does not say; None if that cannot be written down."""
+    without: str = ""
+    """Why it has no effect, a sentence without its full stop; empty if it does the same as in its project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

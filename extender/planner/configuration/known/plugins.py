@@ -148,8 +148,8 @@ _KAI: dict[str, Plugin] = {
     "proportion": Plugin(
         of=KAI,
         arguments={
-            "kValue": Argument(of=KAI, default="1.0"),
-            "relcaimerSaturationMultiplier": Argument(of=KAI, default="1"),
+            "kValue": Argument(default="1.0"),
+            "relcaimerSaturationMultiplier": Argument(default="1"),
         },
     ),
     "priority": Plugin(of=KAI),
@@ -167,18 +167,18 @@ _KAI: dict[str, Plugin] = {
     "dynamicresources": Plugin(
         of=KAI,
         differs="it counts devices of nodes by their kinds; which device a claim gets kube-scheduler decides",
-        arguments={"maxCelCacheEntries": Argument(of=KAI, without="answers are kept for the devices that there are")},
+        arguments={"maxCelCacheEntries": Argument(without="answers are kept for the devices that there are")},
     ),
     "nodeplacement": Plugin(
         of=KAI,
-        arguments={"cpu": Argument(of=KAI, default="binpack"), "gpu": Argument(of=KAI, default="binpack")},
+        arguments={"cpu": Argument(default="binpack"), "gpu": Argument(default="binpack")},
     ),
     "minruntime": Plugin(
         of=KAI,
         arguments={
-            "defaultReclaimMinRuntime": Argument(of=KAI, default="0s"),
-            "defaultPreemptMinRuntime": Argument(of=KAI, default="0s"),
-            "reclaimResolveMethod": Argument(of=KAI, default="lca"),
+            "defaultReclaimMinRuntime": Argument(default="0s"),
+            "defaultPreemptMinRuntime": Argument(default="0s"),
+            "reclaimResolveMethod": Argument(default="lca"),
         },
     ),
     "topology": Plugin(

@@ -23,4 +23,4 @@ def test_a_hook_that_there_is_not_is_refused() -> None:
     session = World().session()
     said = "hook 'job_odrer' does not exist; a function can be registered for allocated, .*job_order"
     with pytest.raises(KeyError, match=said):
-        session.add("job_odrer", lambda: None)
+        session.hooks.named("job_odrer").add(lambda: None)

@@ -41,7 +41,7 @@ WRONG = {
     "session.hooks.job_ready.call(session)": 'expected "GangView"',
 }
 """A line of a plugin, and a part of what mypy says of it."""
-RIGHT = ("session.hooks.job_ready.add(lambda gang: gang.started)", 'session.add("job_order", stage)')
+RIGHT = ("session.hooks.job_ready.add(lambda gang: gang.started)", 'session.hooks.named("job_order").add(stage)')
 
 
 def checked(*files: Path) -> str:

@@ -1,0 +1,111 @@
+"""The known names as tables of the documentation, and the default configuration as a file."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from extender.planner.configuration.known.entry import Argument, Name
+from extender.planner.configuration.known.file import ACTION_ARGUMENTS, ACTIONS, METRICS, SECTIONS, SWITCHES, USAGE_DB
+from extender.planner.configuration.known.plugins import PLUGINS
+from extender.planner.framework.config import SchedulerConfig
+from extender.planner.framework.registry import Registry
+
+_WITHOUT = "no effect: "
+
+
+def defaults() -> str:
+    """The configuration that runs without a file, as a file."""
+    found = SchedulerConfig()
+    lines = [f'actions: "{found.actions}"', "tiers:"]
+    for tier in found.tiers:
+        lines.append("- plugins:")
+        for option in tier.plugins:
+            lines.append(f"  - name: {option.name}")
+            if option.arguments:
+                lines.append(f"    arguments: {msgspec.json.encode(option.arguments).decode()}")
+            lines += [f"    {switch}: {str(value).lower()}" for switch, value in option.switches.items()]
+    return "\n".join(lines) + "\n"
+
+
+def tables(registry: Registry) -> dict[str, str]:
+    """The tables of docs/scheduler-configuration.md by name, for these actions and plugins."""
+    return {
+        "actions": table(("action", "of", "in Muster"), _actions(registry)),
+        "action-arguments": table(("action", "argument", "in Muster"), _action_arguments()),
+        "plugins": table(("plugin", "of", "in Muster"), _plugins(registry)),
+        "plugin-arguments": table(("plugin", "argument", "default", "in Muster"), _arguments(registry)),
+        "switches": table(("switch", "of", "default", "hooks that it takes"), _switches()),
+        "sections": table(("field", "of", "in Muster"), _sections()),
+    }
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, with empty lines around it."""
+    lines = (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+    return "\n".join(("", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *lines, "", ""))
+
+
+def _words(known: Name, name: str, there: Iterable[str]) -> str:
+    """The difference that an action or plugin makes here."""
+    if (known.ours or name) not in there:
+        return f"{_WITHOUT}{known.without}"
+    return known.differs or "the same"
+
+
+def _actions(registry: Registry) -> Iterator[tuple[str, ...]]:
+    for name, known in ACTIONS.items():
+        yield f"`{name}`", known.of, _words(known, name, registry.actions)
+    for name in sorted(set(registry.actions) - ACTIONS.keys()):
+        yield f"`{name}`", "Muster", ""
+
+
+def _action_arguments() -> Iterator[tuple[str, ...]]:
+    for action, arguments in ACTION_ARGUMENTS.items():
+        for name, known in arguments.items():
+            yield f"`{action}`", f"`{name}`", f"{_WITHOUT}{known.without}"
+
+
+def _plugins(registry: Registry) -> Iterator[tuple[str, ...]]:
+    for name, known in PLUGINS.items():
+        yield f"`{name}`", known.of, _words(known, name, registry.plugins)
+    for name in sorted(set(registry.plugins) - PLUGINS.keys()):
+        yield f"`{name}`", "Muster", ""
+
+
+def _arguments(registry: Registry) -> Iterator[tuple[str, ...]]:
+    for name, known in PLUGINS.items():
+        for argument, what in known.arguments.items():
+            default = "" if what.default is None else f"`{_plain(what.default)}`"
+            yield (
+                f"`{name}`",
+                f"`{argument}`",
+                default,
+                _argument_words(what, (known.ours or name) in registry.plugins),
+            )
+    for name in sorted(registry.plugins):
+        for argument, own in registry.own_arguments(name).items():
+            yield f"`{name}`", f"`{argument}`", f"`{own.default}`" if own.default else "", f"Muster's own: {own.means}"
+
+
+def _argument_words(argument: Argument, there: bool) -> str:  # noqa: FBT001 - private
+    if not there:
+        return f"{_WITHOUT}as its plugin"
+    return f"{_WITHOUT}{argument.without}" if argument.without else "the same"
+
+
+def _switches() -> Iterator[tuple[str, ...]]:
+    for name, known in SWITCHES.items():
+        hooks = ", ".join(f"`{hook}`" for hook in known.hooks)
+        yield f"`{name}`", known.of, f"`{_plain(known.default)}`", hooks or f"{_WITHOUT}{known.without}"
+
+
+def _sections() -> Iterator[tuple[str, ...]]:
+    fields: Mapping[str, tuple[str, ...]] = {"metrics": METRICS, "usageDBConfig": USAGE_DB}
+    for name, known in SECTIONS.items():
+        yield f"`{name}`", known.of, f"{_WITHOUT}{known.without}" if known.without else known.differs
+        for each in fields.get(name, ()):
+            yield f"`{name}.{each}`", known.of, "as the whole"
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
