@@ -58,7 +58,7 @@ class Allocations:
             self.versions[each] += 1
         if self.tree.guaranteed:
             self._commit(row)
-        elif sign:
+        else:
             self.committed[list(self.tree.chains[row])] += sign * amounts
 
     def growth(self, row: int, amounts: Amounts) -> list[tuple[int, Amounts]]:

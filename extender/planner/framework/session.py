@@ -28,6 +28,7 @@ from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.core import Node
 from muster.api.muster.gang import Seat
 from muster.api.names import VOLCANO_GPU_NUMBER
+from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
 
 LARGE = np.iinfo(np.int64).max
@@ -333,17 +334,15 @@ class Session:
         free[:, self.reserved.columns] -= self.reserved.amounts
         return free
 
-    def choose_devices(self, cls: PodClass, column: int) -> tuple[int, ...]:
-        """The GPUs of a node that one more pod of this class shares, as plugins order them; empty if it shares none.
+    def choose_devices(self, cls: PodClass, share: GpuShare, column: int) -> tuple[int, ...]:
+        """The GPUs of a node that one more pod of this class shares, as plugins order them.
 
-        Raises RuntimeError if there is no room, which who asks has counted.
+        Raises RuntimeError if there is no room.
         """
-        if cls.gpu is None:
-            return ()
         snapshot = self.snapshot
         unused = snapshot.devices.unused_at(snapshot.free, snapshot.axis, column)
         order = self.hooks.gpu_order.call
-        chosen = snapshot.devices.choose(cls.gpu, column, unused, lambda used: order(cls, column, used))
+        chosen = snapshot.devices.choose(share, column, unused, lambda used: order(cls, column, used))
         if chosen is None:
             raise RuntimeError(f"the GPUs of {snapshot.name(column)} have no room for another pod that shares them")
         return chosen

@@ -73,7 +73,7 @@ class Statement:
         for number in range(pods):
             snapshot.free[:, column] -= number * row
             try:
-                chosen.append(self._session.choose_devices(cls, column))
+                chosen.append(self._session.choose_devices(cls, share, column))
             finally:
                 snapshot.free[:, column] += number * row
             snapshot.devices.take(share, column, chosen[-1])

@@ -43,26 +43,25 @@ class Overcommit:
     def on_session_open(self, session: Session) -> None:
         """Registers the vote, and counts the gangs that are let in during the cycle."""
         self._let_in = None
-        self._needs.open(session)
         session.hooks.job_enqueueable.add(lambda gang: self._vote(session, gang))
         session.hooks.job_enqueued.add(lambda gang: self._count(session, gang))
 
     def on_session_close(self, session: Session) -> None:
         """Forgets gangs that are gone."""
-        self._needs.close(session)
+        self._needs.forget(session.snapshot)
 
     def _count(self, session: Session, gang: GangView) -> None:
-        self._let_in = self._sum(session) + self._needs.of(gang)
+        self._let_in = self._sum(session) + self._needs.of(session.snapshot, gang)
 
     def _sum(self, session: Session) -> Amounts:
         if self._let_in is None:
             waiting = [gang for gang in session.snapshot.gangs if gang.group.status.phase == "Inqueue"]
             start = np.zeros(session.snapshot.free.shape[0], dtype=np.int64)
-            self._let_in = sum((self._needs.of(gang) for gang in waiting), start=start)
+            self._let_in = sum((self._needs.of(session.snapshot, gang) for gang in waiting), start=start)
         return self._let_in
 
     def _vote(self, session: Session, gang: GangView) -> EnqueueVote | None:
-        needed = self._needs.of(gang)
+        needed = self._needs.of(session.snapshot, gang)
         total = session.snapshot.allocatable.sum(axis=1)
         used = total - session.snapshot.free.sum(axis=1)
         over = np.flatnonzero((needed > 0) & (self._sum(session) + needed > total * self._factor - used))

@@ -99,8 +99,9 @@ def _sliced(part: Part, forest: Forest, reach: Reach) -> tuple[tuple[int, int], 
 
 def _level(slices: Slices, forest: Forest, reach: Reach) -> tuple[int, int] | None:
     found = forest.find(slices.near)
-    same = isinstance(found, Reach) and found.tree is reach.tree and found.hard
-    return (found.outer, slices.size) if same and isinstance(found, Reach) else None
+    if isinstance(found, Reach) and found.tree is reach.tree and found.hard:
+        return found.outer, slices.size
+    return None
 
 
 def _inside(part: Part, forest: Forest, reach: Reach) -> list[tuple[int, int]]:

@@ -1,10 +1,9 @@
-"""What gangs that were let in still need: for plugins that count promises and not only what is used."""
+"""The needs of gangs that were let in: for plugins that count promises and not only what is used."""
 
 from contextlib import suppress
 
 import numpy as np
 
-from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts, row_along
 from extender.planner.state.gangs import GangView
@@ -15,41 +14,33 @@ class Needs:
     """The rest of a gang's minResources that its pods do not hold; kept while its PodGroup stays the same."""
 
     def __init__(self) -> None:
-        self._snapshot: Snapshot | None = None
         self._axis: dict[str, int] | None = None
         self._known: dict[str, tuple[str, Amounts]] = {}
         """UID of a PodGroup → its version, and its minResources."""
 
-    def open(self, session: Session) -> None:
-        """Begins a cycle: rows are along the resources that nodes have in it."""
-        self._snapshot = session.snapshot
-        if session.snapshot.axis is not self._axis:
-            self._axis = session.snapshot.axis
-            self._known.clear()
-
-    def close(self, session: Session) -> None:
-        """Ends it: gangs that are gone are forgotten."""
-        self._snapshot = None
-        if len(self._known) > 2 * len(session.snapshot.gangs):
-            there = {gang.uid for gang in session.snapshot.gangs}
+    def forget(self, snapshot: Snapshot) -> None:
+        """Forgets gangs that are gone."""
+        if len(self._known) > 2 * len(snapshot.gangs):
+            there = {gang.uid for gang in snapshot.gangs}
             self._known = {uid: known for uid, known in self._known.items() if uid in there}
 
-    def of(self, gang: GangView) -> Amounts:
+    def of(self, snapshot: Snapshot, gang: GangView) -> Amounts:
         """int64 of shape (resources,), may not be changed; nothing where seats are held for it, which count as used.
 
-        Nor does a gang need anything whose pods wait for somebody else's scheduling gate.
+        Nor does a gang need anything whose pods wait for a scheduling gate of others.
         """
-        if self._snapshot is None:
-            raise RuntimeError("nothing is known between two cycles")
-        whole = self._whole(self._snapshot, gang)
+        whole = self._whole(snapshot, gang)
         if gang.active or gang.held_by_others:
             return np.zeros_like(whole)
         if not any(pod_set.taken for pod_set in gang.pod_sets):
             return whole
-        rest: Amounts = np.maximum(whole - held_by(self._snapshot, gang), 0)
+        rest: Amounts = np.maximum(whole - held_by(snapshot, gang), 0)
         return rest
 
     def _whole(self, snapshot: Snapshot, gang: GangView) -> Amounts:
+        if snapshot.axis is not self._axis:  # rows are along the resources that nodes have
+            self._axis = snapshot.axis
+            self._known.clear()
         group = gang.group
         known = self._known.get(gang.uid)
         if known is None or known[0] != group.metadata.resource_version:
@@ -62,7 +53,7 @@ class Needs:
 
 
 def held_by(snapshot: Snapshot, gang: GangView) -> Amounts:
-    """What the pods of a gang hold, int64 of shape (resources,)."""
+    """The amounts that the pods of a gang hold, int64 of shape (resources,)."""
     total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
     for pod in gang.pods:
         if pod.alive:
