@@ -20,7 +20,8 @@ from extender.planner.cycle import Parts, run_cycle
 from extender.planner.framework.causes import Causes
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.decisions import Unschedulable
-from extender.planner.framework.session import GROWTH_DELAY_S, RECOVERY_S, STALENESS_GRACE_S, CycleInputs, Session
+from extender.planner.framework.inputs import GROWTH_DELAY_S, RECOVERY_S, STALENESS_GRACE_S, CycleInputs
+from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot, take
 from extender.planner.state.state import State
 from extender.planner.topology.hypernodes import HyperNodeTree

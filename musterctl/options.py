@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from extender.planner.framework.session import RECOVERY_S
+from extender.planner.framework.inputs import RECOVERY_S
 from musterctl.kind import cluster
 from musterctl.kind.cluster import KindCluster
 from musterctl.plane import state

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from extender.planner.framework.registry import refuse_arguments
-from extender.planner.framework.session import Session, per_node, per_node_score
+from extender.planner.framework.session import Session
+from extender.planner.plugins.pernode import per_node, per_node_score
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import Node
 

@@ -12,8 +12,9 @@ from extender.planner.configuration.build import Assembly, examine
 from extender.planner.configuration.report import Report
 from extender.planner.framework import config
 from extender.planner.framework.decisions import SET_ASIDE, Unschedulable
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.registry import Action, Plugin, Registry
-from extender.planner.framework.session import CycleInputs, Session
+from extender.planner.framework.session import Session
 from extender.planner.plugins import PLUGINS
 from extender.planner.scaleup.action import AskForNodes
 

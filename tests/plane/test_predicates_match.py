@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from predicates_world import TRIAL, Generator, Object, Oracle, judged, trial_scheduler
 
-from extender.planner.framework.session import CycleInputs, Session
+from extender.planner.framework.inputs import CycleInputs
+from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import take
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.feed import FEED

@@ -1,4 +1,4 @@
-"""What a scheduler configuration does differently than where it comes from, and what in it has no effect."""
+"""The report of a scheduler configuration: names that mean something else here, or have no effect, and errors."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

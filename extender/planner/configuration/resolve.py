@@ -29,7 +29,7 @@ class PluginUse:
 
 @dataclass(slots=True)
 class Resolved:
-    """What a configuration means here."""
+    """The meaning of a configuration here."""
 
     actions: list[str] = field(default_factory=list)
     plugins: list[PluginUse] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Resolved:
 
 
 def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
-    """What is to be built, in order, and the report. Arguments are left for the plugins to check."""
+    """The parts to build, in order, and the report. Arguments are left for the plugins to check."""
     found = Resolved()
     _actions(config, registry, found)
     for number, tier in enumerate(config.tiers):

@@ -1,4 +1,4 @@
-"""Whether a device matches an expression of the Common Expression Language, as the API server would say.
+"""Matches of devices with expressions of the Common Expression Language, as the API server would say.
 
 The interpreter is the language's own C++ one (cel-expr-python): it checks types, knows the macros that Kubernetes
 allows, and takes some microseconds. What it does not know (Kubernetes' libraries for sets, lists, addresses, …) does
@@ -57,7 +57,7 @@ class Selector:
             raise UnsupportedError(f"its expression is not understood: {_first_line(error)}") from error
 
     def matches(self, driver: str, device: Device) -> bool:
-        """Whether it is true for the device; an error (an attribute that is not there) counts as no."""
+        """True if it is true for the device; an error (an attribute that is not there) counts as no."""
         key = self._key(driver, device)
         answer = self._answers.get(key)
         if answer is None:
@@ -95,7 +95,7 @@ def selector(expression: str) -> Selector:
 
 
 def mentions(expression: str) -> tuple[Mention, ...]:
-    """What of a device the expression can depend on, besides its driver and how often it can be allocated."""
+    """The parts of a device that the expression can depend on, besides its driver and how often it can be allocated."""
     found: set[Mention] = set()
     read = 0
     for match in _ACCESS.finditer(expression):

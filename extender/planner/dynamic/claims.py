@@ -1,7 +1,7 @@
-"""What a claim asks for, as so many devices of each kind; what cannot be counted is told in words.
+"""The demand of a claim, as so many devices of each kind; what cannot be counted is told in words.
 
 One request is so many devices of a kind (`ExactCount`), all that there are on a node (`All`), or access beside
-whoever uses them (`adminAccess`), which takes nothing. `firstAvailable` can be counted where each alternative is one
+their users (`adminAccess`), which takes nothing. `firstAvailable` can be counted where each alternative is one
 device: then any device that fulfils one of them will do. Devices that must share an attribute can be counted where
 they do so on every node anyway, which the inventory knows.
 """
@@ -23,16 +23,16 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one claim asks for."""
+    """The demand of one claim."""
 
     counts: tuple[tuple[Kind, int], ...] = ()
     all_of: tuple[Kind, ...] = ()
     """Of these every device of the node, at least one."""
     beside: tuple[tuple[Kind, int], ...] = ()
-    """So many devices must be on the node, whoever uses them."""
+    """So many devices must be on the node, in use or not."""
     alike: tuple[Alike, ...] = ()
     unseen: tuple[str, ...] = ()
-    """What is left to kube-scheduler, in words."""
+    """Demands that are left to kube-scheduler, in words."""
 
     @property
     def kinds(self) -> set[Kind]:
@@ -122,5 +122,5 @@ def _alike(
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
-    """Whether it names the request, or one of its alternatives, or none, which means all."""
+    """True if it names the request, or one of its alternatives, or none, which means all."""
     return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)

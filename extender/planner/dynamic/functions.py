@@ -37,7 +37,7 @@ def semver_value(text: str) -> Value:
 
 
 def readable(read: Callable[[str], object], text: str) -> bool:
-    """Whether a text is one of those that `read` reads."""
+    """True if `read` can read the text."""
     try:
         read(text)
     except ValueError:

@@ -26,7 +26,7 @@ _VALUE = cel.Type.Map(cel.Type.STRING, cel.Type.STRING)
 
 @lru_cache(maxsize=1)
 def environment() -> cel.Env:
-    """What expressions are compiled in: a device, and the functions on quantities and versions. Made once."""
+    """The environment of expressions: a device, and the functions on quantities and versions. Made once."""
     return cel.NewEnv(
         variables={"device": cel.Type.Map(cel.Type.STRING, cel.Type.DYN)},
         extensions=[ext_bindings.ExtBindings(), ext_optional.ExtOptional(), ext_strings.ExtStrings()],

@@ -82,7 +82,7 @@ class Inventory:
         return set(self._of_node)
 
     def want(self, kind: Kind, *, whole: bool = False) -> None:
-        """Somebody asks for this kind (`whole`: for all of a node); it is counted until everybody has forgotten it."""
+        """Counts a request for this kind (`whole`: for all of a node); the kind stays until all are forgotten."""
         self._wanted[kind] += 1
         if whole:
             self._alls[kind] += 1
@@ -91,7 +91,7 @@ class Inventory:
             self._mark(kind)
 
     def forget(self, kind: Kind, *, whole: bool = False) -> None:
-        """The one who asked does so no more."""
+        """Counts the request no more."""
         for counter in (self._wanted, self._alls) if whole else (self._wanted,):
             counter[kind] -= 1
             if not counter[kind]:
@@ -126,7 +126,7 @@ class Inventory:
         """The devices of a node as amounts; `own` is what the node offers by itself.
 
         A node's own amount of an extended resource stays: the pods there get it from a device plugin. It counts for the
-        resources that include the class too, as who asks for it is charged there as well.
+        resources that include the class too, as its users are charged there as well.
         """
         offered = self.rows.amounts(self._of_node.get(node, {}))
         for name, class_name in self.extended.items():
@@ -138,7 +138,7 @@ class Inventory:
         return offered
 
     def used(self, devices: Iterable[DeviceId]) -> dict[str, int]:
-        """What these devices are of each resource."""
+        """The amounts of each resource that these devices are."""
         patterns = Counter(
             entry.pattern for device in devices if (entry := self.entry(device)) is not None and entry.counted
         )
@@ -165,7 +165,7 @@ class Inventory:
         return self.extended.get(resource, "")
 
     def uniform(self, kinds: tuple[Kind, ...], attribute: str) -> bool:
-        """Whether on every node all devices of these kinds have one value of an attribute."""
+        """True if on every node all devices of these kinds have one value of an attribute."""
         known = self._uniform.get((attribute, kinds))
         if known is None:
             mask = sum(1 << self._bits[kind] for kind in set(kinds) if kind in self._bits)

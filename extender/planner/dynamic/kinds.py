@@ -53,7 +53,7 @@ class Wanted:
     """Attributes that it must have: those in which the devices of a claim must be alike."""
 
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
-        """Whether the device is such a one. Raises UnsupportedError where kube-scheduler must tell."""
+        """True if the device matches all of it. Raises UnsupportedError where kube-scheduler must tell."""
         device_class = classes.get(self.device_class)
         if device_class is None:
             return False
@@ -74,12 +74,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a request asks a device to be: any of these."""
+    """The demand of a request on a device: to be any of these."""
 
     alternatives: tuple[Wanted, ...]
 
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
-        """Whether the device would do. Raises UnsupportedError where kube-scheduler must tell."""
+        """True if an alternative matches the device. Raises UnsupportedError where kube-scheduler must tell."""
         return any(wanted.matched_by(driver, device, classes) for wanted in self.alternatives)
 
     def begin(self, classes: Mapping[str, DeviceClass]) -> None:

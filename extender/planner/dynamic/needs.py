@@ -1,4 +1,4 @@
-"""What the claims of a pod come to, for the class of pods that it is of."""
+"""The sum of the claims of a pod, for the class of pods that it is of."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ class SharedClaim:
     key: str
     """namespace/name"""
     rows: tuple[tuple[str, int], ...]
-    """What it takes there, however many pods use it."""
+    """The amounts that it takes there, however many pods use it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,16 @@ class Needs:
     replaced: tuple[str, ...] = ()
     """Extended resources that the containers ask for and that count no more: what they stand for is in `rows`."""
     beside: tuple[tuple[str, int], ...] = ()
-    """So much of these the node must have, whoever uses it."""
+    """So much of these the node must have, in use or not."""
     shared: tuple[SharedClaim, ...] = ()
     nodes: tuple[NodeSelector, ...] = ()
     """Where the devices are that it has already."""
     problems: tuple[str, ...] = ()
     """Why no node will do, in words."""
     unseen: tuple[str, ...] = ()
-    """What kube-scheduler decides, since it cannot be counted, in words."""
+    """Demands that cannot be counted, in words: kube-scheduler decides them."""
     told: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    """What the claims ask for, in words for people: each kind once, and nothing that only helps to count."""
+    """The demands for people: each kind once, and nothing that only helps to count."""
     key: bytes = field(default=b"", compare=False)
 
     def __post_init__(self) -> None:
@@ -53,14 +53,14 @@ class Needs:
             object.__setattr__(self, "key", msgspec.msgpack.encode(parts))
 
     def __bool__(self) -> bool:
-        """Whether there is anything."""
+        """True if there is anything."""
         return bool(
             self.rows or self.replaced or self.beside or self.shared or self.nodes or self.problems or self.unseen
         )
 
     @property
     def restricts(self) -> bool:
-        """Whether some nodes will not do, room aside."""
+        """True if some nodes will not do, room aside."""
         return bool(self.beside or self.nodes or self.problems)
 
 

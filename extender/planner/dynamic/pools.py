@@ -22,7 +22,7 @@ class Entry:
 
     @property
     def counted(self) -> bool:
-        """Whether it is a whole device of one node."""
+        """True if it is a whole device of one node."""
         device = self.device
         return bool(self.node) and not device.consumes_counters and not device.allow_multiple_allocations
 

@@ -8,7 +8,7 @@ are asked for of the kinds within it; so where kinds overlap and neither include
 resource. Everything that knows amounts then knows devices: room, victims, reservations, queues, autoscalers' wishes.
 
 `All` takes what a node has, however much that is: a resource of its own, of which a node with such devices has `WHOLE`
-and everybody who uses one of them takes 1, so that there is `WHOLE` only where nobody does.
+and each user of one of them takes 1, so that there is `WHOLE` only where none is used.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -32,32 +32,32 @@ class Rows:
     masks: Mapping[str, Pattern]
     """Resource → a device counts for it if it is of one of these kinds."""
     wholes: Mapping[str, Pattern]
-    """The same of those that say that nobody uses a node's devices of a kind."""
+    """The same of those that say that a node's devices of a kind are not used."""
     taken: Mapping[Kind, tuple[str, ...]]
-    """What a device of a kind is taken from, its own resource first, `wholes` last."""
+    """Kind → the resources that a device of it is taken from, its own first, `wholes` last."""
     whole_of: Mapping[Kind, str]
     name_of: Mapping[Kind, str]
     """A kind's own resource."""
 
     def amounts(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """What a node has with so many devices of each pattern; resources of which it has none are left out."""
+        """The amounts of a node with so many devices of each pattern; resources of which it has none are left out."""
         found = {name: _count(patterns, mask) * unit(name) for name, mask in self.masks.items()}
         found |= {name: WHOLE for name, mask in self.wholes.items() if _count(patterns, mask)}
         return {name: amount for name, amount in found.items() if amount}
 
     def used(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """What these very devices, which somebody has, are of each resource."""
+        """The amounts of each resource that these very devices are, which some claim has."""
         found = {
             name: _count(patterns, mask) * unit(name) for name, mask in (*self.masks.items(), *self.wholes.items())
         }
         return {name: amount for name, amount in found.items() if amount}
 
     def asked(self, kind: Kind, count: int) -> dict[str, int]:
-        """What a request for so many devices of the kind takes."""
+        """The amounts that a request for so many devices of the kind takes."""
         return {name: count * unit(name) for name in self.taken[kind]}
 
     def asked_all(self, kind: Kind) -> dict[str, int]:
-        """What a request for all devices of the kind takes, as far as that is the same on every node."""
+        """The amounts that a request for all devices of the kind takes, as far as they are the same on every node."""
         return self.asked(kind, 1) | {self.whole_of[kind]: WHOLE}
 
 

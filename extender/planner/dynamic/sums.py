@@ -43,13 +43,13 @@ class Sums:
         )
 
     def add(self, demand: Demand, what: str) -> None:
-        """What a claim asks for that has no devices yet."""
+        """Adds the demand of a claim that has no devices yet."""
         self._rows.update(self._asked(demand, what))
 
     def add_own(
         self, demand: Demand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
     ) -> None:
-        """What a pod's own claim has; before the pod is on a node, the claim counts by itself."""
+        """Adds the devices of a pod's own claim; before the pod is on a node, the claim counts by itself."""
         self._tell(demand)
         if on_node:
             self._rows.update(self._inventory.used(devices))

@@ -1,4 +1,4 @@
-"""What plugins answer where a number or an array does not say it all."""
+"""Answers of plugins where a number or an array does not say it all."""
 
 from dataclasses import dataclass
 
@@ -31,9 +31,9 @@ class QueueRefusal:
     """The queue that refuses, which may be one above the gang's."""
     resource: str
     requested: int
-    """What would be added, in milli-CPU or base units, as the other two."""
+    """The amount that would be added, in milli-CPU or base units, as the other two."""
     used: int
-    """What the queue uses (or keeps for others) already."""
+    """The amount that the queue uses (or keeps for others) already."""
     limit: int
     message: str
     """A sentence for the gang's owner: which queue, which resource, how much, and what to do."""

@@ -53,7 +53,7 @@ def parse(text: str) -> SchedulerConfig:
 
 
 def read(text: str) -> tuple[SchedulerConfig, list[str]]:
-    """What can be read of the YAML, and what is wrong with its shape, each with its path."""
+    """The readable part of the YAML, and the errors of its shape, each with its path."""
     try:
         content = msgspec.yaml.decode(text) if text.strip() else {}
     except msgspec.DecodeError as error:

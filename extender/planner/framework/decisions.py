@@ -1,4 +1,4 @@
-"""What a cycle decides. Decisions are data; `extender.commit` carries them out."""
+"""The decisions of a cycle: data, which `extender.commit` carries out."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class ClosePlacement:
     in_vain: bool = False
     """Pods of the gang were not created in time, so that the next placement has to wait for a while."""
     evicted_in_vain: bool = False
-    """Pods could not be evicted for it, so that nobody is evicted for the gang for a while."""
+    """Pods could not be evicted for it, so that no pod is evicted for the gang for a while."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What gangs ask for, along the resource axis of a snapshot."""
+"""Demands of gangs, along the resource axis of a snapshot."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -34,7 +34,7 @@ def _minimum_wanted(gang: GangView) -> dict[str, int]:
 
 
 def minimum_amounts(snapshot: Snapshot, gang: GangView) -> Amounts:
-    """What the gang must get at least, to start or to have again what it needs; the array may not be changed.
+    """The amounts that a gang must get to start, or to have its minimum again; the array may not be changed.
 
     It is the same until the gang's view or the axis is made anew, and asked for several times in every cycle.
     """
@@ -44,7 +44,7 @@ def minimum_amounts(snapshot: Snapshot, gang: GangView) -> Amounts:
 
 
 def amounts_of(snapshot: Snapshot, gang: GangView, seats: Mapping[str, int]) -> Amounts:
-    """What so many more members of each pod set take together, int64 of shape (resources,).
+    """The amounts that so many more members of each pod set take together, int64 of shape (resources,).
 
     Of a gang of whose pods nothing is known yet, it is what its PodGroup says that it needs.
     """

@@ -1,4 +1,4 @@
-"""What a PodGroup's status should say. The rules of the phases are Volcano's (session.go, getPodGroupPhase).
+"""The status of a PodGroup as it should be. The rules of the phases are Volcano's (session.go, getPodGroupPhase).
 
 A gang that has started is judged by the minimum that it started with, so that asking for more does not make it Unknown,
 which policies of a Job may answer by a restart.

@@ -23,11 +23,11 @@ class NodeSet:
     sliced: bool = False
     """Pods that are placed in one go, in the order of their ranks, stand in whole slices then."""
     name: str = ""
-    """What people call it: the domain."""
+    """The name for people: the domain."""
 
     @property
     def everywhere(self) -> bool:
-        """Whether it leaves no node out."""
+        """True if it leaves no node out."""
         return self.columns is None
 
     def within(self, allowed: NDArray[np.bool_]) -> "NodeSet":

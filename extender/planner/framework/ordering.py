@@ -54,7 +54,7 @@ class Ordering:
         self._known: dict[str, Key] = {}
 
     def job(self, gang: GangView) -> Key:
-        """Among gangs of one queue: what plugins say, then who came first. Asked once per gang."""
+        """Among gangs of one queue: the keys of plugins, then age. Asked once per gang."""
         known = self._known.get(gang.key)
         if known is None:
             said = tuple(key(gang) for key in self._of_jobs)

@@ -1,4 +1,4 @@
-"""What a Placement's status is to say when a placement is made, and when it ends. Pure: `extender.commit` writes it.
+"""The status of a Placement when a placement is made, and when it ends. Pure: `extender.commit` writes it.
 
 How often a gang was placed in vain stands here and not in the planner's memory, so that it survives the planner.
 """

@@ -37,7 +37,7 @@ class Action(Protocol):
 
 
 class OwnArgument(NamedTuple):
-    """What the documentation says of an argument that no other project has; a plugin's class lists them."""
+    """The documentation of an argument that no other project has; a plugin's class lists them."""
 
     default: str
     """Empty: none."""
@@ -85,7 +85,7 @@ class Registry:
 class PlainPlugin:
     """Base of the built-in plugins, most of which take no arguments and have nothing to do when a cycle ends.
 
-    Nobody need inherit from it: a plugin is whatever has the three parts of `Plugin`.
+    Inheriting is optional: a plugin is any class with the three parts of `Plugin`.
     """
 
     name = ""

@@ -1,4 +1,4 @@
-"""What a victim search proposes: who would get room, and who would have to go or to move for it. Plugins judge it."""
+"""The proposal of a victim search: a gang that would get room, and pods that would go or move. Plugins judge it."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ class Chunk:
     """Pods of one gang that go together or not at all.
 
     One pod above the gang's minimum is a chunk; the whole of the rest is one too, since a gang below its minimum is of
-    no use to anybody.
+    no use.
     """
 
     gang: GangView
     pods: tuple[PodRecord, ...]
     amounts: Amounts
-    """What they free in all, int64 of shape (resources,)."""
+    """The room that they free in all, int64 of shape (resources,)."""
     moved: bool = False
     """All of them have a new place within the same scenario: their gang loses no room."""
 
@@ -29,6 +29,6 @@ class Scenario:
 
     gang: GangView
     requested: Amounts
-    """What the gang would get, int64 of shape (resources,)."""
+    """The amounts that the gang would get, int64 of shape (resources,)."""
     chunks: tuple[Chunk, ...]
     """In the order in which they were taken."""

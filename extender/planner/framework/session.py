@@ -1,7 +1,7 @@
 """One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cmp_to_key
 from typing import Protocol, TypeVar
 
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.framework.answers import QueueRefusal
-from extender.planner.framework.causes import GPU_PARTS, Causes, Codes, scarcity
+from extender.planner.framework.causes import GPU_PARTS, Codes, scarcity
 from extender.planner.framework.hooks import Hooks, Scores
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.nodeset import NodeSet
 from extender.planner.framework.ordering import Ordering
 from extender.planner.framework.reserved import ReservationRules, ReservedRoom
-from extender.planner.framework.snapshot import Snapshot
 from extender.planner.framework.turns import parents_of, turns
 from extender.planner.state.amounts import Amounts, clipped
 from extender.planner.state.aside import sentence
@@ -22,56 +22,19 @@ from extender.planner.state.gangs import GangView, avoided_nodes
 from extender.planner.state.kept import KeptRoom
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
-from extender.planner.topology.hypernodes import HyperNodes, HyperNodeTree
+from extender.planner.topology.hypernodes import HyperNodes
 from extender.planner.topology.parts import Part
-from muster.api.kubernetes.autoscaling import ProvisioningRequest
-from muster.api.kubernetes.core import Node
-from muster.api.muster.gang import Seat
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
 
 LARGE = np.iinfo(np.int64).max
-RECOVERY_S = 30.0
-STALENESS_GRACE_S = 60.0
-GROWTH_DELAY_S = 1.0
 KEPT = "kept for gangs that wait to start"
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleInputs:
-    """All that a cycle decides by, besides what its actions and plugins remember of the cycles before.
-
-    The planner gathers it from a running process, `muster explain` and `muster simulate` from a picture of a cluster;
-    whatever decides reads it from here, so that neither can forget a part of it.
-    """
-
-    snapshot: Snapshot
-    now: float
-    """Seconds since the epoch; the only clock there is in a cycle."""
-    causes: Causes = field(default_factory=Causes)
-    """Shared by all cycles of one planner, as plugins keep codes of causes from one to the next."""
-    arrived: Mapping[str, frozenset[Seat]] = field(default_factory=dict)
-    """Gang UID → seats of members that kube-scheduler has placed and that wait for the others."""
-    avoided: Mapping[str, set[str]] = field(default_factory=dict)
-    """Gang key → nodes that refused a member of it lately, as far as placements do not say so (yet)."""
-    hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
-    """Kept from one cycle to the next, as it looks only at what changed."""
-    provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
-    """Gang UID → its newest ProvisioningRequest, as far as one is known."""
-    provisioning_served: bool | None = None
-    """Whether the cluster has that kind; None if nobody has looked yet."""
-    recovery_s: float = RECOVERY_S
-    """How long some members of a gang may have a node while too few do, before all of them go back."""
-    staleness_grace_s: float = STALENESS_GRACE_S
-    """How long a gang that lost members may wait for them before the rest is evicted; negative means for ever."""
-    growth_delay_s: float = GROWTH_DELAY_S
-    """How long after its start a gang gets more than its minimum; 0 means with it, if room is left then."""
-
-
 class Decision(Protocol):
-    """What an action lets out of the session: data about one gang. `planner.framework.decisions` has the kinds."""
+    """A decision of an action: data about one gang. `planner.framework.decisions` has the kinds."""
 
     @property
     def gang(self) -> GangView:
@@ -83,7 +46,7 @@ T = TypeVar("T")
 
 
 class Session:
-    """What plugins and actions see during one cycle."""
+    """One cycle, as plugins and actions see it."""
 
     def __init__(self, inputs: CycleInputs) -> None:
         self.inputs = inputs
@@ -92,7 +55,7 @@ class Session:
         """Seconds since the epoch."""
         self.causes = inputs.causes
         self.hooks = Hooks()
-        """What plugins have registered."""
+        """The functions that plugins have registered."""
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle let in."""
@@ -124,7 +87,7 @@ class Session:
 
     @property
     def reservations(self) -> ReservationRules:
-        """What is kept for gangs that wait for room at the head of their queue."""
+        """The rules of reservations: room kept for gangs that wait at the head of their queue."""
         return self.hooks.reservation_rules.call() or ReservationRules()
 
     def queue_refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
@@ -189,7 +152,7 @@ class Session:
         return list(self.turns(gangs))
 
     def turns(self, gangs: list[GangView], again: Callable[[GangView], bool] = lambda _: False) -> Iterator[GangView]:
-        """Gangs in the order in which they are tried: queue order, then job order, then who came first.
+        """Gangs in the order in which they are tried: queue order, then job order, then the older gang.
 
         Queues are weighed again after each gang, by what it has got meanwhile. Then `again` is asked whether the gang
         stays the first of its queue.
@@ -218,7 +181,7 @@ class Session:
 
     @property
     def asks_by_gang(self) -> bool:
-        """Whether a plugin is asked about each gang, so that gangs of one shape may not fit alike."""
+        """True if a plugin is asked about each gang, so that gangs of one shape may not fit alike."""
         return bool(self.hooks.pre_predicate.functions or self.hooks.is_task_allocation_on_node_over_capacity.functions)
 
     def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
@@ -288,7 +251,7 @@ class Session:
     def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool) -> Amounts:
         """How many pods of this class the GPUs of each node take one by one, now or if the nodes were empty.
 
-        Of other amounts nobody knows on which devices they are: then it is the most that it can be.
+        Of other amounts it is not known on which devices they are: then it is the most that it can be.
         """
         snapshot = self.snapshot
         if not now and free is not snapshot.allocatable:
@@ -350,23 +313,3 @@ class Session:
     def scores(self, cls: PodClass) -> Scores | float:
         """Score per node, float64 of shape (nodes,); one number where no plugin tells them apart."""
         return self.hooks.node_order.call(cls)
-
-
-def per_node(fn: Callable[[PodClass, Node], str], session: Session) -> Callable[[PodClass], Codes]:
-    """Lifts `fn(class, node) -> words or ""` to a predicate over all nodes, for authors who do not need the speed."""
-
-    def predicate(cls: PodClass) -> Codes:
-        nodes = session.snapshot.nodes
-        words = [fn(cls, node) if node else "" for node in nodes]
-        return np.array([session.causes.code(word) for word in words], dtype=np.int16)
-
-    return predicate
-
-
-def per_node_score(fn: Callable[[PodClass, Node], float], session: Session) -> Callable[[PodClass], Scores]:
-    """Lifts `fn(class, node) -> score` to a score over all nodes."""
-
-    def score(cls: PodClass) -> Scores:
-        return np.array([fn(cls, node) if node else 0.0 for node in session.snapshot.nodes], dtype=np.float64)
-
-    return score

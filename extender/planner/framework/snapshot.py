@@ -84,7 +84,7 @@ class Snapshot:
         return sum(self.on_their_way.values())
 
     def one_by_one(self, cls: PodClass) -> bool:
-        """Whether a pod that is placed changes where the next of this class can be, beyond its own node."""
+        """True if a pod that is placed changes where the next of this class can be, beyond its own node."""
         return cls.dynamic or bool(cls.needs.shared) or any(claim.key in self.exclusive_claims for claim in cls.claims)
 
     def name(self, column: int) -> str:
@@ -93,10 +93,10 @@ class Snapshot:
         return node.metadata.name if node else ""
 
     def row_of(self, cls: PodClass) -> Amounts:
-        """What one pod of this class takes, along the resource axis of this snapshot; int64 of shape (resources,).
+        """The amounts that one pod of this class takes along the axis of this snapshot, int64 of shape (resources,).
 
         It may not be changed. Of a pod that asks for memory of GPUs it has the largest part that this can be, as
-        nobody has said on which node.
+        the node is not known.
         """
         row = self._rows.get(cls.key)
         if row is None:
@@ -117,7 +117,7 @@ class Snapshot:
 
     @property
     def _smallest(self) -> int:
-        """The column of the node whose GPUs have the least memory; -1 if nobody says how much."""
+        """The column of the node whose GPUs have the least memory; -1 if none says how much."""
         memory = self.devices.memory
         known = np.flatnonzero((memory > 0) & ~self.devices.volcano)
         return int(known[memory[known].argmin()]) if len(known) else -1

@@ -8,7 +8,7 @@ is rolled back therefore leaves bit-identical arrays, and a trial costs what it 
 Plugins that count by themselves (which pods are where) are told of each step, forwards and backwards.
 
 An eviction is the same the other way round: the room of pods that would go counts as free while the trial lasts. What
-a trial evicts is only a question; nobody is told to go before the whole of it is known to be of use.
+a trial evicts is only a question; no pod is told to go before the whole of it is known to be of use.
 
 `commit` hands the log over and forgets it, so that nothing can be undone afterwards; it does no more than that and
 cannot fail half-way. After KAI-Scheduler's Statement (framework/statement.go), whose commit acts on the cluster and is
@@ -103,16 +103,16 @@ class Statement:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """Who has been given a place and has it still, in order."""
+        """The members that have a place, in order."""
         return tuple(entry for entry in self._log if isinstance(entry, Operation))
 
     def operations_since(self, checkpoint: int) -> tuple[Operation, ...]:
-        """Who has been given a place since the checkpoint, in order."""
+        """The members that have got a place since the checkpoint, in order."""
         return tuple(entry for entry in self._log[checkpoint:] if isinstance(entry, Operation))
 
     @property
     def evictions(self) -> tuple[Eviction, ...]:
-        """Who would have to go, in order."""
+        """The pods that would have to go, in order."""
         return tuple(entry for entry in self._log if isinstance(entry, Eviction))
 
     def checkpoint(self) -> int:
@@ -147,7 +147,7 @@ class Statement:
         self.rollback(0)
 
     def commit(self) -> list[Operation]:
-        """Keeps everything for the rest of the cycle, and returns who got a place; nothing of it can be undone."""
+        """Keeps everything for the rest of the cycle, and returns the operations; nothing can be undone."""
         operations, self._log, self._seats = list(self.operations), [], 0
         return operations
 

@@ -1,6 +1,6 @@
-"""Whose turn it is, weighed again after every gang: a tree of heaps along the tree of queues.
+"""The turns of queues, weighed again after every gang: a tree of heaps along the tree of queues.
 
-A gang that is placed changes the standing of its queue, and of those above it, and of nobody else: so only they are put
+A gang that is placed changes the standing of its queue, and of those above it, and of no other: so only they are put
 in order again, which costs O(log queues) per gang. Each queue is compared by the best gang that it has in hand. After
 KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
 """

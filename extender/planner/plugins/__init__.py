@@ -4,9 +4,9 @@ They promise no I/O and no clock: a plugin looks at the session's snapshot, and 
 make anew. They import the framework and the state, and must not import actions or what serves and writes. Start at
 `order`, which has the simplest ones; then `predicates`, with `interpodaffinity`, `volumes` and `nodeselector`, is which
 nodes a pod can be on, `dynamicresources` which of them have the devices that it has claimed, `scores` and `nodeorder`
-which of them are better, `proportion` what queues decide, `admission` and `resourcequota` who is let in and in what
-order, `conformance` and `minruntime` who is nobody's victim, `reservations` what is kept for gangs that wait,
-`topology` (with `domains`) who sits together, `pages` what is shown over HTTP.
+which of them are better, `proportion` what queues decide, `admission` and `resourcequota` which gangs are let in and in
+what order, `conformance` and `minruntime` which gangs are no victims, `reservations` what is kept for gangs that wait,
+`topology` (with `domains`) which pods sit together, `pages` what is shown over HTTP.
 """
 
 from extender.planner.framework.registry import PluginBuilder

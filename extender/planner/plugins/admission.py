@@ -1,4 +1,4 @@
-"""Who is let in and in what order, by the rules of Volcano's plugins `overcommit`, `sla` and `drf`."""
+"""Letting gangs in, and their order, by the rules of Volcano's plugins `overcommit`, `sla` and `drf`."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,7 +25,7 @@ WAITING_TIME = "sla-waiting-time"
 class Overcommit:
     """Gangs are let in while all that were let in fit into a multiple of what nodes have, less what is used.
 
-    Their pods exist and wait, and somebody has to look through them. The factor is 1.2, also where a smaller one than 1
+    Their pods exist and wait, and each cycle looks through them. The factor is 1.2, also where a smaller one than 1
     is configured, as in Volcano. Asked for and compared are the resources that the gang needs; pods that hold something
     already count once, as used.
     """
@@ -38,7 +38,7 @@ class Overcommit:
         self._factor = factor if factor >= 1 else DEFAULT_FACTOR
         self._needs = Needs()
         self._let_in: Amounts | None = None
-        """What gangs that were let in still need; None until the first gang of this cycle asks."""
+        """The needs of gangs that were let in; None until the first gang of this cycle asks."""
 
     def on_session_open(self, session: Session) -> None:
         """Registers the vote, and counts the gangs that are let in during the cycle."""
@@ -102,7 +102,7 @@ class Sla(PlainPlugin):
         session.hooks.job_enqueueable.add(lambda gang: ADMITTED if session.now >= deadline(gang) else None)
 
     def _deadline(self, gang: GangView) -> float:
-        """Until when it should have started, in seconds since the epoch; infinite if nobody says."""
+        """Until when it should have started, in seconds since the epoch; infinite without a time."""
         waiting_s, created = self._waiting(gang), parse_time(gang.created)
         return created + waiting_s if created is not None and waiting_s else float("inf")
 

@@ -21,7 +21,7 @@ class Conformance(PlainPlugin):
 
 
 def needed_by_the_cluster(gang: GangView) -> bool:
-    """Tells whether the cluster itself may need the pods of this gang."""
+    """True if the cluster itself may need the pods of this gang."""
     group = gang.group
     return (
         gang.priority >= SYSTEM_CRITICAL

@@ -1,4 +1,4 @@
-"""What one part of a gang looks for, as arrays: the room for each kind of its pods, and how many are needed."""
+"""The wants of one part of a gang as arrays: the room for each kind of its pods, and how many are needed."""
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -73,7 +73,7 @@ def looks_of(
 
 
 def alone(session: Session, cls: PodClass) -> bool:
-    """Whether pods of this class do not mind where the others are, so that all can be placed at once."""
+    """True if pods of this class do not mind where the others are, so that all can be placed at once."""
     return not session.snapshot.one_by_one(cls)
 
 

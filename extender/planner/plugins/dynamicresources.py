@@ -39,7 +39,7 @@ class DynamicResources(PlainPlugin):
         self._causes: Causes | None = None
 
     def on_session_open(self, session: Session) -> None:
-        """Registers; a cluster in which nobody claims devices is asked nothing more than that."""
+        """Registers both predicates, and the counts of shared claims."""
         if self._causes is not session.causes:  # what is kept are codes of these causes
             self._by_node, self._causes = PerNode(), session.causes
         shared = SharedClaims(session)
@@ -136,5 +136,5 @@ class SharedClaims:
                     snapshot.free[:, after] -= row
 
     def _column(self, shared: SharedClaim) -> int | None:
-        """The node of its users, of which there is one at most unless somebody bound pods by hand."""
+        """The node of its users, of which there is one at most unless pods were bound by hand."""
         return next(iter(self._users.get(shared.key, ())), None)

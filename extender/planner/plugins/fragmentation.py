@@ -35,7 +35,7 @@ GROWTH = 1.1
 
 @dataclass(slots=True)
 class _Known:
-    """What is kept of one class."""
+    """The losses of one class, as they were last worked out."""
 
     stamp: int
     loss: Scores
@@ -92,7 +92,7 @@ class Fragmentation:
         session.hooks.unevicted.add(self._changed)
 
     def on_session_close(self, session: Session) -> None:
-        """Forgets classes that nobody asked about for long, and gangs that are gone."""
+        """Forgets classes once there are many, and gangs that are gone."""
         self._caught |= self._dirty
         if len(self._classes) > 2 * len(session.snapshot.gangs) + 256:
             self._classes.clear()
@@ -162,7 +162,7 @@ class Fragmentation:
         self._worth[columns] = self._mix.worth(self._nodes.at(columns))
 
     def worth(self, session: Session) -> Scores:
-        """What each node is worth to the pods that are likely to come, in thousandths of GPUs; may not be changed."""
+        """The worth of each node to the pods that are likely to come, in thousandths of GPUs; may not be changed."""
         self._catch_up(session)
         return self._worth
 

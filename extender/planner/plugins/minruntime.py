@@ -19,7 +19,7 @@ from muster.resources.duration import parse_duration_s
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
 MOST_LEVELS = 64
-"""Queues that are walked up at most; who writes a parent may write a ring."""
+"""Queues that are walked up at most: parents can be a ring."""
 
 
 class MinRuntime(PlainPlugin):
@@ -64,7 +64,7 @@ class MinRuntime(PlainPlugin):
         return True
 
     def _protected(self, session: Session, victim: GangView, reclaimer: GangView | None) -> bool:
-        """Whether the victim has not run for its time yet; `reclaimer` is None for preemption."""
+        """True if the victim has not run for its time yet; `reclaimer` is None for preemption."""
         text = victim.placement.status.started_at if victim.placement else ""
         since = parse_time(text) if text else None
         if since is None:
@@ -92,7 +92,7 @@ def _upwards(session: Session, name: str) -> Iterator[str]:
 
 
 def _from(session: Session, chain: list[str], annotation: str, default_s: float) -> float:
-    """What the first of the queues says that says anything one can read."""
+    """The time of the first queue that has a readable one."""
     for name in chain:
         queue = session.snapshot.queues.get(name)
         text = queue.metadata.annotations.get(annotation) if queue else None

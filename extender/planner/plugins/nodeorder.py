@@ -104,7 +104,7 @@ class Binpack(PlainPlugin):
 
 
 def _share(session: Session, cls: PodClass, resource: str) -> NDArray[np.float64]:
-    """What would be used of a resource with one more pod of this class; above 1 where it does not fit."""
+    """The part of a resource in use with one more pod of this class; above 1 where it does not fit."""
     snapshot = session.snapshot
     row = snapshot.axis.get(resource)
     if row is None:

@@ -13,7 +13,7 @@ _LARGEST = 2**63 - 1
 
 
 def matches(selector: NodeSelector, node: Node) -> bool:
-    """Whether one of the terms matches; a term without requirements matches nothing."""
+    """True if one of the terms matches; a term without requirements matches nothing."""
     fields = {"metadata.name": node.metadata.name}
     return any(_term_matches(term, node.metadata.labels, fields) for term in selector.node_selector_terms)
 

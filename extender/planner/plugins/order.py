@@ -1,4 +1,4 @@
-"""Who goes first: among gangs, among the pod sets of a gang, and among the pods of a pod set.
+"""Orders: of gangs, of the pod sets of a gang, and of the pods of a pod set.
 
 Comparisons are negative if `left` comes first and 0 if a plugin has no opinion; then the next plugin is asked, and in
 the end the older gang, the pod set that is written first, the lower rank.
@@ -40,7 +40,7 @@ class Elastic(PlainPlugin):
     name = "elastic"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the order, so that nobody's surplus keeps another gang from starting."""
+        """Registers the order, so that no gang's surplus keeps another one from starting."""
         session.hooks.job_order.add(by_key(_stage))
 
 

@@ -17,7 +17,7 @@ class Snapshot(PlainPlugin):
     name = "snapshot"
 
     def on_session_open(self, session: Session) -> None:
-        """Registers the page; it is made when somebody asks for it."""
+        """Registers the page; it is made for each call."""
         session.hooks.http_handler.add(lambda: {"snapshot": lambda: page(session.snapshot)})
 
 

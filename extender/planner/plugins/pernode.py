@@ -1,4 +1,4 @@
-"""Answers per pod class and node that are kept from cycle to cycle, and made anew only for nodes that changed."""
+"""Answers per pod class and node: functions of one node for all nodes, kept from cycle to cycle where that is asked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,6 +7,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.framework.causes import Codes
+from extender.planner.framework.hooks import Scores
+from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import Node
@@ -71,3 +74,23 @@ class Domains:
             fresh[column] = -1 if value is None else values.setdefault(value, len(values))
         self._known[key] = fresh, values, snapshot.generation
         return fresh, len(values)
+
+
+def per_node(fn: Callable[[PodClass, Node], str], session: Session) -> Callable[[PodClass], Codes]:
+    """Lifts `fn(class, node) -> words or ""` to a predicate over all nodes, for authors who do not need the speed."""
+
+    def predicate(cls: PodClass) -> Codes:
+        nodes = session.snapshot.nodes
+        words = [fn(cls, node) if node else "" for node in nodes]
+        return np.array([session.causes.code(word) for word in words], dtype=np.int16)
+
+    return predicate
+
+
+def per_node_score(fn: Callable[[PodClass, Node], float], session: Session) -> Callable[[PodClass], Scores]:
+    """Lifts `fn(class, node) -> score` to a score over all nodes."""
+
+    def score(cls: PodClass) -> Scores:
+        return np.array([fn(cls, node) if node else 0.0 for node in session.snapshot.nodes], dtype=np.float64)
+
+    return score

@@ -114,7 +114,7 @@ def _untolerated(cls: PodClass, node: Node) -> Taint | None:
 
 
 def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
-    """Whether one of the tolerations covers the taint."""
+    """True if one of the tolerations covers the taint."""
     return any(
         (not toleration.effect or toleration.effect == taint.effect)
         and (not toleration.key or toleration.key == taint.key)

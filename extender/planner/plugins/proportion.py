@@ -1,7 +1,7 @@
-"""Fair shares of queues: whose turn it is, what a queue refuses, and who may take from whom.
+"""Fair shares of queues: their order, what a queue refuses, and what it may reclaim from others.
 
 The arithmetic is in `planner.fairshare`; here it meets a session. What gangs wait for is added up anew only for gangs
-that changed, the tree is made anew only when queues change, and fair shares are divided when somebody asks for them.
+that changed, the tree is made anew only when queues change, and fair shares are divided at the first question.
 """
 
 from collections.abc import Mapping

@@ -98,7 +98,7 @@ class QueueShares:
             for row, name in enumerate(tree.names)
         }
 
-    # -- whose turn it is -------------------------------------------------------------------------------------------
+    # -- order ------------------------------------------------------------------------------------------------------
 
     def order(self, left: GangView, right: GangView) -> int:
         """Compares the queues right below the lowest common ancestor, each with the gang that it has in hand."""
@@ -143,21 +143,21 @@ class QueueShares:
     # -- what a queue refuses ---------------------------------------------------------------------------------------
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Whether the gang's queues would have more than they may."""
+        """The queue, the gang's or one above it, that would have more than it may; None if none would."""
         tree = self.allocations.tree
         return over_capacity(self.allocations, self.session.snapshot.axis, tree.row(gang.queue), amounts)
 
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Whether a gang that may not be displaced would take more than its queues deserve."""
+        """The queue that would have more than it deserves, with a gang that may not be displaced, or None."""
         if preemptible(gang) or not self.allocations.tree.quoted.any():
             return None
         tree = self.allocations.tree
         return over_quota(self.allocations, self.session.snapshot.axis, tree.row(gang.queue), amounts)
 
-    # -- who may take from whom -------------------------------------------------------------------------------------
+    # -- reclaiming -------------------------------------------------------------------------------------------------
 
     def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
-        """Whether the gang's queue would stay within its share; remembers how things are before anything is tried."""
+        """True if the gang's queue would stay within its share; remembers how things are before anything is tried."""
         allocations = self.allocations
         rules = ReclaimRules(allocations.tree, self.fair, allocations.allocated, allocations.fixed, self._multiplier)
         if not rules.may_start(allocations.tree.row(gang.queue), amounts, fixed=not preemptible(gang)):
@@ -168,7 +168,7 @@ class QueueShares:
         return True
 
     def reclaimable(self, gang: GangView, victim: GangView) -> bool:
-        """Whether the victim's queue, and those above it up to the common one, let others reclaim from them."""
+        """True if the victim's queue, and those above it up to the common one, let others reclaim from them."""
         tree = self.allocations.tree
         mine, other = tree.row(gang.queue), tree.row(victim.queue)
         gains, loses = tree.fork(mine, other)
@@ -178,7 +178,7 @@ class QueueShares:
         return all(tree.reclaimable[row] for row in chain[: chain.index(loses) + 1])
 
     def reclaim_agreed(self, scenario: Scenario) -> bool:
-        """Whether the rules of reclaiming allow it, as things were before the trial; pods that move are no loss."""
+        """True if the rules of reclaiming allow it, as things were before the trial; pods that move are no loss."""
         rules, row_of = self._rules, self.allocations.tree.row
         if rules is None:
             return False
@@ -192,17 +192,17 @@ class QueueShares:
         )
 
     def allocated_of(self, queue: str) -> Amounts:
-        """What a queue and those below it use, without pods that are being deleted."""
+        """The amounts that a queue and those below it use, without pods that are being deleted."""
         amounts: Amounts = self.allocations.allocated[self.allocations.tree.row(queue)].copy()
         return amounts
 
     def deserved_of(self, queue: str) -> Shares:
-        """What a queue deserves, which for one above others is the sum of theirs where it says nothing itself."""
+        """The amounts that a queue deserves; one above others deserves their sum where it says nothing itself."""
         share: Shares = self.allocations.tree.deserved[self.allocations.tree.row(queue)].copy()
         return share
 
     def fair_share_of(self, queue: str) -> Shares:
-        """What a queue is due."""
+        """The fair share of a queue."""
         share: Shares = self.fair[self.allocations.tree.row(queue)].copy()
         return share
 

@@ -2,7 +2,7 @@
 
 Wishes come from `planner.topology.requests`, levels from the configuration and from what the cluster describes
 (`planner.topology.forest`), the arithmetic from `planner.topology.fit`. What is answered here is only a proposal:
-whoever asked places the pods with every predicate, and takes the next domain if that fails.
+the action that asks places the pods with every predicate, and takes the next domain if that fails.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -89,7 +89,7 @@ class Topology:
         session.hooks.closest_domain.add(partial(closest_domain, session, self.forest, self._geometry))
 
     def on_session_close(self, _session: Session) -> None:
-        """Keeps what it knows of the trees that somebody asked for."""
+        """Keeps what it knows of the trees that gangs asked for."""
         if self._used:
             self._geometries = {key: known for key, known in self._geometries.items() if key in self._used}
             self._used = set()
@@ -132,7 +132,7 @@ class Topology:
     ) -> Iterator[NodeSet]:
         """Domains of members that have a node: the nearest, and with most of them, first.
 
-        What is required leaves only those domains: who comes back joins the others. Members that are in no domain (any
+        What is required leaves only those domains: new pods join the others. Members that are in no domain (any
         more) say nothing.
         """
         tree = reach.tree

@@ -1,7 +1,7 @@
-"""What the free GPUs of nodes are worth to the pods that are likely to come: arithmetic over arrays, no state.
+"""The worth of free GPUs of nodes to the pods that are likely to come: arithmetic over arrays, no state.
 
-Worth is in thousandths of GPUs. A node's GPUs are those that shares use in part, one by one, and so many that nobody
-uses. Pods come in kinds: so much CPU and memory, and whole GPUs or the same part of some.
+Worth is in thousandths of GPUs. A node's GPUs are those that shares use in part, one by one, and a number of
+unused ones. Pods come in kinds: so much CPU and memory, and whole GPUs or the same part of some.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ NONE = -1e18
 
 
 class Kind(NamedTuple):
-    """What one pod asks for: milli-CPU, bytes, devices, and thousandths of each."""
+    """The demand of one pod: milli-CPU, bytes, devices, and thousandths of each."""
 
     cpu: int
     memory: int
@@ -52,7 +52,7 @@ class NodeState:
     gpus: Amounts
     """Devices that the node has."""
     unused: Amounts
-    """Devices that nobody uses."""
+    """Devices that are not used at all."""
     partly: Amounts
     """Thousandths that are free of each device that shares use in part, 0 for all others; shape (nodes, devices)."""
 

@@ -158,10 +158,10 @@ def record_of(pod: Pod, cls: PodClass, assumed: str) -> PodRecord:
 
 
 def preemptable(meta: ObjectMeta) -> bool:
-    """Tells whether a pod or PodGroup does not forbid that it is evicted to make room for others."""
+    """True unless a pod or PodGroup forbids that it is evicted to make room for others."""
     return "false" not in {meta.labels.get(names.PREEMPTABLE), meta.annotations.get(names.PREEMPTABLE)}
 
 
 def of_the_system(namespace: str, priority_class: str) -> bool:
-    """Tells whether the cluster needs such a pod: one in kube-system, or of a priority class of Kubernetes' own."""
+    """True if the cluster needs such a pod: one in kube-system, or of a priority class of Kubernetes' own."""
     return namespace == "kube-system" or priority_class in {"system-cluster-critical", "system-node-critical"}

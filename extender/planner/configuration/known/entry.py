@@ -1,4 +1,4 @@
-"""What is said about one name of a configuration."""
+"""The kinds of entries in the tables of known names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,9 +14,9 @@ class Name:
     """An action, or something else that has a name and no parts."""
 
     of: str = VOLCANO
-    """Whose it is."""
+    """The project that has it."""
     ours: str = ""
-    """What Muster calls it; empty: the same."""
+    """The name in Muster; empty: the same."""
     differs: str = ""
     """How what Muster does differs, a sentence without its full stop; empty if it does the same."""
     without: str = ""
@@ -51,7 +51,7 @@ class Plugin(Name):
     """Switches that mean something else for this plugin than for the others."""
 
     def argument(self, name: str) -> Argument | None:
-        """What is known of an argument; None if nothing is."""
+        """The entry of an argument; None if it is not known."""
         exact = self.arguments.get(name)
         return exact or next((each for pattern, each in self.arguments.items() if fnmatchcase(name, pattern)), None)
 

@@ -19,7 +19,8 @@ ACTIONS: dict[str, Name] = {
         differs="allocate places pods without requests too; this places those that strict order held back"
     ),
     "preempt": Name(
-        of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, and the one who asked keeps the room"
+        of=_BOTH,
+        differs="victims are whole gangs or pods above a gang's minimum, and the gang keeps their room",
     ),
     "reclaim": Name(
         of=_BOTH,
@@ -27,7 +28,7 @@ ACTIONS: dict[str, Name] = {
     ),
     "gangpreempt": Name(ours="preempt", differs="it is preempt, which takes whole gangs in any case"),
     "gangreclaim": Name(ours="reclaim", differs="it is reclaim, which takes whole gangs in any case"),
-    "shuffle": Name(without="nobody is evicted without somebody who starts in the room"),
+    "shuffle": Name(without="no pod is evicted unless a gang starts in the room"),
     "consolidation": Name(of=KAI, ours="consolidate"),
     "stalegangeviction": Name(of=KAI),
 }

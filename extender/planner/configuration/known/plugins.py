@@ -128,7 +128,7 @@ _VOLCANO: dict[str, Plugin] = {
     ),
     "rescheduling": Plugin(without=_NO_METRICS, arguments=_plain("interval", "metricsPeriod", "strategies")),
     "tdm": Plugin(
-        without="nodes that are lent by the hour are not known; who may be evicted is the victim actions' to say",
+        without="nodes that are lent by the hour are not known; victims are the victim actions' to say",
         arguments=_plain("tdm.revocable-zone.*", "tdm.evict.period"),
     ),
     "cdp": Plugin(without="how long a pod is no victim is plugin minruntime's to say"),

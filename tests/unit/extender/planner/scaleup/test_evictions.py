@@ -5,7 +5,7 @@ from extender_world import World, of
 
 from extender.planner.cycle import run_cycle
 from extender.planner.framework.decisions import TellEviction
-from extender.planner.framework.session import CycleInputs
+from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.snapshot import take
 from extender.planner.scaleup.action import AskForNodes
 from extender.planner.scaleup.evictions import AT_ONCE
