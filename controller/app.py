@@ -1,6 +1,6 @@
-"""The controller put together: caches, handlers and workers.
+"""The controller as a whole: its caches, handlers and workers.
 
-Caches run from the start, so that a standby takes over at once; work is done only while leading.
+Caches run from the start, so that a standby takes over at once; workers run only in the leader.
 """
 
 import threading
@@ -40,10 +40,10 @@ from muster.runtime.train_job import Target
 from muster.volcano.owner import job_of, job_of_pod
 
 GATHER_S = 0.1
-"""What happens to pods waits so long for what happens to others of the Job, so that one pass deals with all of it.
+"""Delay of the pass after an event of a pod, so that one pass handles the events of all pods of the Job.
 
-So does what we have mostly done ourselves: a phase of the Job that was written, a PodGroup that has come or gone. A
-PodGroup that is let in, a Command, and a Job that is new or was changed have their pass at once.
+The same holds for changes that this controller has mostly made itself: a phase that was written, a PodGroup that was
+created or deleted. A PodGroup that is admitted, a Command, and a new or changed Job have their pass at once.
 """
 
 
@@ -53,11 +53,11 @@ def _job_of(pod: Pod) -> list[str]:
 
 
 class Controller:
-    """All of it, for one API server; `workers` share the Jobs among them.
+    """All controllers for one API server; `workers` threads share the Jobs.
 
-    `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight, `gather_s` is how long
-    events of a Job wait for others of it; `shipped` are the objects that the installation comes with. `framework` has
-    the plugins that TrainJobs are compiled with, `authorities` those whom trainers trust when they report.
+    `wall_s` gives seconds since the epoch, `at_once` bounds the calls about pods in flight, `gather_s` is the delay of
+    passes after events of pods; `shipped` are the objects of the installation. `framework` has the plugins that
+    TrainJobs are compiled with, `authorities` the certificates that trainers trust when they report.
     """
 
     def __init__(
@@ -120,14 +120,14 @@ class Controller:
         self.train_jobs.watched.start()
 
     def not_ready(self) -> str | None:
-        """Which caches are not in sync yet; None when all are."""
+        """The caches that are not in sync yet, as a sentence; None when all are."""
         waiting = [name for name, reflector in self.reflectors.items() if not reflector.synced]
         if not self.train_jobs.watched.synced:
-            waiting.append("what plugins watch")
+            waiting.append("kinds that plugins watch")
         return f"not in sync yet: {', '.join(waiting)}" if waiting else None
 
     def sizes(self) -> dict[str, int]:
-        """How many objects each cache has, and how many keys wait in each worker's queue."""
+        """The number of objects in each cache and of keys in each worker's queue."""
         caches = {name: reflector.size for name, reflector in self.reflectors.items()}
         return caches | {f"{worker.name} queue": len(worker.queue) for worker in self.workers}
 
@@ -137,16 +137,16 @@ class Controller:
         return all(reflector.wait_synced(max(0.0, end - time.monotonic())) for reflector in self.reflectors.values())
 
     def lead(self, may_act: Callable[[], bool]) -> None:
-        """Starts to work: first on everything that there is, as nobody knows what the last leader left undone.
+        """Starts the workers, first on every object, as the last leader may have left work undone.
 
-        `may_act` is asked before each pass: a process that was frozen may have lost its lease meanwhile.
+        `may_act` is called before each pass: a process that was frozen may have lost its lease meanwhile.
         """
         self.take_over(may_act)
         for worker in self.workers:
             worker.start()
 
     def take_over(self, may_act: Callable[[], bool]) -> None:
-        """`lead` without its threads: fills the lists of things to do."""
+        """`lead` without its threads: fills the queues."""
         for worker in self.workers:
             worker.may_act = may_act
         self._leading.set()
@@ -225,7 +225,7 @@ class Controller:
             reflector.add_handler(self._when_leading(handler))
 
     def _when_leading(self, handler: Any) -> Any:
-        """A standby keeps its caches, and no list of things to do."""
+        """The handler, for a leader only: a standby keeps caches, but no queues."""
 
         def handle(old: Any, new: Any) -> None:
             if self._leading.is_set():
@@ -267,7 +267,7 @@ class Controller:
         if job and request:
             self._pending_events.put(job.key, request)
             if old and new and old.status.phase != new.status.phase == "Inqueue":
-                # its gang has its place: it is made before the Jobs of its namespace that come after it are begun
+                # The gang may have its nodes: its pods come before those of later Jobs of its namespace.
                 self._worker.queue.add(job.key, first=True)
             else:
                 self._worker.queue.add_after(job.key, 0.0 if old and new else self._gather_s)

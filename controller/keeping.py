@@ -1,8 +1,8 @@
-"""What the controller's cache keeps of a pod: of members of Jobs only what the rules read, and equal parts once.
+"""The pods in the controller's cache: members of Jobs without the fields that no rule reads, equal parts shared.
 
-A whole pod is some 10 KiB, and there may be 50,000. Variables, commands, volumes and affinity of a member are what its
-Job says, and nothing here asks for them. Pods of other workloads are kept whole: their templates are understood from
-them (`controller.gangs.rendezvous`).
+A whole pod is some 10 KiB, and there may be 50,000. Variables, commands, volumes and affinity of a member follow from
+its Job, and no controller reads them. Pods of other workloads are kept whole: their templates are read from them
+(`controller.gangs.rendezvous`).
 """
 
 from collections.abc import Hashable
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def kept(pod: Pod) -> Pod:
-    """A member of a Job without what only its node needs; any other pod as it is."""
+    """A member of a Job without the fields that only its node needs; any other pod as it is."""
     if job_of_pod(pod.metadata) is None:
         return pod
     spec = structs.replace(
@@ -43,12 +43,12 @@ def kept(pod: Pod) -> Pod:
 
 
 def _kept(container: Container) -> Container:
-    """Its name and what it takes of a node."""
+    """The container with its name and resources only."""
     return Container(name=container.name, resources=container.resources, restart_policy=container.restart_policy)
 
 
 def _shared(value: T, kind: type[T]) -> T:
-    """An equal value, which other pods have, too; nobody may change it."""
+    """An equal value that pods share, so it must not be changed."""
     return cast("T", _decoded(msgspec.json.encode(value), cast("Hashable", kind)))
 
 

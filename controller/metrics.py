@@ -1,4 +1,4 @@
-"""What the controller counts for /metrics; API calls are counted by `muster.kube`."""
+"""The controller's metrics; API calls are counted by `muster.kube`."""
 
 from prometheus_client import Counter, Histogram
 

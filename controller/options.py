@@ -1,4 +1,4 @@
-"""The command line of the controller process: what differs from pod to pod, and its settings."""
+"""The command line of the controller process: options that differ from pod to pod, and its settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Options:
 
 
 def parse(argv: Sequence[str] | None = None) -> Options:
-    """Reads the arguments, by default those of this process; what is wrong with them ends it with code 2."""
+    """Reads the arguments, by default those of this process; mistakes end the process with code 2."""
     parser = settings.parser_of("controller", "Muster's controller: whether a pod exists.")
     add = parser.add_argument
     add("--kubeconfig", default="", help="file to find the API server with; empty: in-cluster")

@@ -1,7 +1,7 @@
-"""Queues and runtimes that an installation ships: applied once by each leader, and whoever changes one keeps it so.
+"""Queues and runtimes that an installation ships: each leader applies them once, and never over a user's change.
 
-The chart cannot make them itself: their kinds do not exist while it is installed for the first time, and the webhook
-that checks them is not there yet. So they lie in a folder, and the leader tries until the API server takes them.
+The chart cannot create them: their kinds do not exist while it is installed for the first time, and the webhook that
+checks them is not there yet. So they are files in a folder, and the leader tries until the API server accepts them.
 """
 
 import time
@@ -24,13 +24,13 @@ log = structlog.get_logger(__name__)
 KINDS: Final[Mapping[tuple[str, str], Resource[Any]]] = {
     (each.api_version, each.kind): each for each in (QUEUES, CLUSTER_TRAINING_RUNTIMES)
 }
-"""What can be shipped: objects of the cluster that only say what users may refer to."""
+"""Kinds that can be shipped: cluster-scoped objects that users refer to."""
 
 Manifest = dict[str, Any]
 
 
 def read(folder: Path) -> list[Manifest]:
-    """The objects in the YAML files of a folder. Raises ValueError that names everything that is wrong."""
+    """The objects in the YAML files of a folder. Raises ValueError that names all mistakes."""
     found: list[Manifest] = []
     errors: list[str] = []
     if not folder.is_dir():
@@ -49,7 +49,7 @@ def read(folder: Path) -> list[Manifest]:
 
 
 def _mistake(document: Any) -> str:
-    """What is wrong with an object; empty if nothing is."""
+    """The mistake of an object that cannot be shipped; "" for a good one."""
     if not isinstance(document, dict):
         return "each document should be an object"
     kind = (document.get("apiVersion"), document.get("kind"))
@@ -61,7 +61,7 @@ def _mistake(document: Any) -> str:
 
 
 class Shipped:
-    """A worker over what is shipped, by kind and name."""
+    """A worker over the shipped objects, by kind and name."""
 
     def __init__(
         self, client: Client, manifests: list[Manifest], *, monotonic_s: Callable[[], float] = time.monotonic
@@ -71,15 +71,15 @@ class Shipped:
         self.worker = Worker("shipped", self.process, queue="shipped", monotonic_s=monotonic_s)
 
     def replay(self) -> None:
-        """Looks after everything."""
+        """Queues every object."""
         for key in self._manifests:
             self.worker.queue.add(key)
 
     def process(self, key: str) -> None:
-        """Applies one object, unless somebody else has changed what it says."""
+        """Applies one object, unless another client has changed its fields."""
         manifest = self._manifests[key]
         resource = KINDS[manifest["apiVersion"], manifest["kind"]]
         try:
             self._client.apply(resource, manifest, force=False)
         except Conflict as conflict:
-            log.info("somebody else's, and left alone", object=key, why=str(conflict))
+            log.info("changed by another client, and left alone", object=key, why=str(conflict))

@@ -1,7 +1,7 @@
-"""Threads that work on keys from a queue, and try again later what fails.
+"""Threads that run passes over the keys of a queue, and repeat a failed pass later.
 
-Namespaces take turns: the work that one tenant makes delays the others by one piece of it at most. A long piece of work
-asks `others_wait` in between, and leaves the rest for its next turn.
+Namespaces take turns: the work of one tenant delays the others by one pass at most. A long pass calls
+`queue.others_wait` in between, and leaves the rest for its next turn.
 """
 
 import threading
@@ -19,14 +19,14 @@ log = structlog.get_logger(__name__)
 _MAX_DELAY_S = 30.0
 
 
-class Retry(Exception):  # noqa: N818 - not an error of ours: something outside has to change first
-    """The pass did not get everything done; the message says why. It is tried again, later each time."""
+class Retry(Exception):  # noqa: N818 - no defect: something outside has to change first
+    """The pass is incomplete, for the reason in the message. It is tried again, later each time."""
 
 
 class Worker:
-    """One work queue with its threads; `process` is called with one key after the other, never twice at once with one.
+    """One work queue with its threads, which call `process` with each key, never twice at once with the same.
 
-    `may_act` is asked before each pass: a process that was frozen may have lost its lease meanwhile.
+    `may_act` is called before each pass: a process that was frozen may have lost its lease meanwhile.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Worker:
         self._threads = [threading.Thread(target=self._run, name=each, daemon=True) for each in names]
 
     def start(self) -> None:
-        """Starts the threads; what was added before is worked on now."""
+        """Starts the threads, which begin with the keys that were added before."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Lets the keys in work finish, and ends the threads."""
+        """Lets the passes under way finish, and ends the threads."""
         self.queue.shut_down()
         for thread in self._threads:
             if thread.is_alive():
@@ -70,7 +70,7 @@ class Worker:
         self._process(key)
 
     def once(self, key: str) -> str:
-        """One pass over a key that the queue gave; says how it ended. Whatever goes wrong must not end the thread."""
+        """One pass over a key of the queue; returns its result. No exception of a pass ends the thread."""
         try:
             self._pass(key)
         except (Retry, APIError) as error:

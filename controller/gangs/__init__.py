@@ -1,1 +1,6 @@
-"""Gangs of pods that are not a Volcano Job's: `workloads` says which (pure), `podgroups` and `rendezvous` see to it."""
+"""Gangs of pods that are not a Volcano Job's: their PodGroups, Services, and the keys and hostfiles of MPI.
+
+`workloads` decides, without I/O: the PodGroup of a pod and its changes. `podgroups` creates, changes and ends it,
+`rendezvous` makes the objects by which shaped pods find each other. Must not import the controllers of Jobs and
+TrainJobs. Start with `podgroups.PodGroups.process`.
+"""

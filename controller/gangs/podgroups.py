@@ -1,7 +1,7 @@
 """PodGroups for pods of Muster's schedulers that have none, one per owner; Services for batch Jobs of a framework.
 
-Owners are not watched: whatever changes a gang (scaling, an update of the template, the end) shows in the pods. When
-the pods change, the owner is read, and the PodGroup made, changed, completed or deleted.
+Owners are not watched: every change of a gang (scaling, an update of the template, the end) shows in the pods. When
+the pods change, the owner is read, and the PodGroup created, changed, completed or deleted.
 """
 
 import time
@@ -11,18 +11,10 @@ from typing import Any
 
 from msgspec import structs
 
-from controller.deletion import delete
-from controller.gangs.workloads import (
-    group_to_make,
-    in_the_queue_of,
-    inherited,
-    pod_group,
-    queue_of,
-    update,
-)
+from controller.gangs.workloads import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
+from controller.live import delete, find, owned_by
 from controller.worker import Worker
 from muster.api import names
-from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, PODS, SERVICES, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.gang import gang_of
@@ -39,20 +31,20 @@ from muster.workloads.table import gang_rules, kind_of
 from muster.workloads.worlds import group_name, world_of
 
 GROUP_INDEX = "group"
-"""Index of the pod store: `namespace/name` of the PodGroup that has to be made for the pod."""
+"""Index of the pod store: `namespace/name` of the PodGroup that this controller makes for the pod."""
 
 AGAIN_S = 0.5
-"""Changes of a gang's pods are looked at together, as they come many at a time."""
+"""Delay of the pass after a change, so that one pass handles the changes of all pods of a gang."""
 END_S = 5.0
-"""How often it is asked whether a Job whose pods have all finished has ended too."""
+"""Time between two looks at a Job whose pods have all finished, until it has ended too."""
 
 REFUSED_S = 5.0
-"""How long a PodGroup that was refused waits until it is tried again."""
+"""Time until a PodGroup that was refused is tried again."""
 
-_BEFORE_OUR_WORDS = "denied the request: "  # in front of it the API server names the webhook
+_BEFORE_THE_REASON = "denied the request: "  # in front of it the API server names the webhook
 
 Fit = tuple[str, int, str]
-"""What a PodGroup fits: its UID, the number of its pods, and the newest of them."""
+"""The state that a PodGroup fits: its UID, the number of its pods, and the newest of them."""
 
 
 def group_keys(pod: Pod) -> list[str]:
@@ -81,7 +73,7 @@ class PodGroups:
         self.worker = Worker("podgroup", self.process, queue="podgroup", monotonic_s=monotonic_s)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod has changed."""
+        """Queues the gang of a pod that has changed."""
         pod = new or old
         if pod is None or pod.spec.scheduler_name not in names.SCHEDULERS:
             return
@@ -92,7 +84,7 @@ class PodGroups:
             self.worker.queue.add_after(key, AGAIN_S)
 
     def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """A PodGroup has changed; one that is deleted under living pods is made again."""
+        """Queues a PodGroup that has changed; one that is deleted under living pods is created again."""
         if old and new is None:
             key = old.metadata.key
             self._fits.pop(key, None)
@@ -110,7 +102,7 @@ class PodGroups:
             self._end(key)
 
     def _ensure(self, key: str, pods: list[Pod]) -> None:
-        """Service, then PodGroup, then the pods that do not say yet that they belong to it."""
+        """Makes the Service, the PodGroup, and the annotation of pods that do not name it yet."""
         newest = max(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
         group = self._groups.get(key)
         fit = (group.metadata.uid if group else "", len(pods), newest.metadata.uid)
@@ -125,7 +117,7 @@ class PodGroups:
             wanted = pod_group(newest, inherited(owner, world) if owner else None, world)
             try:
                 made = group or self._create(wanted)
-                if world and not _belongs(made, world):  # that of an earlier workload of this name, about to be gone
+                if world and not owned_by(made.metadata, world.metadata.uid):  # of an earlier workload of this name
                     self.worker.queue.add_after(key, AGAIN_S)
                     return
                 self._update(made, wanted, newest, owner)
@@ -140,7 +132,7 @@ class PodGroups:
                 self._join(pod, key.partition("/")[2])
 
     def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
-        """Brings the group up to date. Where it may not move, the rest is done all the same, and the refusal raised."""
+        """Brings the group up to date. If its queue may not change, the rest is written, and the refusal raised."""
         meta = group.metadata
         if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and self._stays(pod, owner):
             wanted = in_the_queue_of(group, wanted)
@@ -158,13 +150,13 @@ class PodGroups:
         try:
             with SPANS.around(workload_of(wanted.metadata), "create the PodGroup"):
                 return self._client.create(POD_GROUPS, wanted)
-        except AlreadyExists:  # ours: the name holds the owner's UID
+        except AlreadyExists:  # an earlier attempt's: the name has the owner's UID
             return self._client.get(POD_GROUPS, wanted.metadata.name, wanted.metadata.namespace)
 
     def _stays(self, pod: Pod, owner: Object | None) -> bool:
-        """Whether a gang for which nobody names another queue than the default one stays where it is.
+        """True if the gang stays in its queue when pod and owner name none, or none but the default queue.
 
-        The default one does not count either where the namespace names one: admission has taken the group there.
+        The default queue does not count where the namespace names one: admission has moved the group there.
         """
         if not queue_of(pod, owner):
             return True
@@ -172,13 +164,11 @@ class PodGroups:
         return names.VOLCANO_QUEUE in namespace.metadata.annotations
 
     def _refused(self, key: str, owner: Object, error: APIError, group: PodGroup | None) -> None:
-        """Says so where the user looks, and tries again: a queue may be opened, a quota may become free."""
-        why = error.message.rpartition(_BEFORE_OUR_WORDS)[2]
+        """Sends an event to the owner, and tries again: a queue may be opened, a quota may become free."""
+        why = error.message.rpartition(_BEFORE_THE_REASON)[2]
         name = key.partition("/")[2]
-        until = (
-            f"until label {names.QUEUE} or annotation {names.VOLCANO_QUEUE} names another queue, or what is in the way "
-            "has changed"
-        )
+        label = f"label {names.QUEUE} or annotation {names.VOLCANO_QUEUE}"
+        until = f"until {label} names another queue, or the obstacle is gone"
         if group:
             message = f"a change of PodGroup {name} is refused: {why}. It stays in queue {group.spec.queue} {until}"
         else:
@@ -190,7 +180,7 @@ class PodGroups:
         self.worker.queue.add_after(key, REFUSED_S)
 
     def _end(self, key: str) -> None:
-        """No pod lives: the gang may have completed, or its owner may want none for now. Else it waits for pods."""
+        """Completes the PodGroup of a gang without pods with its owner, or deletes it while the owner wants no pods."""
         group = self._groups.get(key)
         self._fits.pop(key, None)
         if group is None or group.metadata.deletion_timestamp or job_of(group.metadata):
@@ -208,35 +198,29 @@ class PodGroups:
             self.worker.queue.add_after(key, END_S)
 
     def _of_group(self, group: PodGroup) -> tuple[Object | None, GangRules | None]:
-        """The owner of a PodGroup, and what its kind says of the end of such a gang."""
+        """The owner of a PodGroup, and the rules of its kind about the end of such a gang."""
         ref = group.metadata.controller
         kind = kind_of(ref.api_version, ref.kind) if ref else None
         if ref is None or kind is None or kind.world is None:
             return self._owner(group.metadata), gang_rules(ref)
-        owner = self._read(kind.resource, ref.name, group.metadata.namespace)
+        owner: Object | None = find(self._client, kind.resource, ref.name, group.metadata.namespace)
         return (owner if owner and owner.metadata.uid == ref.uid else None), kind.world.rules
 
     def _workload(self, pod: ObjectMeta) -> Object | None:
-        """The workload whose world the pod is in; None where that is its controller's, or the workload is gone."""
+        """The workload whose world the pod is in; None if that is its controller's, or the workload is gone."""
         kind = world_of(pod)
         if kind is None or kind.ranks is None:
             return None
-        return self._read(kind.resource, pod.labels[kind.ranks.name_label], pod.namespace)
-
-    def _read(self, resource: Resource[Any], name: str, namespace: str) -> Object | None:
-        try:
-            found: Object = self._client.get(resource, name, namespace)
-        except NotFound:
-            return None
-        return found
+        workload: Object | None = find(self._client, kind.resource, pod.labels[kind.ranks.name_label], pod.namespace)
+        return workload
 
     def _owner(self, meta: ObjectMeta) -> Object | None:
-        """The controller of an object, with what its own controller says; None where it is gone or says nothing."""
+        """The controller of an object, with inherited labels and annotations; None if it is gone, or has no gang."""
         ref = meta.controller
         kind = kind_of(ref.api_version, ref.kind) if ref else None
         if ref is None or kind is None or kind.gang is None:
             return None
-        owner = self._read(kind.resource, ref.name, meta.namespace)
+        owner: Object | None = find(self._client, kind.resource, ref.name, meta.namespace)
         if owner is None or owner.metadata.uid != ref.uid:
             return None
         return inherited(owner, self._owner(owner.metadata))
@@ -247,8 +231,7 @@ class PodGroups:
             self._client.create(SERVICES, service)
         except AlreadyExists:
             found = self._client.get(SERVICES, meta.name, meta.namespace)
-            owner = found.metadata.controller
-            if owner is None or owner.uid != meta.uid:
+            if not owned_by(found.metadata, meta.uid):
                 self._complain(workload, f"Service {meta.name} exists already and is not this {workload.kind}'s")
         except Invalid as error:
             self._complain(workload, f"Service {meta.name} is refused: {error}")
@@ -261,8 +244,3 @@ class PodGroups:
         patch = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: group}}}
         with suppress(NotFound):
             self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
-
-
-def _belongs(group: PodGroup, workload: Object) -> bool:
-    owner = group.metadata.controller
-    return owner is not None and owner.uid == workload.metadata.uid

@@ -1,7 +1,7 @@
-"""What shaped pods need to meet, where nobody else makes it: a headless Service, and for MPI keys and a list of hosts.
+"""Objects by which shaped pods find each other: a headless Service, and for MPI ssh keys and the hostfile.
 
-Pods that the webhook shapes refer to both by name, and wait until they are there. Each is made once, when the first pod
-of a workload is seen. Workloads in a queue get their Service together with their PodGroup (`podgroups`).
+Pods that the webhook shapes refer to them by name, and wait until they exist. Each is made once, when the first pod of
+a workload is seen. Workloads in a queue get their Service together with their PodGroup (`podgroups`).
 """
 
 import time
@@ -9,14 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from certs.ssh import complete
+from controller.live import find
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.fields import InvalidFieldError
 from muster.api.kubernetes.core import CONFIG_MAPS, SECRETS, SERVICES, Pod
-from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, Invalid, NotFound
+from muster.kube.errors import AlreadyExists, Invalid
 from muster.kube.events import Recorder
 from muster.kube.store import Store
 from muster.runtime.plugins.mpi import shared_hostfile
@@ -32,11 +33,11 @@ _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.rank
 _MAX_KNOWN = 10_000
 
 _Claim = tuple[str, ...]
-"""Whose pod a pod says it is, and its list of hosts: a workload that is scaled has another one."""
+"""The owner that a pod claims, and its hostfile: a workload that is scaled has another one."""
 
 
 class Rendezvous:
-    """A worker over shaped pods; of each owner the first one is enough."""
+    """A worker over shaped pods; one pod of each owner is enough."""
 
     def __init__(
         self, client: Client, recorder: Recorder, pods: Store[Pod], *, monotonic_s: Callable[[], float] = time.monotonic
@@ -48,7 +49,7 @@ class Rendezvous:
         self.worker = Worker("rendezvous", self.process, queue="rendezvous", monotonic_s=monotonic_s)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod has changed; only what a new one needs can be missing."""
+        """Queues a new pod whose objects may be missing."""
         if old is None and new and needs_something(new) and _claim(new) not in self._done:
             self.worker.queue.add(new.metadata.key)
 
@@ -68,7 +69,7 @@ class Rendezvous:
         self._done[_claim(pod)] = None
 
     def _serve(self, pod: Pod) -> None:
-        """The Service of a workload, unless that is part of another (a Job of a JobSet), whose controller makes one."""
+        """Makes the Service of a workload, unless its own owner's controller does (a Job of a JobSet)."""
         ref = pod.metadata.controller
         rules, workload = gang_rules(ref), self._controller(pod)
         if rules is None or rules.service is None or workload is None or workload.metadata.controller:
@@ -82,7 +83,7 @@ class Rendezvous:
             self._recorder.event(workload, "Warning", "ServiceError", f"{why}; give the {workload.kind} another name")
 
     def _make_keys(self, pod: Pod) -> None:
-        """The Secret that the pod mounts, if it is the one of its workload rather than one that its user names."""
+        """Makes the Secret that the pod mounts, if it is the workload's and not one that the user names."""
         workload = self._workload(pod)
         if workload is None or mounted_keys(pod) != secret_name(workload.metadata.name):
             return
@@ -95,7 +96,7 @@ class Rendezvous:
             self._check(SECRETS, workload, secret.name)
 
     def _make_hostfile(self, pod: Pod) -> None:
-        """The ConfigMap with the hostfile that the pod mounts, unless its user has named one.
+        """Makes the ConfigMap with the hostfile that the pod mounts, unless the user names one.
 
         The formulas are those by which admission has shaped the pod.
         """
@@ -123,8 +124,8 @@ class Rendezvous:
         self._recorder.event(workload, "Warning", "ConfigMapError", message)
 
     def _check(self, resource: Resource[Any], workload: Object, name: str) -> None:
-        """One that is there must be the workload's; that of an earlier workload of this name will soon be gone."""
-        found = self._read(resource, name, workload.metadata)
+        """Waits for an object of an earlier workload of this name to be gone; one of this workload is fine."""
+        found: Object | None = find(self._client, resource, name, workload.metadata.namespace)
         owner = found.metadata.controller if found else None
         if found is None or (owner and owner.uid != workload.metadata.uid):
             why = f"{resource.kind} {name} belongs to {owner.kind} {owner.name}" if owner else f"{name} has just gone"
@@ -132,37 +133,31 @@ class Rendezvous:
             raise Retry(why)
 
     def _workload(self, pod: Pod) -> Object | None:
-        """The highest owner that the pod names: what the webhook calls the Secret after."""
+        """The highest owner that the pod names, after which the webhook names the Secret."""
         meta = pod.metadata
         for label, resource in _BY_LABEL.items():
             if label in meta.labels:
-                return self._read(resource, meta.labels[label], meta)
+                workload: Object | None = find(self._client, resource, meta.labels[label], meta.namespace)
+                return workload
         return self._controller(pod)
 
     def _controller(self, pod: Pod) -> Object | None:
-        """What controls the pod, if pods of its kind have ranks; None where it is gone."""
+        """The controller of the pod, if pods of its kind have ranks; None if it is gone."""
         ref = pod.metadata.controller
         source = CONTROLLERS.get((ref.api_version, ref.kind)) if ref else None
-        found = self._read(source, ref.name, pod.metadata) if source and ref else None
+        found: Object | None = find(self._client, source, ref.name, pod.metadata.namespace) if source and ref else None
         return found if found and ref and found.metadata.uid == ref.uid else None
-
-    def _read(self, resource: Resource[Any], name: str, near: ObjectMeta) -> Object | None:
-        try:
-            found: Object = self._client.get(resource, name, near.namespace)
-        except NotFound:
-            return None
-        return found
 
 
 def needs_something(pod: Pod) -> bool:
-    """Whether the webhook has shaped the pod in a way that refers to an object of ours."""
+    """True if the shape of the pod refers to an object that this worker makes."""
     if names.FRAMEWORK not in pod.metadata.labels or pod.finished or pod.metadata.deletion_timestamp:
         return False
     return needs_service(pod) or bool(mounted_keys(pod)) or bool(mounted_hostfile(pod))
 
 
 def needs_service(pod: Pod) -> bool:
-    """Whether it is found under its workload's name, by a Service of ours, and not placed by Muster."""
+    """True if the pod is found by a Service of its workload's name that this worker makes, as it is in no queue."""
     ref = pod.metadata.controller
     rules = gang_rules(ref)
     served = rules is not None and rules.service is not None and ref is not None and pod.spec.subdomain == ref.name
@@ -170,13 +165,13 @@ def needs_service(pod: Pod) -> bool:
 
 
 def mounted_keys(pod: Pod) -> str:
-    """The Secret with the keys that the pod mounts; empty if it mounts none."""
+    """The Secret with the keys that the pod mounts; "" if it mounts none."""
     volumes = [volume for volume in pod.spec.volumes if volume.get("name") == SSH_VOLUME]
     return str((volumes[0].get("secret") or {}).get("secretName") or "") if volumes else ""
 
 
 def mounted_hostfile(pod: Pod) -> str:
-    """The ConfigMap with the hostfile that the pod mounts; empty if it carries it itself, or needs none."""
+    """The ConfigMap with the hostfile that the pod mounts; "" if an annotation has the hostfile, or it needs none."""
     volumes = [volume for volume in pod.spec.volumes if volume.get("name") == HOSTFILE_VOLUME]
     return str((volumes[0].get("configMap") or {}).get("name") or "") if volumes else ""
 
@@ -187,7 +182,7 @@ def _owner(workload: Object) -> Owner:
 
 
 def _claim(pod: Pod) -> _Claim:
-    """The whole of it: a pod that claims another owner's UID elsewhere, or under another name, speaks for itself."""
+    """The whole reference: a pod that claims an owner's UID in another namespace or under another name differs."""
     meta, ref = pod.metadata, pod.metadata.controller
     whose = (ref.api_version, ref.kind, ref.name, ref.uid) if ref else (meta.uid,)
     return (meta.namespace, *whose, mounted_hostfile(pod))

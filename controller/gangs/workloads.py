@@ -1,4 +1,4 @@
-"""The gang of pods that are not a Volcano Job's: of a batch Job, StatefulSet, ReplicaSet, DaemonSet, or bare. Pure."""
+"""The PodGroup of pods that are not a Volcano Job's: of a batch Job, StatefulSet, ReplicaSet, DaemonSet, or bare."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,17 +19,17 @@ from muster.workloads.worlds import group_name
 
 _GROUP_ANNOTATIONS = (names.EXPECTED_RUNTIME, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS)
-"""On pods they are about those that say the same: the pods of a gang may be of several kinds."""
+"""Taken from the owner only: the pods of a gang may be of several kinds, and theirs are about their own kind."""
 _POD_KEYS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 _DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _OWNER_PREFIX = "volcano.sh/"
 _TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
-_OURS = ("minMember", "queue", "priorityClassName", "minResources", "networkTopology")
+_COMPUTED = ("minMember", "queue", "priorityClassName", "minResources", "networkTopology")
 
 
 def group_to_make(pod: Pod) -> str | None:
-    """The name of the PodGroup that we have to see to for this pod; None if it is none of ours."""
+    """The name of the PodGroup that the controller makes for this pod; None if it makes none."""
     meta = pod.metadata
     if pod.spec.scheduler_name not in names.SCHEDULERS or pod.finished or meta.deletion_timestamp or job_of(meta):
         return None
@@ -38,7 +38,7 @@ def group_to_make(pod: Pod) -> str | None:
 
 
 def inherited(owner: Object, above: Object | None) -> Object:
-    """The owner with the labels and annotations of its own owner, where it says nothing else itself."""
+    """The owner with the labels and annotations of its own owner, where it has none of the same key."""
     if above is None:
         return owner
     metadata = structs.replace(
@@ -50,10 +50,10 @@ def inherited(owner: Object, above: Object | None) -> Object:
 
 
 def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> PodGroup:
-    """The PodGroup of this pod and its siblings; `owner` is their controller, where we can read it.
+    """The PodGroup of this pod and its siblings; `owner` is their controller, if it can be read.
 
-    `world` is the workload that the gang belongs to, where that is not the controller: it has others beside it.
-    Where nobody names a queue it is the default one: admission takes the group to that of its namespace.
+    `world` is the workload that the gang belongs to, if the gang has pods of several controllers. Without a queue at
+    pod or owner it is the default one: admission moves the group to that of its namespace.
     """
     members = min_member(pod, owner)
     annotations = _picked(owner.metadata.annotations, _OWNER_PREFIX) if owner else {}
@@ -88,12 +88,12 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
 
 
 def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
-    """The group, with the queue that the existing one is in: a gang that runs does not move unless somebody says so."""
+    """The group in the queue of the existing one: a running gang does not move unless its pods name another queue."""
     return structs.replace(wanted, spec=structs.replace(wanted.spec, queue=existing.spec.queue))
 
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
-    """The merge patch that a change of the workload makes necessary; empty if there is none."""
+    """The merge patch that brings an existing PodGroup up to date; empty if nothing has changed."""
     patch: dict[str, Any] = {}
     spec = difference(_compared(existing), _compared(wanted))
     if spec:
@@ -107,13 +107,13 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
 
 def _compared(group: PodGroup) -> dict[str, Any]:
-    """What we say of a gang; the rest, of parts of it, others may have written."""
+    """The computed fields of a PodGroup; other clients may have written the rest."""
     spec = to_builtins(group.spec)
-    return {name: spec[name] for name in _OURS if name in spec}
+    return {name: spec[name] for name in _COMPUTED if name in spec}
 
 
 def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
-    """The topology that a pod's annotations ask for; a mode that nobody knows is a hard one."""
+    """The topology that a pod's annotations ask for; an unknown mode counts as hard."""
     mode, tier = annotations.get(_TOPOLOGY_MODE), annotations.get(_TOPOLOGY_TIER, "")
     if mode is None and not tier:
         return None
@@ -122,7 +122,7 @@ def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
 
 
 def queue_of(pod: Pod, owner: Object | None) -> str:
-    """The queue that pod or owner name; "" if neither does."""
+    """The queue that the pod or its owner names; "" if neither does."""
     for meta in (pod.metadata, owner.metadata) if owner else (pod.metadata,):
         queue = meta.labels.get(names.QUEUE) or meta.annotations.get(names.VOLCANO_QUEUE)
         if queue:

@@ -1,10 +1,10 @@
-"""The life of a Volcano Job: what happened to it, what follows from that, and who carries it out.
+"""The life of a Volcano Job: its events, the decisions that follow from them, and the calls that carry them out.
 
-`rules` decides. Here are the edges, in the order of a pass: `pending_events` has what happened, `reconcile` runs the
-pass, `actions` and `commands` enter phases, `provision` makes what pods need and the pods (with `objects`, `groups` and
-`effects`), `writer` writes the status. `context` is what all of them share, `expectations` what this process did and
-its caches do not show yet, `gc` deletes Jobs whose time after their end is over.
+`rules` decides. Here are the edges, in the order of a pass: `pending_events` has the events, `reconcile` runs the pass,
+`actions` and `commands` enter phases, `provision` makes the pods and the objects that they need (with `objects`,
+`groups` and `effects`), `writer` writes the status. `context` has the caches and clients that all of them share,
+`expectations` the writes that caches do not show yet; `gc` deletes Jobs some time after their end.
 
-Promises that one pass does whatever it can: a failure is told at the Job and holds up nothing that does not need it.
-It must not import the controllers of queues and gangs. Start with `reconcile.Reconciler.process`.
+Promises that a failure is reported at the Job and holds up only the work that depends on it. It must not import the
+controllers of queues and gangs. Start with `rules.policies`, then `reconcile.Reconciler.process`.
 """

@@ -1,7 +1,8 @@
 """Carries out actions on a Job: those that policies lead to, at once or after a timeout, and those of Commands.
 
-The phase that an action enters is written first, with the version that makes the old pods outdated and a note of what
-is restarted. Pods are deleted after that, by the work that the phase asks for, in the same pass or in a later one.
+`Actions.handle` follows the steps of `controller.job.rules.policies`. The phase that an action enters is written first,
+with the version that makes the old pods outdated and a note of the target. Pods are deleted after that, by the work of
+the phase (`controller.job.reconcile`), in the same pass or in a later one.
 """
 
 from dataclasses import replace
@@ -9,28 +10,45 @@ from dataclasses import replace
 from msgspec import structs
 
 from controller.job.context import Context, JobSnapshot
-from controller.job.rules import backoff
-from controller.job.rules import request as event
+from controller.job.rules import backoff, notes, timers
 from controller.job.rules import status as statuses
-from controller.job.rules.counts import count, without
-from controller.job.rules.events import task_outcome, unseen_evictions
-from controller.job.rules.kill import Target, covers, pods_to_delete, target_of
-from controller.job.rules.machine import TARGETED, Action, Effect, Step, step
-from controller.job.rules.policies import SYNC, Match, match
-from controller.job.rules.request import Request
-from controller.job.rules.timers import Timer, from_note, still_true, to_note
+from controller.job.rules.events import (
+    POD_EVICTED,
+    TASK_COMPLETED,
+    TASK_FAILED,
+    Request,
+    task_outcome,
+    unseen_evictions,
+)
+from controller.job.rules.phases import count, without
+from controller.job.rules.policies import (
+    SYNC,
+    TARGETED,
+    Action,
+    Effect,
+    Match,
+    Step,
+    Target,
+    match,
+    pods_to_delete,
+    restart_targets,
+    restarting,
+    step,
+    target_of,
+)
+from controller.job.rules.timers import Timer
+from controller.live import find
 from controller.metrics import ACTIONS
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import parse_time
 from muster.api.volcano.batch import Job, JobStatus
 from muster.api.volcano.compat import RESUME_COUNTS, compat
-from muster.kube.errors import NotFound
 
 
 class Actions:
     """Requests → actions. Keeps the timers, by the UID of the Job.
 
-    `first_sight` comes before everything else about a Job. A snapshot is what the pass sees of the Job's pods.
+    `first_sight` comes before everything else about a Job. The snapshot has the Job's pods as the pass sees them.
     """
 
     def __init__(self, context: Context) -> None:
@@ -38,28 +56,25 @@ class Actions:
         self._timers: dict[str, dict[object, Timer]] = {}
 
     def first_sight(self, job: Job, snapshot: JobSnapshot) -> list[Request]:
-        """Takes over the timers of an earlier process; what happened to the Job's pods while nobody watched."""
+        """Takes over the timers of an earlier process; gives the evictions of the Job's pods that no process saw."""
         if job.metadata.uid in self._timers:
             return []
-        unseen = [request for request in unseen_evictions(job, snapshot.pods) if self._is_gone(job, request.pod)]
-        noted = from_note(job.status.controlled_resources.get(statuses.TIMERS_NOTE, ""))
-        self._timers[job.metadata.uid] = {timer.key: timer for timer in noted}
-        return unseen
-
-    def _is_gone(self, job: Job, pod: str) -> bool:
-        """Whether there is no such pod; the cache may only be late."""
-        try:
-            self._context.client.get(PODS, pod, job.metadata.namespace)
-        except NotFound:
-            return True
-        return False
+        client, namespace = self._context.client, job.metadata.namespace
+        # The cache may only be late: the API server knows whether the pod is gone.
+        evicted = [
+            request
+            for request in unseen_evictions(job, snapshot.pods)
+            if find(client, PODS, request.pod, namespace) is None
+        ]
+        self._timers[job.metadata.uid] = {timer.key: timer for timer in timers.timers_of(job.status)}
+        return evicted
 
     def noted(self, job: Job, status: JobStatus) -> JobStatus:
         """The status with a note of the timers."""
-        return statuses.timed(status, to_note(self._timers.get(job.metadata.uid, {}).values()))
+        return timers.noted(status, self._timers.get(job.metadata.uid, {}).values())
 
     def handle(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
-        """The Job after this request; a request that leads to nothing but a sync leaves it as it is."""
+        """The Job after this request; one that leads to a sync leaves it as it is."""
         found = self._match(job, request, snapshot)
         if found.action == Action.SYNC_JOB:
             return job
@@ -68,48 +83,48 @@ class Actions:
         return self._carry_out(job, found.action, request, snapshot)
 
     def restart_more(self, job: Job, snapshot: JobSnapshot) -> Job:
-        """The Job with a note of all that this pass wants to restart besides; one write, however many they are."""
+        """The Job with a note of all further targets of this pass: one write, however many they are."""
         if not snapshot.targets or job.status.state.phase != "Restarting":
             return job
         status = job.status
         for target in snapshot.targets.values():
-            status = statuses.restarting(status, target)
-        job = self._write(job, status, snapshot, Effect.KILL_TARGET)
+            status = restarting(status, target)
+        job = self._write(job, status, snapshot)
         snapshot.targets.clear()
         return job
 
     def expire(self, job: Job, snapshot: JobSnapshot) -> Job:
-        """The Job after the timers that are due; those that have lost their point are dropped."""
+        """The Job after the timers that are due; those whose event is over are dropped."""
         now_s = self._context.wall_s()
-        timers = self._timers.get(job.metadata.uid, {})
-        for timer in [timer for timer in timers.values() if timer.to_ask(now_s)]:
-            if timer.key not in timers:
-                continue  # an earlier one has dealt with it
+        armed = self._timers.get(job.metadata.uid, {})
+        for timer in [timer for timer in armed.values() if timer.to_check(now_s)]:
+            if timer.key not in armed:
+                continue  # an earlier one has covered it
             found = self._match(job, timer.request, snapshot)
             phase = snapshot.group.status.phase if snapshot.group else ""
-            if found.action == Action.SYNC_JOB or not still_true(timer.request, job, snapshot.by_name, phase):
-                del timers[timer.key]
+            if found.action == Action.SYNC_JOB or not timers.still_true(timer.request, job, snapshot.by_name, phase):
+                del armed[timer.key]
             elif timer.due_s <= now_s:
                 job = self._carry_out(job, found.action, _of_the_pod_there(timer.request, snapshot), snapshot)
-                timers.pop(timer.key, None)
-        due = min((timer.due_s for timer in timers.values()), default=None)
+                armed.pop(timer.key, None)
+        due = min((timer.due_s for timer in armed.values()), default=None)
         if due is not None:
             self._context.requeue_after(job.metadata.key, max(due - now_s, 0.001))
         return job
 
     def forget(self, job: Job) -> None:
-        """The Job is gone, and its timers with it."""
+        """Drops the timers of a Job that is gone."""
         self._timers.pop(job.metadata.uid, None)
 
     def carry_out_command(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
         """The Job after a Command; one that was carried out before is not carried out again."""
-        if statuses.was_commanded(job.status, request.command_uid):
+        if notes.was_commanded(job.status, request.command_uid):
             return job
         return self._carry_out(job, request.action, request, snapshot)
 
     def _match(self, job: Job, request: Request, snapshot: JobSnapshot) -> Match:
-        """The action of an event, as far as it is still news: it may be what an action of ours has led to."""
-        if request.event in {event.TASK_COMPLETED, event.TASK_FAILED}:
+        """The action of an event that is still news; a sync for one that an action of this process has caused."""
+        if request.event in {TASK_COMPLETED, TASK_FAILED}:
             outcome = task_outcome(job, request.task, snapshot.pods)
             if outcome is None:
                 return SYNC
@@ -117,7 +132,7 @@ class Actions:
         if request.group_uid and (snapshot.group is None or snapshot.group.metadata.uid != request.group_uid):
             return SYNC
         found = match(job, request)
-        if self._dealt_with(job, request, found.action):
+        if self._handled(job, request, found.action):
             return SYNC
         if found.action in TARGETED and not request.task:
             why = f"event {request.event} names no task, so {found.action} is not carried out; RestartJob would be"
@@ -125,21 +140,21 @@ class Actions:
             return SYNC
         return found
 
-    def _dealt_with(self, job: Job, request: Request, action: str) -> bool:
-        """Whether a pod tells what a restart of ours has covered, or the Job stops whatever happens."""
+    def _handled(self, job: Job, request: Request, action: str) -> bool:
+        """True if a restart has covered the pod of this event, or the Job is being stopped anyway."""
         deletion = self._context.expectations.deletion(request.pod_uid)
-        if deletion and (action in TARGETED or (deletion.ours and request.event == event.POD_EVICTED)):
+        if deletion and (action in TARGETED or (deletion.ours and request.event == POD_EVICTED)):
             return True
         cell = step(job.status.state.phase, action)
         return cell.effect is Effect.KILL_SOFT and not cell.enter
 
     def _arm(self, job: Job, request: Request, found: Match) -> Job:
-        """Starts a timer, unless there is one, or what happened is being dealt with by a restart."""
+        """Starts a timer, unless there is one, or a restart that is under way covers the event."""
         timer = Timer((request.since_s or self._context.wall_s()) + found.delay_s, request)
-        timers = self._timers.setdefault(job.metadata.uid, {})
-        restarted = any(covers(target, request) for target in statuses.restart_targets(job.status))
-        if timer.key not in timers and not restarted:
-            timers[timer.key] = timer
+        armed = self._timers.setdefault(job.metadata.uid, {})
+        covered = any(target.covers(request) for target in restart_targets(job.status))
+        if timer.key not in armed and not covered:
+            armed[timer.key] = timer
             self._event(job, f"Execute action {found.action} after {statuses.format_duration(found.delay_s)}")
         return job
 
@@ -153,8 +168,8 @@ class Actions:
         else:
             status = self._entered(job.status, cell, action, request, target)
             if request.command_uid:
-                status = statuses.commanded(status, request.command_uid)
-            job = self._write(job, status, snapshot, cell.effect)
+                status = notes.commanded(status, request.command_uid)
+            job = self._write(job, status, snapshot)
             if cell.effect is not Effect.SYNC:
                 snapshot.targets.clear()  # the phase that is entered covers them
         if cell.effect is not Effect.SYNC:
@@ -164,28 +179,8 @@ class Actions:
             self._event(job, f"Start to execute action {action} ")
         return job
 
-    def _write(self, job: Job, status: JobStatus, snapshot: JobSnapshot, effect: Effect) -> Job:
-        """The Job with this status, written with counters as they are once `effect` has begun."""
-        if statuses.only_counters(job.status, status):
-            return job
-        to_delete = pods_to_delete(
-            structs.replace(job, status=status), snapshot.pods, effect, statuses.restart_targets(status)
-        )
-        counts = count(without(snapshot.pods, to_delete))
-        counts.terminating += len(to_delete)
-        status = statuses.counted(status, counts, job.spec.min_available)
-        return self._context.writer.write(job, statuses.finished_with_duration(job, status))
-
-    def _drop_timers(self, uid: str, target: Target, request: Request) -> None:
-        """Timers about what the action deals with have lost their point."""
-        timers = self._timers.get(uid, {})
-        for key, timer in list(timers.items()):
-            same_pod = target.kind == "pod" and timer.request.pod == request.pod
-            if same_pod or covers(target, timer.request):
-                del timers[key]
-
     def _entered(self, status: JobStatus, cell: Step, action: str, request: Request, target: Target) -> JobStatus:
-        """The status with what the step writes before anything is done."""
+        """The status that the cell writes before any pod is deleted."""
         now_s = self._context.wall_s()
         ran_s = now_s - (parse_time(status.state.last_transition_time) or now_s)
         if cell.enter:
@@ -197,8 +192,26 @@ class Actions:
         if whole or (cell.enter and cell.effect is not Effect.KILL_TARGET):
             status = structs.replace(status, version=status.version + 1)
         if whole or cell.enter == "Restarting" or cell.effect is Effect.KILL_TARGET:
-            status = statuses.restarting(status, target)
+            status = restarting(status, target)
         return status
+
+    def _write(self, job: Job, status: JobStatus, snapshot: JobSnapshot) -> Job:
+        """The Job with this status, written with the counters as they are once its pods are being deleted."""
+        if statuses.only_counters(job.status, status):
+            return job
+        to_delete = pods_to_delete(structs.replace(job, status=status), snapshot.pods)
+        counts = count(without(snapshot.pods, to_delete))
+        counts.terminating += len(to_delete)
+        status = statuses.counted(status, counts, job.spec.min_available)
+        return self._context.writer.write(job, statuses.finished_with_duration(job, status))
+
+    def _drop_timers(self, uid: str, target: Target, request: Request) -> None:
+        """Drops the timers of events that the restart of `target` covers."""
+        armed = self._timers.get(uid, {})
+        for key, timer in list(armed.items()):
+            same_pod = target.kind == "pod" and timer.request.pod == request.pod
+            if same_pod or target.covers(timer.request):
+                del armed[key]
 
     def _event(self, job: Job, message: str) -> None:
         self._context.recorder.event(job, "Normal", "ExecuteAction", message)
@@ -207,8 +220,8 @@ class Actions:
 def _of_the_pod_there(request: Request, snapshot: JobSnapshot) -> Request:
     """The request about the pod that has the name now: while the timer ran another one may have taken its place.
 
-    A timer is about a slot that stays without a pod that works. Restarting the pod that was there first would restart
-    nothing, and be taken for having dealt with the one that failed after it.
+    A timer is about a slot that stays without a working pod. A restart of the pod that was there first would restart
+    nothing, and would count as having covered the one that failed after it.
     """
     here = snapshot.by_name.get(request.pod)
     return replace(request, pod_uid=here.metadata.uid) if here and request.pod_uid else request

@@ -7,19 +7,19 @@ write that enters the phase, so it is not carried out a second time when this pr
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from controller.deletion import delete
 from controller.job.actions import Actions
 from controller.job.context import Context, JobSnapshot
 from controller.job.pending_events import Batch
-from controller.job.rules.machine import TARGETED, Action
-from controller.job.rules.request import Request
+from controller.job.rules.events import Request
+from controller.job.rules.policies import TARGETED, Action
+from controller.live import delete, find
 from controller.worker import Retry
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.bus import COMMANDS
-from muster.kube.errors import NotFound
 
 KNOWN = tuple(action for action in Action if action not in TARGETED)
+"""Actions of Commands: those on a part of a Job need an event that names the part."""
 
 
 class Commands:
@@ -46,7 +46,7 @@ class Commands:
         return job
 
     def without_job(self, key: str, batch: Batch) -> None:
-        """Drops what is asked of a Job that is gone; raises Retry if it exists and only the cache does not know it."""
+        """Drops the Commands to a Job that is gone; raises Retry if it exists and only the cache does not know it."""
         namespace, _, name = key.partition("/")
         if batch.commands() and self._uid(namespace, name):
             raise Retry(f"Job {key} is too new to be known here")
@@ -57,7 +57,7 @@ class Commands:
     def deleted_at_the_end(self, job: Job, batch: Batch) -> Iterator[None]:
         """Deletes the Commands that this pass has carried out once its work is done, also when the work raises.
 
-        Work that raises is tried again without them: the phase that a Command has led to says what is to be done.
+        Work that raises is tried again without them: it follows from the phase that a Command has led to.
         """
         try:
             yield
@@ -70,9 +70,6 @@ class Commands:
             delete(self._context.client, COMMANDS, meta)
 
     def _uid(self, namespace: str, name: str) -> str:
-        """The UID of the Job of this name, as the API server says it; "" if there is none that stays."""
-        try:
-            meta = self._context.client.get(JOBS, name, namespace).metadata
-        except NotFound:
-            return ""
-        return "" if meta.deletion_timestamp else meta.uid
+        """The UID of the Job of this name at the API server; "" if there is none, or it is being deleted."""
+        found = find(self._context.client, JOBS, name, namespace)
+        return found.metadata.uid if found and not found.metadata.deletion_timestamp else ""

@@ -1,4 +1,4 @@
-"""What a pass over a Job works with."""
+"""The context of a pass over a Job: caches, clients and clocks, and the snapshot of the Job's pods."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from controller.job.effects import Effects
 from controller.job.expectations import Expectations
 from controller.job.groups import Groups
 from controller.job.objects import Objects
-from controller.job.rules.kill import Target
-from controller.job.rules.request import Request
+from controller.job.rules.events import Request
+from controller.job.rules.policies import Target
 from controller.job.writer import StatusWriter
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import Job
@@ -21,15 +21,15 @@ from muster.volcano.owner import reference
 from muster.volcano.podgroup import group_key
 
 JOB_INDEX = "job"
-"""Index of the pod store: the Job that the pod is one of (`JobRef.entry`)."""
+"""Index of the pod store: the Job that the pod belongs to (`JobRef.entry`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """Caches, effects and the time.
 
-    `requeue_after` wants another pass over a key after a delay in seconds; `others_wait` says of a key whether Jobs of
-    other namespaces wait for a pass.
+    `requeue_after` asks for another pass over a key after a delay in seconds; `others_wait` is true for a key while
+    Jobs of other namespaces wait for a pass.
     """
 
     client: Client
@@ -56,7 +56,7 @@ class Context:
         return self.expectations.pods(own, self.pod_store.by_index(JOB_INDEX, own.entry))
 
     def forget(self, job: Job) -> None:
-        """The Job is gone: keeps nothing about it."""
+        """Drops everything that is kept about a Job that is gone."""
         self.groups.forget(job)
         self.objects.forget(job)
         self.writer.forget(job)
@@ -65,9 +65,9 @@ class Context:
 
 
 class JobSnapshot:
-    """A Job's pods and PodGroup as one pass sees them, and what the pass wants to restart.
+    """A Job's pods and PodGroup as one pass sees them, and the parts that the pass restarts.
 
-    The pods are read before the news about them is taken: of a pod that is not there any more the news has come.
+    The pods are read before their events are taken: the event of a pod that is gone by then has come.
     """
 
     def __init__(self, context: Context, job: Job) -> None:
@@ -75,14 +75,14 @@ class JobSnapshot:
         self._job = job
         self.pods = context.pods(job)
         self.targets: dict[Request, Target] = {}
-        """Parts that a Job which is restarting is to restart as well, and what asked for it; not written yet."""
+        """Further targets of a Job that is restarting, by the request that led to them; not written yet."""
 
     @cached_property
     def by_name(self) -> dict[str, Pod]:
-        """The same by name: events and timers tell names."""
+        """The pods by name: events and timers name pods."""
         return {pod.metadata.name: pod for pod in self.pods}
 
     @cached_property
     def group(self) -> PodGroup | None:
-        """The Job's PodGroup, looked up once and only if the pass asks for it."""
+        """The Job's PodGroup, looked up once, on demand."""
         return self._context.groups.find(self._job)

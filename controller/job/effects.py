@@ -1,7 +1,7 @@
-"""Creates and deletes pods, many at a time. One that fails does not hold up the others.
+"""Creates and deletes pods, many at a time. A failing pod does not hold up the others.
 
-Nor does one Job hold up another: they take turns. What a quota refuses is tried again later each time (see
-`controller.job.refusals`); and a pass is one event, however many pods it is about.
+Nor does one Job hold up another: they take turns. Pods that a quota refuses are tried again, later each time (see
+`controller.job.refusals`); the failures of a pass are one event, however many pods they are about.
 """
 
 import time
@@ -10,10 +10,11 @@ from typing import TypeVar
 
 import msgspec
 
-from controller.deletion import delete, exists
 from controller.job.expectations import Expectations
 from controller.job.fair_pool import FairPool
 from controller.job.refusals import Attempts, Refusals
+from controller.job.rules.status import and_more
+from controller.live import delete, exists, find, owned_by, owner_words
 from controller.metrics import POD_FAILURES, PODS_CREATED, PODS_DELETED
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
@@ -26,14 +27,14 @@ from muster.volcano.manifests import Manifest
 from muster.volcano.owner import job_of_pod, reference
 
 AT_ONCE = 16
-"""Calls in flight for all Jobs together; the API server takes no more of them per second from more."""
+"""Calls in flight for all Jobs together; more in flight are not more per second."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def _amounts(manifest: Manifest) -> bytes:
-    """What quotas count of a pod or select it by: equal for pods of tasks that differ in nothing of that."""
+    """The fields of a pod that quotas count it or select it by, as one comparable text."""
     spec = manifest["spec"]
     started = [spec.get(kind) or [] for kind in ("initContainers", "containers")]
     counted = [[one.get("resources") for one in containers] for containers in started]
@@ -44,7 +45,7 @@ def _amounts(manifest: Manifest) -> bytes:
 
 
 class Effects:
-    """Carries out what was decided about pods. Each method gives a sentence for every call that failed.
+    """Creates and deletes pods. Each method returns a sentence for every call that failed.
 
     With `at_once` 1 one call follows the other, in order and in the caller's thread.
     """
@@ -66,17 +67,17 @@ class Effects:
         self._refusals = Refusals(monotonic_s)
 
     def forget(self, job: Job) -> None:
-        """The Job is gone: keeps nothing about it."""
+        """Drops everything that is kept about a Job that is gone."""
         self._refusals.forget(job.metadata.uid)
 
     def close(self) -> None:
-        """Ends the threads; what has not begun is dropped, and found missing by whoever leads next."""
+        """Ends the threads; calls that have not begun are dropped, and the next leader finds the pods missing."""
         self._pool.close()
 
     def create_pods(self, job: Job, batches: Iterable[Sequence[Manifest]]) -> list[str]:
-        """Creates these pods, one batch after the other; a batch is asked for when the one before it is done.
+        """Creates these pods, one batch after the other; a batch is taken when the one before it is done.
 
-        A pod of ours that exists already is fine, a foreign one is a failure.
+        A pod of the Job that exists already is fine, a foreign one is a failure.
         """
         failures: list[str] = []
         with self._refusals.attempts(job.metadata.uid) as attempts:
@@ -89,7 +90,7 @@ class Effects:
         return self._report(job, "create", [*failures, untried] if failures else []) or [untried]
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
-        """Deletes these pods and no others of the same name.
+        """Deletes exactly these pods, by UID.
 
         With `mark` each is first marked as deleted on purpose, for a process that takes over in between. A kill of the
         whole Job needs no marks: its old pods are outdated by their version, or the Job stops.
@@ -102,13 +103,12 @@ class Effects:
         return [act(item) for item in items] if alone else self._pool.each(items, act)
 
     def _report(self, job: Job, verb: str, failures: Iterable[str | None]) -> list[str]:
-        """The sentences about what failed; the first of them, and how many more there are, as one event."""
+        """The sentences about the failures; as one event with the first of them and the number of the others."""
         sentences = [failure for failure in failures if failure]
-        if not sentences:
-            return []
-        POD_FAILURES.labels(verb).inc(len(sentences))
-        more = f" (and {len(sentences) - 1} more)" if len(sentences) > 1 else ""
-        self._recorder.event(job, "Warning", f"Failed{verb.capitalize()}", f"{sentences[0]}{more}")
+        if sentences:
+            POD_FAILURES.labels(verb).inc(len(sentences))
+            message = and_more(sentences[0], len(sentences))
+            self._recorder.event(job, "Warning", f"Failed{verb.capitalize()}", message)
         return sentences
 
     def _create(self, job: Job, manifest: Manifest, attempts: Attempts) -> str | None:
@@ -129,21 +129,21 @@ class Effects:
         return None
 
     def _adopt(self, job: Job, namespace: str, name: str) -> str | None:
-        """The pod was there already, by an attempt of ours that was cut short, or because the name is taken."""
+        """Adopts a pod that an earlier attempt has made; a sentence for a foreign pod that has taken the name."""
         try:
-            pod = self._client.get(PODS, name, namespace)
-        except NotFound:
-            return f"pod {name} was in the way and has just gone; it will be created again"
+            pod = find(self._client, PODS, name, namespace)
         except APIError as error:
             return f"pod {name} cannot be read: {error}"
+        if pod is None:
+            return f"pod {name} was in the way and has just gone; it will be created again"
         if job_of_pod(pod.metadata) == reference(job):
             self._expectations.pod_created(reference(job), pod)
             return None
-        owner = pod.metadata.controller
-        whose = f"{owner.kind} {owner.name}" if owner else "nobody"
-        if owner and owner.uid == job.metadata.uid:
-            whose = f"this Job only by its owner reference ({names.TASK_SPEC}, {names.TASK_INDEX} say another pod)"
-        return f"pod {name} exists already and belongs to {whose}; delete it, or give the Job or its task another name"
+        owner = owner_words(pod.metadata)
+        if owned_by(pod.metadata, job.metadata.uid):
+            labels = f"{names.TASK_SPEC}, {names.TASK_INDEX}"
+            owner = f"belongs to this Job only by its owner reference ({labels} say another pod)"
+        return f"pod {name} exists already and {owner}; delete it, or give the Job or its task another name"
 
     def _delete(self, pod: Pod, *, why: str, mark: bool) -> str | None:
         meta = pod.metadata
@@ -153,7 +153,7 @@ class Effects:
         except APIError as error:
             return f"pod {meta.name} cannot be deleted: {error}"
         PODS_DELETED.labels(why).inc()
-        if not meta.deletion_timestamp:  # else somebody else has begun it, and that is an eviction
+        if not meta.deletion_timestamp:  # else another client has begun the deletion, and that is an eviction
             self._expectations.deleted(meta.uid, ours=ours)
         return None
 

@@ -1,9 +1,9 @@
-"""A few threads for the calls of many Jobs: what is nearly done is finished first, and nobody waits for long.
+"""A few threads for the calls of many Jobs: a batch that is nearly done is finished first, and no batch starves.
 
 A gang starts when its last pod is there. Were three gangs made pod by pod in turns, all three would start at the end;
 made one after the other, the first starts after a third of the time, and the last no later. So three calls of four are
-for the batch with the fewest left; the fourth is for whichever has waited longest for one, as a large batch must not
-wait for ever while small ones come.
+for the batch with the fewest left; the fourth is for the one that has waited longest, as a large batch must not wait
+for ever while small ones come.
 """
 
 import threading
@@ -31,7 +31,7 @@ class FairPool:
         self._waiting: set[Future[Any]] = set()
 
     def each(self, items: Sequence[T], act: Callable[[T], R]) -> list[R]:
-        """What `act` gives for each item, in order; waits for all. Raises CancelledError if the pool is closed."""
+        """The results of `act` for the items, in order; waits for all. Raises CancelledError if the pool is closed."""
         futures: list[Future[R]] = [Future() for _ in items]
         batch: _Batch = deque(_call(future, act, item) for future, item in zip(futures, items, strict=True))
         if not batch:
@@ -55,7 +55,7 @@ class FairPool:
                 future.cancel()
 
     def close(self) -> None:
-        """Ends the threads after the calls under way; what has not begun is cancelled."""
+        """Ends the threads after the calls under way; those that have not begun are cancelled."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             for future in self._waiting:
@@ -80,7 +80,7 @@ def _call(future: Future[R], act: Callable[[T], R], item: T) -> Callable[[], Non
             return
         try:
             future.set_result(act(item))
-        except BaseException as error:  # noqa: BLE001 - whoever waits for the result gets it
+        except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
             future.set_exception(error)
 
     return call

@@ -7,6 +7,7 @@ from contextlib import suppress
 import structlog
 
 from controller.job.rules.timers import expires_s
+from controller.live import find
 from controller.worker import Worker
 from muster.api.volcano.batch import JOBS, Job
 from muster.kube.client import Client
@@ -33,27 +34,25 @@ class GarbageCollector:
         self.worker = Worker("gc", self.process, queue="gc", monotonic_s=monotonic_s)
 
     def job_seen(self, old: Job | None, new: Job | None) -> None:
-        """Notes when a Job that has ended is due."""
+        """Queues a Job that has ended for the time of its deletion."""
         del old
         due_s = expires_s(new) if new else None
         if new and due_s is not None:
             self.worker.queue.add_after(new.metadata.key, due_s - self._wall_s())
 
     def process(self, key: str) -> None:
-        """Deletes the Job, with its pods first, if it is still due by what the API server says now."""
+        """Deletes the Job, with its pods first, if it is due as it is at the API server now."""
         namespace, _, name = key.partition("/")
-        if self._jobs.get(key) is None:
+        job = find(self._client, JOBS, name, namespace) if self._jobs.get(key) else None
+        due_s = expires_s(job) if job else None
+        if job is None or due_s is None:
             return
+        if due_s > self._wall_s():
+            self.worker.queue.add_after(key, due_s - self._wall_s())
+            return
+        log.info("job deleted, its time after finishing is over", job=key)
+        meta = job.metadata
         with suppress(NotFound):
-            job = self._client.get(JOBS, name, namespace)
-            due_s = expires_s(job)
-            if due_s is None:
-                return
-            if due_s > self._wall_s():
-                self.worker.queue.add_after(key, due_s - self._wall_s())
-                return
-            log.info("job deleted, its time after finishing is over", job=key)
-            meta = job.metadata
             self._client.delete(
                 JOBS, name, namespace, uid=meta.uid, resource_version=meta.resource_version, propagation="Foreground"
             )

@@ -1,10 +1,10 @@
-"""Sees to it that a Job has its PodGroup while it runs, and none when it was killed."""
+"""The PodGroup of a Job: created and kept up to date while the Job runs, deleted when it is killed."""
 
 from collections.abc import Callable, Sequence
 
-from controller.deletion import delete
 from controller.job.expectations import Expectations
 from controller.job.rules.sync import not_counted_yet
+from controller.live import delete, find
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod, PriorityClass
 from muster.api.muster.noted import noted
@@ -12,7 +12,7 @@ from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, NotFound
+from muster.kube.errors import AlreadyExists
 from muster.kube.store import Store
 from muster.process.tracing import SPANS
 from muster.volcano.owner import job_of, reference
@@ -34,7 +34,8 @@ class Groups:
         self._groups = groups
         self._priorities = priorities
         self._expectations = expectations
-        self._synced_generation: dict[str, tuple[str, int, frozenset[str]]] = {}  # group key → what it fits
+        self._fits: dict[str, tuple[str, int, frozenset[str]]] = {}
+        """Key of a PodGroup → its UID, and the generation and later tasks of the Job that it was made for."""
 
     def find(self, job: Job) -> PodGroup | None:
         """The Job's PodGroup as it is."""
@@ -43,24 +44,20 @@ class Groups:
         return self._expectations.group(key, cached if cached and _is_of(cached, job) else None)
 
     def ensure(self, job: Job, pods: Sequence[Pod]) -> PodGroup:
-        """The Job's PodGroup, created or brought up to date; what it counts also depends on the Job's pods."""
+        """The Job's PodGroup, created or brought up to date; its minimum also depends on the Job's pods."""
         found = self.find(job)
         later = not_counted_yet(job, pods, found)
-        if found and self._synced_generation.get(group_key(job)) == (
-            found.metadata.uid,
-            job.metadata.generation,
-            later,
-        ):
+        if found and self._fits.get(group_key(job)) == (found.metadata.uid, job.metadata.generation, later):
             return found
         wanted = pod_group(job, {item.metadata.name: item.value for item in self._priorities()}, later)
         group = self._updated(found, wanted) if found else self._created(job, wanted)
-        self._synced_generation[group_key(job)] = (group.metadata.uid, job.metadata.generation, later)
+        self._fits[group_key(job)] = (group.metadata.uid, job.metadata.generation, later)
         return group
 
     def delete(self, job: Job) -> None:
-        """Deletes the Job's PodGroup: what comes after a kill is another gang."""
+        """Deletes the Job's PodGroup: the pods that come after a kill are another gang."""
         found = self.find(job)
-        self._synced_generation.pop(group_key(job), None)
+        self._fits.pop(group_key(job), None)
         if found is None:
             return
         delete(self._client, POD_GROUPS, found.metadata)
@@ -71,15 +68,12 @@ class Groups:
         note = noted(group)
         if usable(note, group.metadata.uid):
             return note
-        try:
-            placement = self._client.get(PLACEMENTS, group.metadata.name, group.metadata.namespace)
-        except NotFound:
-            return None
+        placement = find(self._client, PLACEMENTS, group.metadata.name, group.metadata.namespace)
         return placement if usable(placement, group.metadata.uid) else None
 
     def forget(self, job: Job) -> None:
-        """Drops what is noted of a Job that is gone."""
-        self._synced_generation.pop(group_key(job), None)
+        """Drops everything that is kept about a Job that is gone."""
+        self._fits.pop(group_key(job), None)
 
     def _created(self, job: Job, wanted: PodGroup) -> PodGroup:
         try:
@@ -104,5 +98,5 @@ class Groups:
 
 
 def _is_of(group: PodGroup, job: Job) -> bool:
-    """Whether the PodGroup is the Job's: anybody can make one of that name."""
+    """True if the PodGroup is the Job's: users can make PodGroups of that name, too."""
     return job_of(group.metadata) == reference(job)

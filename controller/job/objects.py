@@ -1,21 +1,19 @@
-"""Sees to it that the objects of a Job's plugins exist while it runs, and not after its end; and its claims, always.
+"""Objects of a Job beside its pods: those of plugins exist while it runs, claims as long as the Job itself.
 
-Objects stay through restarts: pods that come back find the same names and keys. Claims die with the Job only.
+Objects stay through restarts: pods that come back find the same names and keys.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import to_builtins
 
 from certs import ssh
-from controller.deletion import delete
-from muster.api.base import Resource
+from controller.live import delete, find, owned_by, owner_words
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.storage import CLAIMS
 from muster.api.volcano.batch import Job
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, APIError, NotFound
+from muster.kube.errors import AlreadyExists, APIError
 from muster.volcano.claims import claims
 from muster.volcano.manifests import Manifest
 from muster.volcano.owner import owner_of
@@ -56,17 +54,13 @@ class Objects:
         self.forget(job)
         for plugin in plugins:
             for owned in plugin.objects(job):
-                name, namespace = owned.manifest["metadata"]["name"], job.metadata.namespace
-                try:
-                    found = self._client.get(owned.resource, name, namespace)
-                except NotFound:
-                    continue
-                owner = found.metadata.controller
-                if owner and owner.uid == job.metadata.uid:
+                name = owned.manifest["metadata"]["name"]
+                found = find(self._client, owned.resource, name, job.metadata.namespace)
+                if found and owned_by(found.metadata, job.metadata.uid):
                     delete(self._client, owned.resource, found.metadata)
 
     def forget(self, job: Job) -> None:
-        """The Job is gone, or at its end."""
+        """Has the objects of the Job checked again, if it goes on."""
         self._synced_generation.pop(job.metadata.uid, None)
 
     def _ensure(self, job: Job, owned: Owned, reason: str, *, change: bool) -> None:
@@ -76,13 +70,11 @@ class Objects:
         except APIError as error:
             raise ObjectError(reason, f"{what} cannot be made: {error}") from error
         if foreign:
-            owner = foreign.metadata.controller
-            whose = f"{owner.kind} {owner.name}" if owner else "nobody"
-            why = f"{what} exists already and belongs to {whose}; delete it, or give the Job another name"
-            raise ObjectError(reason, why)
+            why = f"{what} exists already and {owner_words(foreign.metadata)}"
+            raise ObjectError(reason, f"{why}; delete it, or give the Job another name")
 
     def _made(self, job: Job, owned: Owned, *, change: bool) -> Object | None:
-        """Makes or changes the object; gives another one that is in its way."""
+        """Makes or changes the object; returns a foreign one that has its name."""
         resource = owned.resource
         metadata = {
             **owned.manifest["metadata"],
@@ -90,31 +82,24 @@ class Objects:
             "ownerReferences": [to_builtins(owner_of(job))],
         }
         content = {**owned.manifest, "metadata": metadata}
-        # Keys are not made for nothing: RSA takes its time.
-        found = self._find(resource, metadata) if owned.made_once or owned.keys else None
+        name, namespace = metadata["name"], job.metadata.namespace
+        # Look first where keys would be made in vain: RSA takes its time.
+        found: Object | None = find(self._client, resource, name, namespace) if owned.made_once or owned.keys else None
         if found is None:
             try:
                 self._client.create(resource, _whole(content, owned))
             except AlreadyExists:
-                found = self._client.get(resource, metadata["name"], metadata["namespace"])
+                found = self._client.get(resource, name, namespace)
             else:
                 return None
-        owner = found.metadata.controller
-        if owner is None or owner.uid != job.metadata.uid:
+        if not owned_by(found.metadata, job.metadata.uid):
             return found
         if change:
-            self._client.apply(resource, content)  # leaves alone what was made once: it does not name it
+            self._client.apply(resource, content)  # entries that were made once are not in it, so they stay
         return None
-
-    def _find(self, resource: Resource[Any], metadata: Mapping[str, Any]) -> Object | None:
-        try:
-            found: Object = self._client.get(resource, metadata["name"], metadata["namespace"])
-        except NotFound:
-            return None
-        return found
 
 
 def _whole(content: Manifest, owned: Owned) -> Manifest:
-    """The object with the entries of `data` that are made with it; PluginError if keys of the user's are no keys."""
+    """The object with the entries of `data` that are made once; PluginError if the user's own keys cannot be read."""
     made = {**(owned.made_once() if owned.made_once else {}), **(owned.keys(ssh) if owned.keys else {})}
     return {**content, "data": {**content.get("data", {}), **made}} if made else content

@@ -1,11 +1,11 @@
-"""From a Job to its pods: what must be there before them, and the pods themselves."""
+"""From a Job to its pods: claims, objects of plugins and PodGroup, then the pods themselves."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from controller.job.context import Context
 from controller.job.objects import ObjectError
-from controller.job.rules.outcome import Failure
+from controller.job.rules.status import Failure
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.placement import Placement
@@ -20,11 +20,11 @@ from muster.volcano.pods import complete_pod, pinned_or_gated
 from muster.volcano.slots import PodSlot
 
 PODS_A_TURN = 64
-"""So many pods of a Job are made before it is asked whether others wait."""
+"""Pods of a Job that are made before it looks whether Jobs of other namespaces wait."""
 
 
 class Prepared(NamedTuple):
-    """What is there of what pods need; with a failure none is created."""
+    """The plugins and the PodGroup of a Job; with a failure no pod is created."""
 
     plugins: Sequence[Plugin]
     group: PodGroup | None
@@ -32,12 +32,12 @@ class Prepared(NamedTuple):
 
     @property
     def may_create(self) -> bool:
-        """Whether pods may be created: everything is there, and the gang is admitted."""
+        """True if pods may be created: all they need exists, and the gang is admitted."""
         return not self.failures and self.group is not None and self.group.status.phase not in {"", "Pending"}
 
 
 class Provisioner:
-    """Makes pods, and takes away what they needed. Every failure is told in an event of the Job, and given back."""
+    """Creates pods and the objects that they need. Every failure is returned, and is an event of the Job."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -50,7 +50,7 @@ class Provisioner:
             self._context.objects.ensure(job, plugins)
             group = self._context.groups.ensure(job, pods)
         except PluginError as error:
-            # Plugins of a Job cannot be changed: trying again would not help.
+            # Plugins of a Job cannot be changed: another try would fail, too.
             failure = Failure("PluginError", str(error), transient=False)
         except ObjectError as error:
             failure = Failure(error.reason, str(error))
@@ -58,7 +58,7 @@ class Provisioner:
             failure = Failure("PodGroupError", str(error))
         else:
             return Prepared(plugins, group, [])
-        return Prepared(plugins, self._context.groups.find(job), [self._told(job, failure)])
+        return Prepared(plugins, self._context.groups.find(job), [self._failed(job, failure)])
 
     def create(self, job: Job, group: PodGroup, slots: Sequence[PodSlot], plugins: Sequence[Plugin]) -> list[Failure]:
         """Creates the pods of these slots: pinned where the gang's placement has a node for them, else gated.
@@ -73,15 +73,15 @@ class Provisioner:
             with SPANS.around(job.metadata.uid, "create pods", slots=len(slots)):
                 return [Failure("FailedCreate", why) for why in self._context.effects.create_pods(job, batches)]
         except PluginError as error:
-            return [self._told(job, Failure("PluginError", str(error), transient=False))]
+            return [self._failed(job, Failure("PluginError", str(error), transient=False))]
         except APIError as error:
             why = f"the gang's placement cannot be read: {error}"
-            return [self._told(job, Failure("FailedCreate", why))]
+            return [self._failed(job, Failure("FailedCreate", why))]
 
     def _batches(
         self, job: Job, slots: Sequence[PodSlot], plugins: Sequence[Plugin], placement: Placement | None
     ) -> Iterator[list[Manifest]]:
-        """The manifests, so many at a time; they end early when others wait."""
+        """The manifests in batches, which end early when Jobs of other namespaces wait."""
         key = job.metadata.key
         for start in range(0, len(slots), PODS_A_TURN):
             if start and self._context.others_wait(key):
@@ -91,11 +91,11 @@ class Provisioner:
             yield [pinned_or_gated(complete_pod(job, slot, plugins), slot, placement) for slot in now]
 
     def delete_group(self, job: Job) -> list[Failure]:
-        """Deletes the PodGroup: a Job that is killed or has ended takes no place in its queue."""
+        """Deletes the PodGroup: a Job that is killed or has ended takes nothing of its queue."""
         try:
             self._context.groups.delete(job)
         except APIError as error:
-            return [self._told(job, Failure("PodGroupError", f"the PodGroup cannot be deleted: {error}"))]
+            return [self._failed(job, Failure("PodGroupError", f"the PodGroup cannot be deleted: {error}"))]
         return []
 
     def delete_objects(self, job: Job) -> list[Failure]:
@@ -103,11 +103,11 @@ class Provisioner:
         try:
             self._context.objects.delete(job, plugins_for(job.spec.plugins))
         except PluginError:
-            pass  # a plugin was uninstalled meanwhile; its objects go with the Job
+            pass  # a plugin was uninstalled; its objects go with the Job
         except APIError as error:
-            return [self._told(job, Failure("PluginError", f"objects of plugins cannot be deleted: {error}"))]
+            return [self._failed(job, Failure("PluginError", f"objects of plugins cannot be deleted: {error}"))]
         return []
 
-    def _told(self, job: Job, failure: Failure) -> Failure:
+    def _failed(self, job: Job, failure: Failure) -> Failure:
         self._context.recorder.event(job, "Warning", failure.reason, failure.message)
         return failure

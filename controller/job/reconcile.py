@@ -1,8 +1,8 @@
-"""One pass over a Job: deal with what happened to it, then do the work of the phase that it is in.
+"""One pass over a Job: handle its events, then do the work of the phase that it is in.
 
-The two halves meet only in the Job's status. An action writes the phase that it enters and what is to be restarted, and
-deletes no pod; the work of a phase deletes and creates pods and asks for no reason. So it does not matter who does the
-work: this pass, the next one after a failure, or another process after this one has died.
+The two halves meet only in the Job's status. An action writes the phase that it enters and the targets of a restart,
+and deletes no pod; the work of a phase deletes and creates pods by what the status says. So this pass can do the work,
+or the next one after a failure, or another process after this one has died.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from controller.job.context import Context, JobSnapshot
 from controller.job.expectations import KEPT_S
 from controller.job.pending_events import PendingEvents
 from controller.job.provision import Prepared, Provisioner
-from controller.job.rules import backoff
+from controller.job.rules import backoff, notes
 from controller.job.rules import status as statuses
-from controller.job.rules.kill import UNFINISHED, WHOLE, half_deleted, last_retry, outdated, pods_to_delete, targeted
-from controller.job.rules.machine import STOPPED_PHASES, Effect
-from controller.job.rules.outcome import SYNCED, Failure, Work, concluded
-from controller.job.rules.sync import decide, over_limits
+from controller.job.rules.phases import STOPPED_PHASES, SYNCED
+from controller.job.rules.policies import is_whole, pods_to_delete, restart_targets
+from controller.job.rules.status import Failure, Work, and_more, concluded
+from controller.job.rules.sync import decide, half_deleted, over_limits
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import parse_time
@@ -43,14 +43,14 @@ class Reconciler:
         self._commands = Commands(context, self._actions)
         self._provisioner = Provisioner(context)
         self._told: dict[str, str] = {}
-        """UID of a Job → the obstacle that was told last; after a restart it is told once more."""
+        """UID of a Job → the obstacle of its last event; a new process sends one event more."""
 
     def process(self, key: str) -> None:
-        """One pass over the Job. What it does not get done with stays pending, also when it raises.
+        """One pass over the Job. Events that it does not get done with stay pending, also when it raises.
 
-        Order matters. The pods are read before their events are taken: of a pod that has gone by then, the event has
-        come. Actions write the phase that they enter before the work of that phase begins, so another process would go
-        on from there. Commands are deleted last: one that is deleted too early is lost with this process.
+        Order matters. The pods are read before their events are taken: the event of a pod that is gone by then has
+        come. Actions write the phase that they enter before the work of that phase begins, so another process can go on
+        from there. Commands are deleted last: one that is deleted too early is lost with this process.
         """
         for gone in self._pending_events.take_gone(key):
             self._context.forget(gone)
@@ -82,19 +82,14 @@ class Reconciler:
         return self._context.writer.write(job, structs.replace(status, min_available=job.spec.min_available))
 
     def _work(self, job: Job, pods: Sequence[Pod]) -> None:
-        """Does what the phase asks for, and writes what has come of it.
+        """Does the work of the phase, and writes its outcome.
 
-        What was created and no cache shows yet is looked at again when it is not believed in any more: if it came and
-        went unseen, no event will ever tell.
+        The next pass comes at the latest when expectations expire: an object that came and went between two lists of a
+        reflector raises no event.
         """
         self._complete_deletions(job, pods)
         phase = job.status.state.phase
-        if phase in SYNCED:
-            work = self._sync
-        elif phase == "Restarting":
-            work = self._restart
-        else:
-            work = self._stop
+        work = self._sync if phase in SYNCED else self._restart if phase == "Restarting" else self._stop
         self._conclude(job, work(job, pods))
         if not self._context.expectations.satisfied(reference(job), group_key(job)):
             self._context.requeue_after(job.metadata.key, KEPT_S + 1)
@@ -109,7 +104,7 @@ class Reconciler:
             self._context.requeue_after(job.metadata.key, _HALF_DELETED_S)
 
     def _sync(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Creates what is missing and deletes what is too much. What fails does not hold up the phase."""
+        """Creates missing pods and deletes surplus ones. A failure does not hold up the phase."""
         over = over_limits(job)
         if over is not None:
             self._context.recorder.event(job, "Warning", over.reason, over.message)
@@ -123,9 +118,9 @@ class Reconciler:
         after = self._context.pods(job) if decision.create or decision.delete else pods
         status, waiting = job.status, None
         if not found.failures and found.group:
-            status = statuses.with_resources(status, job.spec.plugins, claim_names(job))
-        if delay_s and (told := backoff.back_off(status)):
-            waiting = told.words
+            status = notes.with_resources(status, job.spec.plugins, claim_names(job))
+        if delay_s and (delayed := backoff.back_off(status)):
+            waiting = delayed.words
         elif found.group and job.status.state.phase == "Pending":
             waiting = statuses.waiting(found.group, after)
         return Work(status, after, failures, waiting, decision.delete)
@@ -138,24 +133,19 @@ class Reconciler:
         return delay_s
 
     def _prepared(self, job: Job, pods: Sequence[Pod], delay_s: float) -> Prepared:
-        """What pods need. While none may be made no new gang is asked for: it would be planned, and hold its nodes."""
+        """Makes the objects that pods need. While pods are delayed no new PodGroup is made: it would hold its nodes."""
         if delay_s and self._context.groups.find(job) is None:
             return Prepared((), None, [])
         return self._provisioner.prepare(job, pods)
 
     def _restart(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Deletes the pods that are to be made anew; those of the whole Job go with their PodGroup.
+        """Deletes the pods of the noted targets; those of the whole Job go with their PodGroup.
 
         The gang that comes back is another one. The objects of plugins stay, so that pods find the same names and keys;
-        they are only looked at once more, as somebody else may have deleted one.
+        they are only checked once more, as one may have been deleted by hand.
         """
-        targets = statuses.restart_targets(job.status)
-        kinds = {target.kind for target in targets}
-        whole = not kinds or bool(kinds & {WHOLE, UNFINISHED})
-        if whole:
-            to_delete = outdated(job, pods, keep_finished=last_retry(job) or kinds == {UNFINISHED})
-        else:
-            to_delete = targeted(pods, targets)
+        whole = is_whole(restart_targets(job.status))
+        to_delete = pods_to_delete(job, pods)
         failures = self._delete(job, to_delete, "Restart", mark=not whole)
         if whole and not failures:
             failures += self._provisioner.delete_group(job)
@@ -163,18 +153,18 @@ class Reconciler:
         return Work(job.status, self._context.pods(job) if to_delete else pods, failures)
 
     def _stop(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Deletes what runs, then the PodGroup; and the objects of plugins once no pod needs them any more."""
-        to_delete = pods_to_delete(job, pods, Effect.KILL_SOFT)
+        """Deletes the pods that have not finished, then the PodGroup, then the objects of plugins that no pod needs."""
+        to_delete = pods_to_delete(job, pods)
         failures = self._delete(job, to_delete, job.status.state.phase, mark=False)
         after = self._context.pods(job) if to_delete else pods
         status = job.status
         if not failures:
             failures += self._provisioner.delete_group(job)
             still = any(pod.metadata.deletion_timestamp for pod in after)
-            if statuses.has_plugins(status) and status.state.phase in STOPPED_PHASES and not still:
+            if notes.has_plugins(status) and status.state.phase in STOPPED_PHASES and not still:
                 kept = self._provisioner.delete_objects(job)
                 failures += kept
-                status = status if kept else statuses.with_resources(status, (), claim_names(job))
+                status = status if kept else notes.with_resources(status, (), claim_names(job))
         return Work(status, after, failures)
 
     def _delete(self, job: Job, pods: Sequence[Pod], why: str, *, mark: bool) -> list[Failure]:
@@ -182,16 +172,16 @@ class Reconciler:
         return [Failure("FailedDelete", failure) for failure in failures]
 
     def _conclude(self, job: Job, work: Work) -> None:
-        """Writes what the work has come to; raises Retry when something is left to be done."""
+        """Writes the outcome of the work; raises Retry for failures that are worth another try."""
         status, unschedulable = concluded(job, work, self._context.wall_s())
         self._context.writer.write(job, self._actions.noted(job, status))
         self._tell_obstacle(job, unschedulable)
         left = [failure.message for failure in work.failures if failure.transient]
         if left:
-            raise Retry(f"{left[0]} (and {len(left) - 1} more)" if len(left) > 1 else left[0])
+            raise Retry(and_more(left[0], len(left)))
 
     def _tell_obstacle(self, job: Job, obstacle: str | None) -> None:
-        """Tells what keeps the gang from being placed: once, however many passes find it."""
+        """Sends an event about what keeps the gang from being placed: once, however many passes find it."""
         if obstacle is None:
             self._told.pop(job.metadata.uid, None)
         elif self._told.get(job.metadata.uid) != obstacle:

@@ -1,8 +1,8 @@
-"""What quotas have refused, per Job: not to be tried again and again.
+"""Refusals of pods by quotas, per Job, so that they are not tried again and again.
 
-What a quota has refused a few times it would refuse for all pods of the same amounts, so the rest of these is not
-tried; nor is any of them for a while, which is longer each time. Whatever wakes the Job meanwhile, a refusal costs the
-API server a call or two a minute.
+A quota that has refused a few pods would refuse all pods of the same amounts, so the rest of these is not tried; nor is
+any of them for a while, which is longer each time. However often the Job has a pass meanwhile, a refusal costs the API
+server a call or two a minute.
 """
 
 import threading
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 OVER_QUOTA_AT_MOST = 3
-"""Refusals after which no more pods of the same amounts are tried, of whichever tasks they are."""
+"""Refusals after which no more pods of the same amounts are tried, whatever their tasks."""
 FIRST_S, MAX_S = 1.0, 30.0
-"""How long they are not tried again after that; doubled each time."""
+"""The pause after that; doubled each time."""
 
 
 class Attempts:
-    """The creations of one pass: which pods are worth a call. Thread safe."""
+    """The creations of one pass. Thread safe."""
 
     def __init__(self, refused: Counter[bytes]) -> None:
         self._lock = threading.Lock()
@@ -25,10 +25,10 @@ class Attempts:
         self.untried = 0
         """Pods that were not tried."""
         self.new = False
-        """Whether a quota has refused something in this pass."""
+        """True if a quota has refused a pod in this pass."""
 
     def begin(self, amounts: bytes) -> bool:
-        """Whether another pod of these amounts is worth a call."""
+        """True if another pod of these amounts is worth a call."""
         with self._lock:
             fits = self._refused[amounts] < OVER_QUOTA_AT_MOST
             self.untried += not fits
@@ -41,8 +41,8 @@ class Attempts:
             self.new = True
 
 
-class _Rest:
-    """What was refused of one Job's pods, until when it is believed (monotonic seconds), and how long it was last."""
+class _Pause:
+    """The refusals of one Job's pods, the end of its pause (monotonic seconds), and the length of the last one."""
 
     def __init__(self) -> None:
         self.refused: Counter[bytes] = Counter()
@@ -55,23 +55,23 @@ class Refusals:
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
-        self._rests: dict[str, _Rest] = {}
+        self._pauses: dict[str, _Pause] = {}
 
     @contextmanager
     def attempts(self, uid: str) -> Iterator[Attempts]:
-        """For one pass over a Job; what comes of it is remembered at its end."""
-        rest = self._rests.get(uid) or _Rest()
-        if self._monotonic_s() >= rest.until_s:
-            rest.refused.clear()
-        attempts = Attempts(rest.refused)
+        """For one pass over a Job; its refusals are kept at the end of the pass."""
+        pause = self._pauses.get(uid) or _Pause()
+        if self._monotonic_s() >= pause.until_s:
+            pause.refused.clear()
+        attempts = Attempts(pause.refused)
         yield attempts
         if attempts.new:
-            rest.delay_s = min(rest.delay_s * 2, MAX_S)
-            rest.until_s = self._monotonic_s() + rest.delay_s
-            self._rests[uid] = rest
+            pause.delay_s = min(pause.delay_s * 2, MAX_S)
+            pause.until_s = self._monotonic_s() + pause.delay_s
+            self._pauses[uid] = pause
         elif not attempts.untried:
-            self._rests.pop(uid, None)
+            self._pauses.pop(uid, None)
 
     def forget(self, uid: str) -> None:
-        """The Job is gone."""
-        self._rests.pop(uid, None)
+        """Drops the refusals of a Job that is gone."""
+        self._pauses.pop(uid, None)

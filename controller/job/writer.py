@@ -1,4 +1,4 @@
-"""Writes a Job's status: only what has changed; mere counters when they have come to rest, or after some seconds."""
+"""Writes a Job's status: changed fields only; mere counters when they have come to rest, or after some seconds."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,17 +13,17 @@ from muster.api.volcano.batch import JOBS, Job, JobStatus
 from muster.kube.client import Client
 
 REST_S = 0.5
-"""Counters that have not changed for so long are written,"""
+"""Counters are written when they have not changed for this long."""
 REST_PER_POD_S = 0.01
-"""and for so much longer with each pod: those of many pods change all the time."""
+"""Added to `REST_S` for each pod: counters of many pods change all the time."""
 WORDS_S = 5.0
-"""Other words for the same reason rest longer: why a gang waits is told anew whenever another one moves."""
+"""The same for another message under the same reason: that of a waiting gang changes whenever another gang moves."""
 MAX_S = 10.0
-"""Counters that never rest are written so often."""
+"""Counters that never rest are written this often."""
 
 
 class Held(NamedTuple):
-    """Counters that wait to be written: since when there are some, and since when they are these."""
+    """Counters that wait to be written: when the first of them came, and when these did."""
 
     first_s: float
     latest_s: float
@@ -31,7 +31,7 @@ class Held(NamedTuple):
 
 
 class StatusWriter:
-    """The one place that writes Jobs. `requeue_after` wants another pass over a key after a delay in seconds."""
+    """The one place that writes Jobs. `requeue_after` asks for another pass over a key after a delay in seconds."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class StatusWriter:
         return written
 
     def forget(self, job: Job) -> None:
-        """Drops what waits to be written of a Job that is gone."""
+        """Drops the counters of a Job that is gone."""
         self._held.pop(job.metadata.uid, None)
 
     def _hold(self, uid: str, status: JobStatus, rest_s: float) -> float:
-        """How much longer these counters have to wait."""
+        """Seconds that these counters still have to wait."""
         now_s = self._monotonic_s()
         held = self._held.get(uid, Held(now_s, now_s, status))
         if held.status != status:

@@ -1,4 +1,4 @@
-"""Queues: `root` and `default` always exist; every queue has a parent, a state, and counts what is in it."""
+"""The worker over queues: `root` and `default` always exist; every queue has a parent, a state and counters."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from controller.deletion import delete
+from controller.live import delete, find
 from controller.queues.rules.state import CLOSED_BY_PARENT, Load, Wanted, asked, at_rest, by_parent, counted, status_of
 from controller.queues.rules.usage import Usage
 from controller.worker import Retry, Worker
@@ -33,7 +33,7 @@ PARENT_INDEX = "parent"
 """Index of the queue store: the parent's name."""
 
 COUNT_EVERY_S = 0.5
-_HIGHEST = 64  # levels: more only where somebody has made a circle
+_HIGHEST = 64  # levels: more only where parents form a circle
 
 
 def queue_names(group: PodGroup) -> list[str]:
@@ -47,15 +47,12 @@ def parent_names(queue: Queue) -> list[str]:
 
 
 def _only_counted(old: Queue | None, new: Queue | None) -> bool:
-    """Whether nothing has changed but counters, most likely by our own hand: no reason to count at once again."""
+    """True if only counters have changed, most likely by this controller: no reason to count at once again."""
     if old is None or new is None:
         return False
     before, after = old.metadata, new.metadata
-    kept = (before.uid, before.annotations, before.deletion_timestamp) == (
-        after.uid,
-        after.annotations,
-        after.deletion_timestamp,
-    )
+    same = before.uid == after.uid and before.annotations == after.annotations
+    kept = same and before.deletion_timestamp == after.deletion_timestamp
     return kept and old.spec == new.spec and old.status.state == new.status.state
 
 
@@ -83,7 +80,7 @@ class Queues:
         self.worker = Worker("queue", self.process, queue="queue", monotonic_s=monotonic_s)
 
     def queue_seen(self, old: Queue | None, new: Queue | None) -> None:
-        """A queue has changed: it is looked after, and so are those above and below it."""
+        """Queues a pass over a queue that has changed, and over those above and below it."""
         for queue in (old, new):
             if queue:
                 self.worker.queue.add_after(queue.metadata.name, COUNT_EVERY_S if _only_counted(old, new) else 0.0)
@@ -96,7 +93,7 @@ class Queues:
             self._requeue_with_parents(new.spec.parent)
 
     def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Has the queues of a PodGroup counted when it moved, or its phase did."""
+        """Has the queues of a PodGroup counted if its queue or phase has changed."""
         if old and new and (old.status.phase, old.spec.queue) == (new.status.phase, new.spec.queue):
             return
         for group in (old, new):
@@ -104,14 +101,14 @@ class Queues:
                 self.worker.queue.add_after(queue_names(group)[0], COUNT_EVERY_S)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """Has the pod's queue counted if what its pods request is another sum by now."""
+        """Has the pod's queue counted if the requests in it have changed."""
         pod = new or old
         queue = self._usage.pod_seen(pod, gone=new is None) if pod else None
         if queue:
             self._requeue_with_parents(queue)
 
     def command_seen(self, old: Command | None, new: Command | None) -> None:
-        """Notes a new Command until a pass over its queue has carried it out."""
+        """Keeps a new Command until a pass over its queue has carried it out."""
         target = new.target if new and old is None else None
         if new and target and target.kind == QUEUES.kind and target.api_version.startswith(f"{QUEUES.group}/"):
             with self._lock:
@@ -119,14 +116,14 @@ class Queues:
             self.worker.queue.add(target.name)
 
     def not_ready(self) -> str | None:
-        """Which of the queues that always exist cannot be used yet; None when all can."""
+        """The queues that always exist and cannot be used yet, as a sentence; None when all can."""
         known = {name: self._queues.get(name) for name in STANDING}
         missing = [name for name, queue in known.items() if queue is None or not queue.status.state]
         return f"not open yet: {', '.join(missing)}" if missing else None
 
     def replay(self) -> None:
-        """Looks after every queue, also those that should exist."""
-        # A pod that went while it was being told of must not count for ever.
+        """Queues a pass over every queue, also over those that should exist."""
+        # A pod that went while its event was being handled must not count for ever.
         self._usage.forget_others(lambda: {pod.metadata.uid for pod in self._pods.list()})
         for name in (*STANDING, *self._queues.keys()):
             self.worker.queue.add(name)
@@ -152,7 +149,7 @@ class Queues:
         self._write(queue, at_rest(queue, parent, busy=load.busy), load)
 
     def _obey(self, command: Command, queue: Queue, parent: Queue | None, load: Load) -> Queue:
-        """Carries out a Command and deletes it; done twice it does no harm."""
+        """Carries out a Command and deletes it; to do so twice does no harm."""
         uid, meta = command.target.uid if command.target else "", queue.metadata
         wanted = asked(command.action, queue, parent, busy=load.busy)
         if uid and uid != meta.uid:
@@ -168,7 +165,7 @@ class Queues:
         return queue
 
     def _write(self, queue: Queue, wanted: Wanted, load: Load) -> Queue:
-        """Annotation and status, only where they differ; what opens again keeps its mark until it is open."""
+        """Writes annotation and status where they differ; a queue that opens again keeps its mark until it is open."""
         if wanted.by_parent:
             queue = self._mark(queue, mark=True)
         patch = difference(queue.status, status_of(queue, wanted.state, load))
@@ -185,14 +182,14 @@ class Queues:
         return self._client.merge_patch(QUEUES, queue.metadata.name, patch)
 
     def _allocated(self, name: str, depth: int = 0) -> Vector:
-        """What the pods of this queue and of those below it request."""
+        """The requests of the pods in this queue and in those below it."""
         result = self._usage.of(name)
         for child in self._queues.by_index(PARENT_INDEX, name) if depth < _HIGHEST else ():
             result = add(result, self._allocated(child.metadata.name, depth + 1))
         return result
 
     def _requeue_with_parents(self, name: str) -> None:
-        """The sums of this queue and of those above it have changed."""
+        """Has this queue and those above it counted."""
         for _ in range(_HIGHEST):
             self.worker.queue.add_after(name or names.ROOT_QUEUE, COUNT_EVERY_S)
             queue = self._queues.get(name)
@@ -205,10 +202,8 @@ class Queues:
             with suppress(AlreadyExists):
                 self._client.create(QUEUES, {"metadata": {"name": name}, "spec": STANDING[name]})
         commands = self._waiting(name)
-        if commands:
-            with suppress(NotFound):
-                self._client.get(QUEUES, name)
-                raise Retry(f"queue {name} is too new to be known here")
+        if commands and find(self._client, QUEUES, name, None) is not None:
+            raise Retry(f"queue {name} is too new to be known here")
         for command in commands:
             self._done(command)
 

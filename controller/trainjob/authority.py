@@ -6,17 +6,17 @@ from typing import Final
 from controller.trainjob.obstacle import Obstacle
 
 LOOK_AGAIN_S: Final = 300.0
-"""How often a TrainJob that runs is looked at, so that its pods get new authorities: long before the old ones end."""
+"""Time between passes over a running TrainJob, which give its pods new authorities long before the old ones expire."""
 
 
 class Authorities:
-    """The file, which a fresh installation does not have at once: the controller itself makes what stands in it."""
+    """The file, which is missing in a fresh installation at first: the controller itself makes its content."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def pem(self) -> str:
-        """What stands in it now. Obstacle if it is not there yet."""
+        """The certificates in it now. Obstacle if the file cannot be read yet."""
         try:
             return self._file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

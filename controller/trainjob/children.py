@@ -1,8 +1,8 @@
-"""What exists for TrainJobs, from caches and from what this process has just done; and the steps, carried out."""
+"""The objects of TrainJobs that exist, from caches and own recent writes; and the steps, carried out."""
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -10,12 +10,11 @@ import msgspec
 import structlog
 
 from certs import ssh
-from controller.deletion import delete
+from controller.live import delete, find
 from controller.trainjob.kinds import Kinds
-from controller.trainjob.obstacle import Obstacle
+from controller.trainjob.obstacle import belongs, foreign
 from controller.trainjob.rules.children import Children
 from controller.trainjob.rules.manifests import covers, fingerprint
-from controller.trainjob.rules.owners import belongs, told
 from controller.trainjob.rules.steps import Change, Clear, Command, Create, Delete, Ensure, Step, Suspend
 from controller.trainjob.watched import Watched
 from muster.api import names
@@ -34,9 +33,7 @@ from muster.volcano.owner import reference
 JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
 BELIEVED_S = 30.0
-"""How long something that was made or asked for is believed in while no cache shows it."""
-
-
+"""How long a created object, or a Command, counts while no cache shows it."""
 TRAIN_JOB_INDEX = "train-job"
 """Index of the store of initializers: `namespace/name` of the TrainJob."""
 
@@ -47,7 +44,7 @@ def train_job_keys(job: IndexedJob) -> list[str]:
 
 
 class Ensured(NamedTuple):
-    """An object that was as it should be: what it said, and which version of it."""
+    """An object that was as it should be: the hash of its manifest, its UID and version."""
 
     fingerprint: str
     uid: str
@@ -55,7 +52,7 @@ class Ensured(NamedTuple):
 
 
 class Caches(NamedTuple):
-    """Jobs of Muster's; batch/v1 Jobs and ConfigMaps of TrainJobs; what plugins watch; and pods by Job."""
+    """Jobs of Muster's; batch/v1 Jobs and ConfigMaps of TrainJobs; objects that plugins watch; and pods by Job."""
 
     jobs: Store[Job]
     initializers: Store[IndexedJob]
@@ -65,7 +62,7 @@ class Caches(NamedTuple):
 
 
 class Steps:
-    """Reads what exists, and takes steps. One TrainJob is in one thread's hands at a time."""
+    """Reads the objects that exist, and takes steps. Only one thread at a time handles a TrainJob."""
 
     def __init__(self, client: Client, caches: Caches, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -78,7 +75,7 @@ class Steps:
         self._asked: dict[str, tuple[float, tuple[str, int, str]]] = {}
 
     def children(self, train_job: TrainJob, initializers: list[str]) -> Children:
-        """What exists for the TrainJob."""
+        """The objects that exist for the TrainJob."""
         job = self._mine(train_job, self._caches.jobs, JOBS, train_job.metadata.name)
         found = {
             name: each
@@ -92,12 +89,12 @@ class Steps:
         return Children(job, pods, found, job_set)
 
     def left(self, train_job: TrainJob) -> Children:
-        """What is left of a TrainJob that has ended, whatever its runtime was."""
+        """The objects that are left of a TrainJob that has ended, whatever its runtime was."""
         own = self._caches.initializers.by_index(TRAIN_JOB_INDEX, train_job.metadata.key)
         return self.children(train_job, [each.metadata.name for each in own])
 
     def forget(self, uid: str) -> None:
-        """The TrainJob with this UID has ended or is gone."""
+        """Drops everything that is kept about a TrainJob that has ended or is gone."""
         with self._lock:
             self._ensured.pop(uid, None)
             self._asked.pop(uid, None)
@@ -136,7 +133,7 @@ class Steps:
         log.info("deleted", job=meta.key, why=why)
 
     def _mine(self, train_job: TrainJob, store: Store[Any], resource: Resource[Any], name: str) -> Any:
-        """A Job of this TrainJob by name: the newer of what the cache shows and what was made."""
+        """A Job of this TrainJob by name: the newer of the cached one and the one made here."""
         key = f"{train_job.metadata.namespace}/{name}"
         cached = store.get(key)
         made_key = _key(resource, train_job.metadata.namespace, name)
@@ -161,7 +158,7 @@ class Steps:
         except AlreadyExists:
             made = self._client.get(resource, name, train_job.metadata.namespace)
             if not belongs(made.metadata, train_job):
-                raise Obstacle(**told(f"{resource.kind} {name}", made.metadata, train_job)) from None
+                raise foreign(f"{resource.kind} {name}", made.metadata, train_job) from None
         self._remember(resource, made)
 
     def _suspend(self, step: Suspend) -> None:
@@ -170,7 +167,7 @@ class Steps:
         self._remember(INDEXED_JOBS, self._client.merge_patch(INDEXED_JOBS, meta.name, patch, meta.namespace))
 
     def _command(self, train_job: TrainJob, step: Command) -> None:
-        """Asks once for each phase of the Job: the Command stays until it is carried out."""
+        """Creates the Command once for each phase of the Job: it stays until it is carried out."""
         meta = step.job.metadata
         asked = (step.action, train_job.metadata.generation, step.job.status.state.phase)
         until, last = self._asked.get(train_job.metadata.uid, (0.0, None))
@@ -195,11 +192,8 @@ class Steps:
         known = self._ensured.get(meta.uid, {}).get(key)
         mark = fingerprint(component.manifest)
         resource = self._kinds.of(component.manifest["apiVersion"], component.kind)
-        if (
-            known
-            and known.fingerprint == mark
-            and self._unchanged(resource, f"{meta.namespace}/{component.name}", known)
-        ):
+        object_key = f"{meta.namespace}/{component.name}"
+        if known and known.fingerprint == mark and self._unchanged(resource, object_key, known):
             return
         live = self._present(train_job, resource, component.name, likely=bool(train_job.status.jobs_status))
         if live is None:
@@ -218,22 +212,20 @@ class Steps:
                 self._ensured.setdefault(meta.uid, {})[key] = Ensured(mark, live["metadata"]["uid"], version)
 
     def _present(self, train_job: TrainJob, resource: Resource[JSON], name: str, *, likely: bool) -> JSON | None:
-        """The object that has the name, if it is the TrainJob's; where it is hardly there, nobody is asked."""
+        """The TrainJob's object of this name. Not `likely`: it is read only if the cache of ConfigMaps shows it."""
         if not likely and self._caches.maps.get(f"{train_job.metadata.namespace}/{name}") is None:
             return None
-        try:
-            found = self._client.get(resource, name, train_job.metadata.namespace if resource.namespaced else None)
-        except NotFound:
+        found = find(self._client, resource, name, train_job.metadata.namespace if resource.namespaced else None)
+        if found is None:
             return None
         meta = msgspec.convert(found["metadata"], ObjectMeta)
-        if meta.owner_references and not belongs(meta, train_job):
-            raise Obstacle(**told(f"{resource.kind} {name}", meta, train_job))
-        if not meta.owner_references and meta.labels.get(names.TRAIN_JOB) != train_job.metadata.name:
-            raise Obstacle(**told(f"{resource.kind} {name}", meta, train_job))
+        own = meta.labels.get(names.TRAIN_JOB) == train_job.metadata.name  # a claim that is retained has no owner
+        if not (belongs(meta, train_job) if meta.owner_references else own):
+            raise foreign(f"{resource.kind} {name}", meta, train_job)
         return found
 
     def _unchanged(self, resource: Resource[JSON], key: str, known: Ensured) -> bool:
-        """Whether an object is as it was left, as far as a cache of its kind shows."""
+        """True if an object is as it was left, as far as a cache of its kind shows."""
         if resource.kind == "ConfigMap":
             shown = self._caches.maps.get(key)
         elif self._caches.watched.watches(resource):
@@ -243,10 +235,8 @@ class Steps:
         return shown is not None and (shown.metadata.uid, shown.metadata.resource_version) == known[1:]
 
 
-def _as_new(cached: Mapping[str, Any] | Object, made: Object) -> bool:
-    """Whether the cache shows this object as it was made, or a later one."""
-    if not isinstance(cached, Object):
-        return False
+def _as_new(cached: Object, made: Object) -> bool:
+    """True if the cache shows this object as it was made, or a later version."""
     return int(cached.metadata.resource_version) >= int(made.metadata.resource_version)
 
 

@@ -1,4 +1,4 @@
-"""TrainJobs: caches, handlers and workers."""
+"""The controller of TrainJobs: its caches, handlers and worker."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 from controller.trainjob.authority import Authorities
 from controller.trainjob.children import TRAIN_JOB_INDEX, Caches, Steps, train_job_keys
 from controller.trainjob.reconcile import Context, Reconciler
-from controller.trainjob.rules.counts import is_ready
+from controller.trainjob.rules.status import is_ready
 from controller.trainjob.runtimes import Runtimes
 from controller.trainjob.watched import Watched
 from controller.trainjob.writer import StatusWriter
@@ -27,7 +27,7 @@ from muster.runtime.train_job import Target
 from muster.volcano.owner import job_of
 
 PODS_S = 0.1
-"""Changes of a TrainJob's pods are looked at together, as they come many at a time."""
+"""Delay of the pass after a change of a pod, so that one pass handles the changes of all pods of a TrainJob."""
 
 
 class TrainJobs:
@@ -86,11 +86,11 @@ class TrainJobs:
         self.reconciler.process(key)
 
     def job_seen(self, old: Job | None, new: Job | None) -> None:
-        """A Job has changed, perhaps one of a TrainJob."""
+        """Queues the TrainJob of a Job that has changed, if it has one."""
         self._child_seen(old, new)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod of a TrainJob's Job has changed in a way that counts."""
+        """Queues the TrainJob of a pod whose state has changed."""
         pod = new or old
         job = job_of(pod.metadata) if pod and names.REPLICATED_JOB in pod.metadata.labels else None
         if job is None or self._train_jobs.store.get(job.key) is None:  # a Job is named as its TrainJob
@@ -116,6 +116,6 @@ def _state(pod: Pod) -> tuple[str, bool, bool]:
 
 
 def _asked(train_job: TrainJob) -> tuple[Any, ...]:
-    """What a pass depends on; what trainers report of themselves is not part of it."""
+    """The fields of a TrainJob that a pass depends on; reports of trainers are not among them."""
     meta, status = train_job.metadata, train_job.status
     return meta.generation, meta.deletion_timestamp, meta.annotations, status.conditions, status.jobs_status

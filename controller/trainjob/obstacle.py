@@ -1,12 +1,30 @@
-"""Why nothing can be made for a TrainJob for now: a sentence for its user."""
+"""Obstacles: the reasons for which nothing can be made for a TrainJob for now, and the check whose an object is."""
+
+from controller.live import owned_by, owner_words
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubernetes.meta import ObjectMeta
 
 
-class Obstacle(Exception):  # noqa: N818 - no defect: the cluster has something that is in the way
-    """Told in the TrainJob's status and as an event, and tried again.
+class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster is in the way
+    """Reported in the TrainJob's status and as an event, and tried again.
 
-    With `passing`, it will be over by itself in a moment, and nobody needs to hear of it.
+    With `passing` it will be over by itself in a moment, and is not reported.
     """
 
     def __init__(self, message: str, *, passing: bool = False) -> None:
         super().__init__(message)
         self.passing = passing
+
+
+def belongs(meta: ObjectMeta, train_job: TrainJob) -> bool:
+    """True if the TrainJob controls the object: this one, not an earlier one of its name."""
+    return owned_by(meta, train_job.metadata.uid)
+
+
+def foreign(what: str, meta: ObjectMeta, train_job: TrainJob) -> Obstacle:
+    """The obstacle of a foreign object that has a name which the TrainJob needs."""
+    owner = meta.controller
+    if owner and owner.kind == TRAIN_JOBS.kind and owner.name == train_job.metadata.name:
+        return Obstacle(f"{what} of an earlier TrainJob of this name is still there; it is about to go", passing=True)
+    why = f"{what} exists already and {owner_words(meta)}, so it is not changed"
+    return Obstacle(f"{why}; delete it, or delete this TrainJob and give it another name")

@@ -1,7 +1,7 @@
-"""One pass over a TrainJob: what it needs next, and what its status is.
+"""One pass over a TrainJob: its next steps and its status.
 
-Nothing is remembered that could not be found out again: what a TrainJob needs follows from its spec, the runtime that
-was kept for it and what exists, so a process that dies at any instruction leaves the next one a pass to make.
+Both follow from its spec, the runtime that was kept for it and the objects that exist, never from the memory of this
+process: when it dies at any instruction, the next process makes the same pass.
 """
 
 from collections.abc import Callable
@@ -11,10 +11,9 @@ from typing import Literal
 from controller.trainjob.authority import LOOK_AGAIN_S, Authorities
 from controller.trainjob.children import Steps
 from controller.trainjob.obstacle import Obstacle
-from controller.trainjob.rules import conditions, counts, deadline, outcome
+from controller.trainjob.rules import outcome, status
 from controller.trainjob.rules.children import Children, before, finished, goes_on, initializer_name
-from controller.trainjob.rules.computed import Computed, computed, of_job_set
-from controller.trainjob.rules.outcome import Outcome
+from controller.trainjob.rules.outcome import Computed, Outcome, computed, of_job_set
 from controller.trainjob.rules.steps import Create, Step, decide
 from controller.trainjob.runtimes import Runtimes
 from controller.trainjob.watched import Watched
@@ -24,6 +23,7 @@ from muster.api import names
 from muster.api.kubeflow.jobset import JobSet
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import IndexedJob
+from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.batch import Job
 from muster.kube.errors import Forbidden, Invalid
 from muster.kube.events import Recorder
@@ -33,12 +33,12 @@ from muster.runtime.plan import Plan
 from muster.runtime.train_job import Target, compile_train_job
 
 BLOCKED_S = 10.0
-"""How long a TrainJob that is blocked waits until it is tried again."""
+"""Time until a TrainJob that is blocked is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a pass works with. `requeue_after` wants another pass over a key after a delay in seconds."""
+    """The context of a pass. `requeue_after` asks for another pass over a key after a delay in seconds."""
 
     framework: Framework
     target: Target
@@ -50,7 +50,7 @@ class Context:
     requeue_after: Callable[[str, float], None]
     wall_s: Callable[[], float]
     authorities: Authorities | None = None
-    """Whom trainers trust when they report, if they can."""
+    """The authorities that trainers trust when they report; None without a status server."""
 
 
 class Reconciler:
@@ -61,7 +61,7 @@ class Reconciler:
         self._compiled: dict[str, tuple[tuple[int, str, str], Compiled]] = {}
 
     def process(self, key: str) -> None:
-        """One pass. What others manage is left alone, and what is being deleted goes with all that is its."""
+        """One pass. A TrainJob that another controller manages, or that is being deleted, is left alone."""
         train_job = self._context.writer.newest(key)
         if train_job is None or train_job.metadata.deletion_timestamp or not train_job.managed_here:
             return
@@ -76,7 +76,7 @@ class Reconciler:
             self._blocked(train_job, f"the API server refuses what this TrainJob needs: {error.message}")
 
     def forget(self, train_job: TrainJob) -> None:
-        """The TrainJob has ended or is gone: keeps nothing about it."""
+        """Drops everything that is kept about a TrainJob that has ended or is gone."""
         uid = train_job.metadata.uid
         self._compiled.pop(uid, None)
         self._context.runtimes.forget(uid)
@@ -93,7 +93,7 @@ class Reconciler:
         now_s = self._context.wall_s()
         theirs = self._computed(train_job, children)
         end = outcome.outcome(children) or theirs.end
-        left_s = deadline.left_s(train_job, children, now_s)
+        left_s = outcome.left_s(train_job, children, now_s)
         if end is None and left_s is not None and left_s <= 0:
             end = outcome.DEADLINE
         train_job = self._write(train_job, plan, children, theirs, end)
@@ -105,11 +105,11 @@ class Reconciler:
         if self._context.authorities:
             self._context.requeue_after(train_job.metadata.key, LOOK_AGAIN_S)
         self._take(train_job, decide(train_job, plan, compiled.components, children))
-        if any(each.type == conditions.BLOCKED for each in train_job.status.conditions):
+        if any(each.type == status.BLOCKED for each in train_job.status.conditions):
             self._write(train_job, plan, self._children(train_job, plan), theirs, None, unblocked=True)
 
     def _take(self, train_job: TrainJob, steps: list[Step]) -> None:
-        """Takes the steps. What is in the way of one is told at the end: until then, only nothing new is begun."""
+        """Takes the steps. The first obstacle is raised at the end; after it, no further Job is created."""
         obstacle: Exception | None = None
         for step in steps:
             if obstacle and isinstance(step, Create):
@@ -122,7 +122,7 @@ class Reconciler:
             raise obstacle
 
     def _compile(self, train_job: TrainJob) -> Compiled:
-        """Plan and components; once for each generation, number of nodes, and authorities that pods trust."""
+        """Plan and components; made once for each generation, number of nodes, and authorities that pods trust."""
         meta, authorities = train_job.metadata, self._context.authorities
         trusted = authorities.pem() if authorities else ""
         version = (meta.generation, meta.annotations.get(names.NUM_NODES, ""), trusted)
@@ -139,7 +139,7 @@ class Reconciler:
         )
 
     def _computed(self, train_job: TrainJob, children: Children) -> Computed:
-        """What the plugin that computes a status makes of the objects that plugins watch; else what a JobSet says."""
+        """End and counts by the plugin that computes a status, else by the JobSet."""
         plugin, own = self._context.framework.status, of_job_set(children.job_set)
         if plugin is None or own.end:
             return own
@@ -159,20 +159,20 @@ class Reconciler:
         *,
         unblocked: bool = False,
     ) -> TrainJob:
-        """The status. What blocks stays told until all steps were taken."""
-        statuses = theirs.with_counts(counts.jobs_status(train_job, plan, children))
-        blocked = [each.message for each in train_job.status.conditions if each.type == conditions.BLOCKED]
-        held = conditions.conditions(
+        """Writes the status. `Blocked` stays until all steps were taken."""
+        statuses = theirs.with_counts(status.jobs_status(train_job, plan, children))
+        blocked = [each.message for each in train_job.status.conditions if each.type == status.BLOCKED]
+        held = status.conditions(
             train_job,
-            now=deadline.stamp(self._context.wall_s()),
-            trains=counts.trains(statuses, plan),
+            now=format_time(self._context.wall_s()),
+            trains=status.trains(statuses, plan),
             obstacle="" if unblocked or not blocked else blocked[0],
             end=end,
         )
         before_ = {each.type: each.status for each in train_job.status.conditions}
         written = self._context.writer.write(train_job, statuses, held)
         for each in held:
-            if each.type == conditions.SUSPENDED and before_.get(each.type) != each.status:
+            if each.type == status.SUSPENDED and before_.get(each.type) != each.status:
                 self._context.recorder.event(train_job, "Normal", each.reason, each.message)
         return written
 
@@ -182,18 +182,18 @@ class Reconciler:
         self._after_the_end(train_job)
 
     def _after_the_end(self, train_job: TrainJob) -> None:
-        """Deletes what the end leaves no right to be: pods that still run, and the Job when its time is over."""
+        """Deletes Jobs that still run after the end, and the Job when its time is over."""
         self.forget(train_job)
         children = self._context.steps.left(train_job)
         maker = children.job or children.job_set
         jobs: list[Job | IndexedJob | JobSet] = [*children.initializers.values(), *([maker] if maker else [])]
-        why = "activeDeadlineSeconds are over" if deadline.overdue(train_job) else ""
+        why = "activeDeadlineSeconds are over" if outcome.overdue(train_job) else ""
         left = [job for job in jobs if why or goes_on(job)]
         for job in left:
             self._context.steps.delete(job, why or "the TrainJob has ended")
         if left:
             return
-        expires_s = deadline.expires_s(train_job, children)
+        expires_s = outcome.expires_s(train_job, children)
         if expires_s is None or maker is None:
             return
         left_s = expires_s - self._context.wall_s()
@@ -203,12 +203,12 @@ class Reconciler:
             self._context.steps.delete(maker, "ttlSecondsAfterFinished are over")
 
     def _blocked(self, train_job: TrainJob, why: str, *, passing: bool = False) -> None:
-        """Tells what is in the way, and tries again later."""
+        """Reports the obstacle, and tries again later."""
         if passing:
             raise Retry(why)
-        held = conditions.conditions(train_job, now=deadline.stamp(self._context.wall_s()), obstacle=why)
+        held = status.conditions(train_job, now=format_time(self._context.wall_s()), obstacle=why)
         if why not in {each.message for each in train_job.status.conditions}:
-            self._context.recorder.event(train_job, "Warning", conditions.CREATION_FAILED, why)
+            self._context.recorder.event(train_job, "Warning", status.CREATION_FAILED, why)
         newest = self._context.writer.newest(train_job.metadata.key)
         self._context.writer.write(newest or train_job, train_job.status.jobs_status, held)
         self._context.requeue_after(train_job.metadata.key, BLOCKED_S)

@@ -2,17 +2,19 @@
 
 Admission notes which version it has checked (`muster.dev/runtime-version`). If the runtime has changed by the time of
 the first pass, the API server still has that version: the state at a resource version can be listed until etcd is
-compacted, which is some minutes. Later changes of the runtime, and its deletion, do not reach the TrainJob.
+compacted, which is some minutes. Later changes of the runtime, and its deletion, do not affect the TrainJob.
 """
 
 import json
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import yaml
 
-from controller.trainjob.obstacle import Obstacle
-from controller.trainjob.rules.owners import belongs, told
+from controller.live import find
+from controller.trainjob.obstacle import Obstacle, belongs, foreign
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, RuntimeRef, TrainJob
@@ -28,6 +30,7 @@ from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, BadRequest, Gone, NotFound, ServerError
 from muster.kube.events import Recorder
 from muster.kube.store import Store
+from muster.workloads.adapter import Owner
 
 JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
@@ -51,32 +54,31 @@ class Runtimes:
         self._known: dict[str, Runtime] = {}
 
     def of(self, train_job: TrainJob) -> Runtime:
-        """The runtime; Obstacle if it cannot be had."""
+        """The runtime; Obstacle if it cannot be read."""
         uid = train_job.metadata.uid
         if uid not in self._known:
             self._known[uid] = _typed(self._kept(train_job) or self._keep(train_job))
         return self._known[uid]
 
     def forget(self, uid: str) -> None:
-        """The TrainJob with this UID has ended or is gone."""
+        """Drops the runtime of a TrainJob that has ended or is gone."""
         self._known.pop(uid, None)
 
     def _kept(self, train_job: TrainJob) -> JSON | None:
-        """What an earlier pass has kept."""
+        """The runtime that an earlier pass has kept."""
         meta = train_job.metadata
         if self._maps.get(f"{meta.namespace}/{snapshot_name(meta.name)}") is None:
             return None
-        try:
+        with suppress(NotFound):
             return self._read(train_job)
-        except NotFound:
-            return None
+        return None
 
     def _read(self, train_job: TrainJob) -> JSON:
         meta = train_job.metadata
         found = self._client.get(_RAW_MAPS, snapshot_name(meta.name), meta.namespace)
         owners = msgspec.convert(found["metadata"], type(meta))
         if not belongs(owners, train_job):
-            raise Obstacle(**told(f"ConfigMap {snapshot_name(meta.name)}", owners, train_job))
+            raise foreign(f"ConfigMap {snapshot_name(meta.name)}", owners, train_job)
         runtime: JSON = yaml.safe_load((found.get("data") or {}).get(KEY) or "") or {}
         reference = train_job.spec.runtime_ref
         if (runtime.get("kind"), (runtime.get("metadata") or {}).get("name")) != (reference.kind, reference.name):
@@ -87,7 +89,7 @@ class Runtimes:
         return runtime
 
     def _keep(self, train_job: TrainJob) -> JSON:
-        """Reads the runtime and keeps it; what somebody else has kept meanwhile is what counts."""
+        """Reads the runtime and keeps it; a version that an earlier pass has kept comes first."""
         meta = train_job.metadata
         runtime = self._version(train_job)
         runtime["metadata"] = {
@@ -98,7 +100,7 @@ class Runtimes:
                 "name": snapshot_name(meta.name),
                 "namespace": meta.namespace,
                 "labels": {names.TRAIN_JOB: meta.name},
-                "ownerReferences": [_reference(train_job)],
+                "ownerReferences": [Owner.of(TRAIN_JOBS, meta).reference()],
             },
             "immutable": True,
             "data": {KEY: yaml.safe_dump(runtime, sort_keys=False)},
@@ -110,7 +112,7 @@ class Runtimes:
         return runtime
 
     def _version(self, train_job: TrainJob) -> JSON:
-        """The version that admission saw; else, with a warning, the one that there is now."""
+        """The version that admission saw; else, with a warning, the current one."""
         reference, meta = train_job.spec.runtime_ref, train_job.metadata
         uid, _, version = meta.annotations.get(names.RUNTIME_VERSION, "").partition("/")
         live = self._live(reference, meta.namespace)
@@ -132,15 +134,11 @@ class Runtimes:
         return live
 
     def _live(self, reference: RuntimeRef, namespace: str) -> JSON | None:
-        kind = _KINDS[reference.kind]
-        path = kind.path(namespace if kind.namespaced else None, reference.name)
-        try:
-            return _object(self._client.request("GET", path))
-        except NotFound:
-            return None
+        kind: Resource[JSON] = replace(_KINDS[reference.kind], type=JSON)
+        return find(self._client, kind, reference.name, namespace if kind.namespaced else None)
 
     def _at(self, reference: RuntimeRef, namespace: str, version: str) -> JSON | None:
-        """The runtime as it was at a resource version; None if nobody knows any more."""
+        """The runtime as it was at a resource version; None if the API server does not have it any more."""
         kind = _KINDS[reference.kind]
         query = {
             "fieldSelector": f"metadata.name={reference.name}",
@@ -149,28 +147,12 @@ class Runtimes:
         }
         path = kind.path(namespace if kind.namespaced else None)
         try:
-            items = _object(self._client.request("GET", path, query=query)).get("items") or []
+            items = json.loads(self._client.request("GET", path, query=query)).get("items") or []
         except (Gone, BadRequest, ServerError):
             return None
         return {"apiVersion": kind.api_version, "kind": kind.kind, **items[0]} if items else None
 
 
-def _object(body: bytes) -> JSON:
-    found: JSON = json.loads(body)
-    return found
-
-
 def _typed(runtime: JSON) -> Runtime:
     kind: Resource[Runtime] = _KINDS[runtime["kind"]]
     return msgspec.convert(runtime, kind.type)
-
-
-def _reference(train_job: TrainJob) -> JSON:
-    return {
-        "apiVersion": TRAIN_JOBS.api_version,
-        "kind": TRAIN_JOBS.kind,
-        "name": train_job.metadata.name,
-        "uid": train_job.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }

@@ -1,4 +1,4 @@
-"""The kinds that plugins of other packages watch, and JobSets where TrainJobs become some: their objects."""
+"""Objects of the kinds that plugins of other packages watch, and JobSets where TrainJobs become JobSets."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -29,9 +29,7 @@ class Whole(Object):
 class Watched:
     """A cache of each such kind, while its CRD is installed. `seen` is called with every change of an object.
 
-    `job_sets`: TrainJobs become JobSets.
-
-    Objects without a TrainJob as their controller are passed over.
+    Only objects that a TrainJob controls are kept. `job_sets`: TrainJobs become JobSets.
     """
 
     def __init__(
@@ -62,16 +60,16 @@ class Watched:
 
     @property
     def synced(self) -> bool:
-        """Whether each kind is known, or known not to be there."""
+        """True if each kind is in sync, or known not to be installed."""
         return all(reflector.synced for reflector in self._reflectors)
 
     def get(self, resource: Resource[Any], key: str) -> Object | None:
-        """An object of a kind that is watched."""
+        """The object with this key, of a kind that is watched."""
         with self._lock:
             return self._objects.get(_name(resource), {}).get(key)
 
     def watches(self, resource: Resource[Any]) -> bool:
-        """Whether a cache shows the objects of this kind."""
+        """True if a cache shows the objects of this kind."""
         return _name(resource) in self._objects
 
     def of(self, train_job: TrainJob) -> list[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""Writes a TrainJob's status: only what has changed, and only for the version that was looked at."""
+"""Writes a TrainJob's status: changed fields only, and only to the version that was read."""
 
 import threading
 from typing import Any
@@ -14,7 +14,7 @@ from muster.kube.store import Store
 
 
 class StatusWriter:
-    """The one place that writes conditions and counts of TrainJobs; `trainerStatus` is their trainers' own."""
+    """The one place that writes conditions and counts of TrainJobs; trainers write `trainerStatus`."""
 
     def __init__(self, client: Client, cached: Store[TrainJob]) -> None:
         self._client = client
@@ -23,7 +23,7 @@ class StatusWriter:
         self._written: dict[str, TrainJob] = {}
 
     def newest(self, key: str) -> TrainJob | None:
-        """The TrainJob as it is: the newer of what the cache shows and what was written last."""
+        """The TrainJob as it is: the newer of the cached one and the one written last."""
         cached = self._cached.get(key)
         with self._lock:
             written = self._written.get(key)
@@ -38,7 +38,7 @@ class StatusWriter:
     def write(self, train_job: TrainJob, jobs: list[ReplicatedJobStatus], held: list[Condition]) -> TrainJob:
         """The TrainJob with this status, which is written if it differs.
 
-        Counts of nothing but zeros are as good as none. Raises Conflict if the TrainJob has changed since it was read.
+        Counts that are all zero are left out at first. Raises Conflict if the TrainJob has changed since it was read.
         """
         old = train_job.status
         counts = jobs if old.jobs_status or any(map(_counts, jobs)) else []

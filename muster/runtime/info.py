@@ -77,7 +77,8 @@ class PodSet:
     is the container that runs the framework, None in pods that don't. `offset` is the rank of the first pod: other pod
     sets of the same world come before it. `searches` are further DNS search domains; `fs_group` says whether the pods'
     volumes belong to a group of their own. `own_rank` is the rank of the one pod that is being admitted, None where the
-    pods are described by their template. `inits` make init containers, or None, when the network is known.
+    pods are described by their template. `jobs` is the number of Jobs that a JobSet
+    spreads the pods over. `inits` make init containers, or None, when the network is known.
     """
 
     name: str
@@ -89,6 +90,7 @@ class PodSet:
     containers: list[Container]
     spec: PodSpec = field(default_factory=PodSpec)
     role: Role = "trainer"
+    jobs: int = 1
     slots: int | None = None
     offset: int = 0
     after: dict[str, str] = field(default_factory=dict)
@@ -219,6 +221,7 @@ def _freeze(pod_set: PodSet) -> PodSetPlan:
         subdomain=pod_set.subdomain,
         containers=tuple(container for container in containers if not container.empty),
         role=pod_set.role,
+        jobs=pod_set.jobs,
         volumes=tuple(pod_set.volumes),
         labels=dict(pod_set.labels),
         annotations={key: text(value) for key, value in pod_set.annotations.items()},

@@ -104,10 +104,10 @@ class InitPlan:
 class PodSetPlan:
     """Pods of one shape: how many, how many processes each runs, where they are found, what their containers get.
 
-    `slots` is None where the pods run no processes of the framework, or where their number is only known inside of the
-    pod; `requests` is what one pod asks for, limits included; `after` holds other pod sets (by name) that must be
-    Ready or Complete before pods of this one are created; `searches` are further DNS search domains; `inits` run after
-    the pod's own init containers.
+    `slots` is None if the pods run no processes of the framework, or their number is only known inside of the pod;
+    `jobs` is the number of Jobs that a JobSet spreads the pods over; `requests` are those of one pod, limits included;
+    `after` has other pod sets (by name) that must be Ready or Complete before pods of this one are created; `searches`
+    are further DNS search domains; `inits` run after the pod's own init containers.
     """
 
     name: str
@@ -117,6 +117,7 @@ class PodSetPlan:
     subdomain: str
     containers: tuple[ContainerPlan, ...]
     role: Role = "trainer"
+    jobs: int = 1
     volumes: tuple[Volume, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)

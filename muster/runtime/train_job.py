@@ -212,6 +212,7 @@ def _pod_set(job: JSON, runtime: Runtime, framework: str, nodes: int | None) -> 
         containers=containers,
         spec=spec,
         role=role,
+        jobs=int(job.get("replicas") or 1) if role == "other" else 1,  # a step of a TrainJob is one Job
         fs_group=has_fs_group(pod_template(job)),
         after={each["name"]: each["status"] for each in job.get("dependsOn") or []},
     )

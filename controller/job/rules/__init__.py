@@ -1,10 +1,10 @@
-"""What happens to a Volcano Job, decided: pure functions of objects, no I/O, no clock.
+"""The decisions about a Volcano Job: pure functions of objects, without I/O and without a clock.
 
-`request` is what happened, `events` makes it from changes of pods, PodGroups and Commands, `policies` finds its action,
-`machine` says what that does in the Job's phase and which phase follows, `sync` and `kill` which pods come and go,
-`pods` and `podgroup` what is created, `timers` what waits for its time, `outcome` and `status` what the Job says of
-itself. The modules of `controller.job` carry it out.
+`events` turns changes of pods, PodGroups and Commands into requests; `policies` finds the action of a request, its cell
+in the table of phases and the pods that it deletes; `phases` counts pods and finds the phase that follows. `sync` says
+which pods a Job lacks, `timers` which actions wait for a timeout, `backoff` how long new pods wait, `status` what the
+Job's status says, `notes` what the controller keeps there for itself. The modules of `controller.job` carry it out.
 
-Promises the same answer for the same objects; that is why it needs no mocks in tests. It must not import `muster.kube`.
-Start with the table in `machine`.
+Promises the same answer for the same objects, so its tests need no mocks. It must not import `muster.kube`. Start with
+`policies`, whose docstring follows one event from the pod to the next phase.
 """

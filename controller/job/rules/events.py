@@ -1,18 +1,16 @@
-"""What a change of a pod, a PodGroup or a Command means to its Job.
+"""Events of a Job: requests made of changes of its pods, its PodGroup and its Commands.
 
 The functions also answer for an object that is seen for the first time (`old` None), as after a start of the
-controller: what a pod *is* then raises the event that its *becoming* so would have raised, and versions tell whether
-that was dealt with. A pod that is gone says nothing any more; that it was there, the Job's last counters tell
+controller: a pod that is failed raises the event that its failing would have raised, and versions tell whether that was
+handled. A pod that is gone raises nothing any more; the counters in the Job's status tell that it existed
 (`unseen_evictions`).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
-from controller.job.rules import request as event
-from controller.job.rules.counts import task_of
-from controller.job.rules.request import Request
 from muster.api import names
 from muster.api.kubernetes.container_status import ContainerStatus
 from muster.api.kubernetes.core import Pod
@@ -26,62 +24,117 @@ from muster.volcano.defaults import task_max_retry
 from muster.volcano.slots import PodSlot, slot
 from muster.volcano.tasks import partition_of
 
+OUT_OF_SYNC = "OutOfSync"
+POD_PENDING = "PodPending"
+POD_RUNNING = "PodRunning"
+POD_FAILED = "PodFailed"
+POD_EVICTED = "PodEvicted"
+TASK_COMPLETED = "TaskCompleted"
+TASK_FAILED = "TaskFailed"
+UNKNOWN = "Unknown"
+COMMAND_ISSUED = "CommandIssued"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One event of a Job, with the facts by which a later pass checks that it is still true.
+
+    `job_version` None: the event belongs to no version of the Job. `since_s` is the time of the event in seconds since
+    the epoch, where an object's timestamp has it: timeouts count from there. `refused` is the reason for which kubelet
+    refused the pod before any of its containers ran.
+    """
+
+    event: str = OUT_OF_SYNC
+    action: str = ""
+    job_uid: str = ""
+    job_version: int | None = None
+    task: str = ""
+    pod: str = ""
+    pod_uid: str = ""
+    partition: str = ""
+    exit_codes: tuple[int, ...] = ()
+    refused: str = ""
+    since_s: float | None = None
+    group_uid: str = ""
+    command: str = ""
+    command_uid: str = ""
+    command_order: int = 0
+
+
+SYNC = Request()
+"""No event in particular: compare the pods that exist with those that are wanted."""
+
+
+def task_of(pod: Pod) -> str:
+    """The task that the pod was made from."""
+    return pod.metadata.annotations.get(names.TASK_SPEC, "")
+
+
+def version_of(pod: Pod) -> int:
+    """The Job's version that the pod was made for."""
+    return whole_number(pod.metadata.annotations.get(names.JOB_VERSION)) or 0
+
+
+def present(pods: Iterable[Pod]) -> list[Pod]:
+    """The pods that are not being deleted."""
+    return [pod for pod in pods if not pod.metadata.deletion_timestamp]
+
 
 def pod_changed(old: Pod | None, new: Pod | None) -> Request:
-    """The request of a pod's Job for this change; `new` None means that the pod is gone."""
+    """The request to a pod's Job for this change; `new` None means that the pod is gone."""
     pod = new or old
     assert pod is not None, "a change has an old or a new side"  # noqa: S101 - says what handlers promise
-    what = _deleted(pod) if new is None else _changed(old, new)
-    if what == event.OUT_OF_SYNC or names.OUT_OF_SYNC in pod.metadata.annotations:
-        return event.SYNC
+    event = _deleted(pod) if new is None else _changed(old, new)
+    if event == OUT_OF_SYNC or names.OUT_OF_SYNC in pod.metadata.annotations:
+        return SYNC
     return Request(
-        event=what,
+        event=event,
         job_uid=pod.metadata.controller.uid if pod.metadata.controller else "",
         job_version=version_of(pod),
         task=task_of(pod),
         pod=pod.metadata.name,
         pod_uid=pod.metadata.uid,
         partition=pod.metadata.labels.get(names.PARTITION_ID, ""),
-        exit_codes=exit_codes(pod) if what == event.POD_FAILED else (),
-        refused=pod.status.reason if what == event.POD_FAILED and refused(pod) else "",
-        since_s=_created_s(pod) if what == event.POD_PENDING else None,
+        exit_codes=exit_codes(pod) if event == POD_FAILED else (),
+        refused=pod.status.reason if event == POD_FAILED and refused(pod) else "",
+        since_s=_created_s(pod) if event == POD_PENDING else None,
     )
 
 
 def _created_s(pod: Pod) -> float | None:
-    """When the pod was created, at the latest: the timestamp has no fractions, and no timeout shall end early."""
+    """The latest time of the pod's creation: its timestamp has no fractions, and a timeout must not end early."""
     created_s = parse_time(pod.metadata.creation_timestamp)
     return None if created_s is None else created_s + 1.0
 
 
 def _deleted(pod: Pod) -> str:
-    """Only a pod that had a node and did not succeed was evicted; another one lost nothing by going.
+    """PodEvicted for a pod that had a node and did not succeed; another one loses nothing by being deleted.
 
-    One that succeeded after it was told to go was evicted too: its success is gone with it, so it will be made anew.
+    A pod that succeeded after it was told to go counts as evicted: its success is gone with it, so it is made anew.
     """
     if not pod.spec.node_name or (pod.status.phase == "Succeeded" and not told_to_go(pod)):
-        return event.OUT_OF_SYNC
-    return event.POD_EVICTED
+        return OUT_OF_SYNC
+    return POD_EVICTED
 
 
 def _changed(old: Pod | None, new: Pod) -> str:
     if new.metadata.deletion_timestamp:
-        # A pod that fails because somebody deletes it is evicted, not failed: its deletion says so.
-        return event.OUT_OF_SYNC
+        # A pod that fails because it is being deleted is evicted, not failed: its deletion raises that event.
+        return OUT_OF_SYNC
     if restarted(old, new) and (old or new.status.phase == "Running"):
-        return event.TASK_FAILED
+        return TASK_FAILED
     if old and old.status.phase == new.status.phase:
-        return event.OUT_OF_SYNC
+        return OUT_OF_SYNC
     return {
-        "Failed": event.POD_FAILED,
-        "Succeeded": event.TASK_COMPLETED,
-        "Running": event.POD_RUNNING,
-        "Pending": event.POD_PENDING,
-    }.get(new.status.phase or "Pending", event.OUT_OF_SYNC)
+        "Failed": POD_FAILED,
+        "Succeeded": TASK_COMPLETED,
+        "Running": POD_RUNNING,
+        "Pending": POD_PENDING,
+    }.get(new.status.phase or "Pending", OUT_OF_SYNC)
 
 
 def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[Request]:
-    """Evictions that nobody saw: a task has fewer pods, and fewer that have begun, than when they were counted last."""
+    """Evictions that no watch showed: a task has fewer pods, and fewer started ones, than at the last count."""
     if job.status.state.phase not in {"Pending", "Running"}:
         return []
     there = {pod.metadata.name: pod for pod in pods}
@@ -93,13 +146,13 @@ def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[Request]:
         lost = min(sum(counted.values()) - left[task.name], counted.get("Running", 0) - begun[task.name])
         wanted = (slot(job, task, index) for index in range(min(task.replicas, PODS.value)))
         missing = (one for one in wanted if one.name not in there)
-        result += [_unseen(job, one) for one in islice(missing, max(0, lost))]
+        result += [_eviction(job, one) for one in islice(missing, max(0, lost))]
     return result
 
 
-def _unseen(job: Job, lost: PodSlot) -> Request:
+def _eviction(job: Job, lost: PodSlot) -> Request:
     return Request(
-        event=event.POD_EVICTED,
+        event=POD_EVICTED,
         job_uid=job.metadata.uid,
         job_version=job.status.version,
         task=lost.task.name,
@@ -113,24 +166,23 @@ def task_outcome(job: Job, task_name: str, pods: Iterable[Pod]) -> str | None:
     task = next((task for task in job.spec.tasks if task.name == task_name), None)
     if task is None:
         return None
-    own = [pod for pod in pods if task_of(pod) == task_name and not pod.metadata.deletion_timestamp]
+    own = [pod for pod in present(pods) if task_of(pod) == task_name]
     if task.replicas and sum(pod.status.phase == "Succeeded" for pod in own) >= task.replicas:
-        return event.TASK_COMPLETED
-    if 0 < task_max_retry(task) <= restarts(own):
-        return event.TASK_FAILED
+        return TASK_COMPLETED
+    if 0 < task_max_retry(task) <= _restarts(own):
+        return TASK_FAILED
     return None
 
 
-def restarts(pods: Iterable[Pod]) -> int:
-    """Container restarts, init containers included, of the pods that have not finished."""
-    return sum(
-        status.restart_count for pod in pods if pod.status.phase in {"Running", "Pending"} for status in _statuses(pod)
-    )
-
-
 def restarted(old: Pod | None, new: Pod | None) -> bool:
-    """Whether a container of the pod has restarted between the two."""
-    return new is not None and restarts([new]) > (restarts([old]) if old else 0)
+    """True if a container of the pod has restarted between the two."""
+    return new is not None and _restarts([new]) > (_restarts([old]) if old else 0)
+
+
+def _restarts(pods: Iterable[Pod]) -> int:
+    """Container restarts, init containers included, of the pods that have not finished."""
+    unfinished = (pod for pod in pods if pod.status.phase in {"Running", "Pending"})
+    return sum(status.restart_count for pod in unfinished for status in _statuses(pod))
 
 
 def exit_codes(pod: Pod) -> tuple[int, ...]:
@@ -143,19 +195,13 @@ def _statuses(pod: Pod) -> Sequence[ContainerStatus]:
     return [*pod.status.init_container_statuses, *pod.status.container_statuses]
 
 
-def version_of(pod: Pod) -> int:
-    """The Job's version that the pod was made for."""
-    return whole_number(pod.metadata.annotations.get(names.JOB_VERSION)) or 0
-
-
 def group_changed(old: PodGroup | None, new: PodGroup | None) -> Request | None:
-    """The request of a PodGroup's Job for this change, or None if it is none of its business."""
+    """The request to a PodGroup's Job for this change; None for a change that does not concern the Job."""
     if old and new and old.status == new.status:
         return None
-    entered = new and new.status.phase == "Unknown" and not (old and old.status.phase == "Unknown")
-    if new and entered:
-        return Request(event=event.UNKNOWN, group_uid=new.metadata.uid)
-    return event.SYNC
+    if new and new.status.phase == "Unknown" and not (old and old.status.phase == "Unknown"):
+        return Request(event=UNKNOWN, group_uid=new.metadata.uid)
+    return SYNC
 
 
 def command_issued(command: Command) -> tuple[str, Request] | None:
@@ -164,18 +210,18 @@ def command_issued(command: Command) -> tuple[str, Request] | None:
     if target is None or not is_job(target):
         return None
     request = Request(
-        event=event.COMMAND_ISSUED,
+        event=COMMAND_ISSUED,
         action=command.action,
         job_uid=target.uid,
         command=meta.name,
         command_uid=meta.uid,
-        command_order=int(meta.resource_version or 0),  # nobody changes a Command
+        command_order=int(meta.resource_version or 0),  # that of its creation: a Command is never changed
     )
     return f"{meta.namespace}/{target.name}", request
 
 
 def job_changed(old: Job | None, new: Job | None) -> bool:
-    """Whether the Job itself asks for a look at it: its spec or its phase is new."""
+    """True if the change of the Job asks for a pass: its spec, its phase or its version is new."""
     if old is None or new is None:
         return True
     moved = old.status.state.phase != new.status.state.phase or old.status.version != new.status.version
@@ -183,7 +229,7 @@ def job_changed(old: Job | None, new: Job | None) -> bool:
 
 
 def pod_matters(old: Pod | None, new: Pod | None) -> bool:
-    """Whether a change of a pod is one that its Job's next pass could act on; a new annotation is none."""
+    """True if the Job's next pass could act on this change of a pod; a new annotation is no such change."""
     if old is None or new is None:
         return True
     return old.status != new.status or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp

@@ -1,18 +1,74 @@
-"""Which action an event leads to: task policies before job policies, first match wins."""
+"""From an event to its effect on a Job: the policy, the action, the cell of the table, the pods that are deleted.
 
+The functions of this module run in their order. An example: task `worker` of a Running Job has the policy
+`{event: PodFailed, action: RestartTask}`, and a pod of it fails.
+
+| step | function | result in the example |
+|---|---|---|
+| change of an object → event | `events.pod_changed` | PodFailed, with task, pod, version and exit codes |
+| event → policy → action | `match` | policies of the task before those of the Job, the first that fits: RestartTask |
+| (phase, action) → cell | `step` | effect "kill target", enter Restarting, use up one of maxRetry |
+| action → target | `target_of` | `task/worker`, noted in the status together with the phase |
+| effect → pods | `pods_to_delete` | the pods of task `worker`; those of other tasks run on |
+| pods → next phase | `phases.next_phase` | Pending once enough old pods are gone; Failed if no restart was left |
+
+In Pending the missing pods are created again (`sync.decide`). `controller.job.actions` writes the phase and the target
+before any pod is deleted, and `controller.job.reconcile` does the work of a phase by what the status says: a controller
+that dies in between leaves the intent in the status, and its successor goes on.
+
+A restart of the whole Job raises `status.version`: pods of an older version are outdated, and their events are ignored.
+
+Differences from Volcano, each on purpose: AbortJob, TerminateJob and CompleteJob are honoured while Restarting;
+ResumeJob does not use up a retry; an unknown action is a sync in every phase.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
-from controller.job.rules.machine import Action
-from controller.job.rules.request import COMMAND_ISSUED, OUT_OF_SYNC, POD_PENDING, POD_RUNNING, Request
-from muster.api.volcano.batch import Job, LifecyclePolicy
+from controller.job.rules import notes
+from controller.job.rules.events import (
+    COMMAND_ISSUED,
+    OUT_OF_SYNC,
+    POD_PENDING,
+    POD_RUNNING,
+    Request,
+    present,
+    task_of,
+    version_of,
+)
+from controller.job.rules.phases import SYNCED
+from muster.api import names
+from muster.api.kubernetes.core import Pod
+from muster.api.volcano.batch import FINISHED, Job, JobStatus, LifecyclePolicy, Phase
 from muster.resources.duration import parse_duration_s
+from muster.volcano.defaults import max_retry
 
 INTERNAL = frozenset({OUT_OF_SYNC, COMMAND_ISSUED, POD_RUNNING})
+"""Events that no policy matches."""
 ANY = "*"
 
 
+class Action(StrEnum):
+    """Every action of policies and Commands."""
+
+    SYNC_JOB = "SyncJob"
+    RESTART_JOB = "RestartJob"
+    RESTART_TASK = "RestartTask"
+    RESTART_POD = "RestartPod"
+    RESTART_PARTITION = "RestartPartition"
+    ABORT_JOB = "AbortJob"
+    TERMINATE_JOB = "TerminateJob"
+    COMPLETE_JOB = "CompleteJob"
+    RESUME_JOB = "ResumeJob"
+
+
+TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION})
+"""Actions that restart a part of the Job."""
+
+
 class Match(NamedTuple):
-    """The action of an event, and how long to wait before it."""
+    """The action of an event, and the delay before it."""
 
     action: str
     delay_s: float = 0.0
@@ -24,8 +80,7 @@ SYNC = Match(Action.SYNC_JOB)
 def match(job: Job, request: Request) -> Match:
     """The action for `request`, given the Job as it is now.
 
-    An event of an older version of the Job, or of another Job of the same name, is a mere sync: what it tells has been
-    dealt with.
+    An event of an older version of the Job, or of another Job of the same name, is a sync: it has been handled.
     """
     if request.action:
         return Match(request.action)
@@ -37,15 +92,163 @@ def match(job: Job, request: Request) -> Match:
         return SYNC
     own = next((task.policies for task in job.spec.tasks if request.task and task.name == request.task), [])
     for policy in (*own, *job.spec.policies):
-        if matches(policy, request):
+        if _fits(policy, request):
             return Match(policy.action, parse_duration_s(policy.timeout) if policy.timeout else 0.0)
     return SYNC
 
 
-def matches(policy: LifecyclePolicy, request: Request) -> bool:
-    """Whether this policy is about this event. A pod that is merely pending counts only after a timeout."""
+def _fits(policy: LifecyclePolicy, request: Request) -> bool:
+    """True if the policy is for this event. A pod that is merely pending counts only after a timeout."""
     events = policy.all_events
     named = request.event in events or (ANY in events and request.event != "")
     if named and (request.event != POD_PENDING or policy.timeout):
         return True
     return bool(policy.exit_code) and policy.exit_code in request.exit_codes
+
+
+class Effect(StrEnum):
+    """The pods that a cell of the table creates or deletes."""
+
+    SYNC = "sync"  # create those that are missing, delete the surplus
+    KILL_ALL = "kill all"  # delete every pod
+    KILL_SOFT = "kill"  # delete every pod that has not finished
+    KILL_TARGET = "kill target"  # delete the pods of one task, pod or partition
+
+
+class Step(NamedTuple):
+    """One cell of the table."""
+
+    effect: Effect
+    enter: Phase | None = None  # None: the phase stays
+    retry: bool = False  # uses up one of maxRetry
+
+
+_STOP = {
+    Action.ABORT_JOB: Step(Effect.KILL_SOFT, "Aborting"),
+    Action.TERMINATE_JOB: Step(Effect.KILL_SOFT, "Terminating"),
+    Action.COMPLETE_JOB: Step(Effect.KILL_SOFT, "Completing"),
+}
+_LIVE = {
+    **dict.fromkeys(Action, Step(Effect.SYNC)),
+    **_STOP,
+    **dict.fromkeys(TARGETED, Step(Effect.KILL_TARGET, "Restarting", retry=True)),
+    Action.RESTART_JOB: Step(Effect.KILL_ALL, "Restarting", retry=True),
+}
+_RESTARTING = {
+    **dict.fromkeys(Action, Step(Effect.SYNC)),
+    **_STOP,
+    **dict.fromkeys(TARGETED, Step(Effect.KILL_TARGET)),
+    Action.RESTART_JOB: Step(Effect.KILL_ALL),
+}
+_DRAIN = dict.fromkeys(Action, Step(Effect.KILL_SOFT))
+_ABORT = {**_DRAIN, Action.RESUME_JOB: Step(Effect.KILL_SOFT, "Restarting")}
+
+_ROWS: dict[Phase, dict[Action, Step]] = {
+    "": _LIVE,
+    "Pending": _LIVE,
+    "Running": _LIVE,
+    "Restarting": _RESTARTING,
+    "Completing": _DRAIN,
+    "Terminating": _DRAIN,
+    "Aborting": _ABORT,
+    "Aborted": _ABORT,
+    **dict.fromkeys(FINISHED, _DRAIN),
+}
+TABLE: dict[tuple[Phase, Action], Step] = {
+    (phase, action): step for phase, row in _ROWS.items() for action, step in row.items()
+}
+
+
+def step(phase: Phase, action: str) -> Step:
+    """The cell of `action` in `phase`; an unknown action is a sync."""
+    known = Action(action) if action in Action._value2member_map_ else Action.SYNC_JOB
+    return TABLE[phase, known]
+
+
+WHOLE = "job"
+UNFINISHED = "unfinished"
+"""The whole Job but its finished pods: a Job that is resumed goes on where it was."""
+
+
+class Target(NamedTuple):
+    """The part of a Job that is restarted: all of it, or one task, partition or pod."""
+
+    kind: str = WHOLE
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}" if self.name else self.kind
+
+    @property
+    def whole(self) -> bool:
+        """True if no part of the Job is spared but finished pods."""
+        return self.kind in {WHOLE, UNFINISHED}
+
+    def covers(self, request: Request) -> bool:
+        """True if a restart of this target handles the event of `request`, too."""
+        return self.whole or self in _parts(request.task, request.partition, request.pod_uid, request.pod)
+
+
+def target_of(action: str, request: Request) -> Target:
+    """The target of an action that an event has led to."""
+    if action == Action.RESTART_TASK:
+        return Target("task", request.task)
+    if action == Action.RESTART_PARTITION:
+        return Target("partition", f"{request.task}/{request.partition}")
+    if action == Action.RESTART_POD:
+        return Target("pod", request.pod_uid or request.pod)
+    return Target(UNFINISHED) if action == Action.RESUME_JOB else Target()
+
+
+def restarting(status: JobStatus, target: Target) -> JobStatus:
+    """The status with the target noted: the whole Job (in place of its parts), or one part more."""
+    noted = notes.words(status, notes.RESTART)
+    if target.kind == WHOLE or (target.kind == UNFINISHED and WHOLE not in noted):
+        noted = [str(target)]
+    elif not {WHOLE, UNFINISHED, str(target)} & set(noted):
+        noted = [*noted, str(target)]
+    return notes.noted(status, notes.RESTART, ",".join(noted))
+
+
+def restart_targets(status: JobStatus) -> list[Target]:
+    """The targets that are being restarted, as the status notes them; empty if there are none."""
+    split = (word.partition("/") for word in notes.words(status, notes.RESTART))
+    return [Target(kind, name) for kind, _, name in split]
+
+
+def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
+    """The pods that the Job's phase and targets delete; pods that are being deleted already are left out.
+
+    A whole restart spares finished pods when no restart is left, since they say why the Job fails. A target without
+    pods (a task or partition that does not exist) deletes none.
+    """
+    phase, targets = job.status.state.phase, restart_targets(job.status)
+    if phase in SYNCED:
+        return []
+    if phase != "Restarting":
+        return [pod for pod in present(pods) if not pod.finished]
+    if not is_whole(targets):
+        return [pod for pod in present(pods) if not set(targets).isdisjoint(_parts_of(pod))]
+    spared = last_retry(job) or {target.kind for target in targets} == {UNFINISHED}
+    outdated = (pod for pod in present(pods) if version_of(pod) < job.status.version)
+    return [pod for pod in outdated if not (spared and pod.finished)]
+
+
+def is_whole(targets: Sequence[Target]) -> bool:
+    """True if the whole Job is restarted: without a target there is nothing to spare."""
+    return not targets or any(target.whole for target in targets)
+
+
+def last_retry(job: Job) -> bool:
+    """True if no restart is left."""
+    return job.status.retry_count >= max_retry(job.spec)
+
+
+def _parts_of(pod: Pod) -> Iterable[Target]:
+    meta = pod.metadata
+    return _parts(task_of(pod), meta.labels.get(names.PARTITION_ID, ""), meta.uid, meta.name)
+
+
+def _parts(task: str, partition: str, *pod: str) -> Iterable[Target]:
+    """Every part of a Job that a pod, known by UID and name, belongs to."""
+    return Target("task", task), Target("partition", f"{task}/{partition}"), *(Target("pod", name) for name in pod)

@@ -1,19 +1,24 @@
-"""The status of a Job: what it becomes when it enters a phase, and when its pods are counted. Time is an argument.
+"""The status of a Job: its phase, its counters, and reason and message of its state. Pure: time is an argument."""
 
-Notes of the controller to itself live in `controlledResources`, where Volcano has a free map: what is being restarted,
-the UIDs of the last Commands that were carried out, and the timers that no object's timestamp brings back.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec import structs
 
-from controller.job.rules.backoff import REFUSED_NOTE
-from controller.job.rules.counts import Counts
-from controller.job.rules.kill import UNFINISHED, WHOLE, Target
-from controller.job.rules.machine import STOPPED_PHASES
-from controller.job.rules.request import POD_EVICTED
-from controller.job.rules.timers import from_note
+from controller.job.rules import notes
+from controller.job.rules.backoff import back_off
+from controller.job.rules.events import POD_EVICTED
+from controller.job.rules.phases import (
+    MAX_RETRY,
+    STOPPED_PHASES,
+    SYNCED,
+    Counts,
+    Transition,
+    count,
+    next_phase,
+    without,
+)
+from controller.job.rules.timers import timers_of
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.kubernetes.pod_problems import sentence
@@ -21,16 +26,86 @@ from muster.api.muster.gang import gated, later_tasks
 from muster.api.volcano.batch import Job, JobCondition, JobState, JobStatus, Phase, TaskState
 from muster.api.volcano.scheduling import PodGroup
 
-RESTART_NOTE = "muster.dev/restart"
-COMMAND_NOTE = "muster.dev/command"
-TIMERS_NOTE = "muster.dev/timers"
-PLUGIN_NOTE = "plugin-"
-CLAIM_NOTE = "volume-pvc-"
 UNSCHEDULABLE = "Unschedulable"
 """Reason of a Job whose gang cannot be placed for now."""
-
-_COMMANDS_NOTED = 8
+RECOVERABLE = frozenset({"FailedCreate", "FailedDelete", "OverLimit", "PluginError", "PodGroupError", "PVCError"})
+"""Reasons that give way to another one when the failure is over."""
+_RUNNING = frozenset({"", "MinAvailableReached", "Recovered"})
+"""Reasons of a Job that runs as it should; any other is a problem of its pods."""
 _SECOND_MS = 1000
+
+
+class Failure(NamedTuple):
+    """One thing that a pass could not do: reason and message; a `transient` one is tried again."""
+
+    reason: str
+    message: str
+    transient: bool = True
+
+
+class Work(NamedTuple):
+    """The work of a pass for a phase: the Job's `pods` after it, and a `status` with the objects made for the Job.
+
+    `waiting` is why a Job that is Pending waits (reason, message). `surplus` are pods beyond the wanted ones, which may
+    still exist.
+    """
+
+    status: JobStatus
+    pods: Sequence[Pod]
+    failures: Sequence[Failure]
+    waiting: tuple[str, str] | None = None
+    surplus: Sequence[Pod] = ()
+
+
+class Outcome(NamedTuple):
+    """The status to write. `unschedulable` says why the gang cannot be placed, if nothing else is in the way."""
+
+    status: JobStatus
+    unschedulable: str | None
+
+
+def concluded(job: Job, work: Work, now_s: float) -> Outcome:
+    """Counts the pods and enters the phase that follows from them; else explains why the Job stays where it is.
+
+    A phase whose work is to delete pods stays as long as that fails. The others follow from the pods that the Job
+    wants: surplus pods may still exist, and decide nothing.
+    """
+    counts, phase, status = count(work.pods), job.status.state.phase, work.status
+    held = bool(work.failures) and phase not in SYNCED
+    wanted = count(without(work.pods, work.surplus)) if work.surplus else counts
+    transition = None if held else next_phase(job.spec, phase, wanted, job.status.retry_count)
+    if transition:
+        message = _with_refusals(transition, work)
+        status = moved(status, transition.phase, transition.reason, message, now_s)
+        status = finished_with_duration(job, status)
+    elif phase in STOPPED_PHASES:
+        pass  # the reason of its end stays; events tell the rest
+    elif work.failures:
+        reason, message, _ = work.failures[0]
+        status = explained(status, reason, and_more(message, len(work.failures)))
+    elif work.waiting:
+        status = explained(status, *work.waiting)
+    elif phase == "Running" and (hindered := sentence(work.pods)):
+        status = explained(status, *hindered)
+    elif status.state.reason in RECOVERABLE or (phase == "Running" and status.state.reason not in _RUNNING):
+        status = explained(status, "Recovered", f"{status.state.reason} is over")
+    waits = work.waiting if not transition and not work.failures else None
+    unschedulable = waits[1] if waits and waits[0] == UNSCHEDULABLE else None
+    return Outcome(counted(status, counts, job.spec.min_available), unschedulable)
+
+
+def and_more(sentence: str, count: int) -> str:
+    """The first of `count` sentences, with the number of the others."""
+    return f"{sentence} (and {count - 1} more)" if count > 1 else sentence
+
+
+def _with_refusals(transition: Transition, work: Work) -> str:
+    """The message of a transition; that of a Job that has failed also has kubelet's reason for pods that ended."""
+    if transition.phase != "Failed":
+        return transition.message
+    ended, last = sentence(pod for pod in work.pods if pod.finished), back_off(work.status)
+    why = ended[1] if ended else last.refusal if last and transition.reason == MAX_RETRY else ""
+    return f"{transition.message}; {why}" if why else transition.message
 
 
 def moved(status: JobStatus, phase: Phase, reason: str, message: str, now_s: float) -> JobStatus:
@@ -38,10 +113,9 @@ def moved(status: JobStatus, phase: Phase, reason: str, message: str, now_s: flo
     now = format_time(now_s)
     conditions = [condition for condition in status.conditions if condition.status != phase]
     return structs.replace(
-        status,
+        notes.noted(status, notes.RESTART, ""),
         state=JobState(phase=phase, reason=reason, message=message, last_transition_time=now),
         conditions=[*conditions, JobCondition(status=phase, last_transition_time=now)],
-        controlled_resources=_noted(status, RESTART_NOTE, ""),
     )
 
 
@@ -65,64 +139,8 @@ def counted(status: JobStatus, counts: Counts, min_available: int) -> JobStatus:
     )
 
 
-def restarting(status: JobStatus, target: Target) -> JobStatus:
-    """The status with a note of what is being restarted: the whole Job (whatever parts), or one part more."""
-    noted = _listed(status, RESTART_NOTE)
-    if target.kind == WHOLE or (target.kind == UNFINISHED and WHOLE not in noted):
-        noted = [str(target)]
-    elif not {WHOLE, UNFINISHED, str(target)} & set(noted):
-        noted = [*noted, str(target)]
-    return structs.replace(status, controlled_resources=_noted(status, RESTART_NOTE, ",".join(noted)))
-
-
-def restart_targets(status: JobStatus) -> list[Target]:
-    """What is being restarted: nothing, the whole Job, or parts of it."""
-    return [Target.parse(note) for note in _listed(status, RESTART_NOTE)]
-
-
-def commanded(status: JobStatus, command_uid: str) -> JobStatus:
-    """The status with a note that this Command was carried out; of the last few there are notes."""
-    uids = [*_listed(status, COMMAND_NOTE), command_uid][-_COMMANDS_NOTED:]
-    return structs.replace(status, controlled_resources=_noted(status, COMMAND_NOTE, ",".join(uids)))
-
-
-def was_commanded(status: JobStatus, command_uid: str) -> bool:
-    """Whether this Command was carried out."""
-    return command_uid in _listed(status, COMMAND_NOTE)
-
-
-def _listed(status: JobStatus, key: str) -> list[str]:
-    note = status.controlled_resources.get(key, "")
-    return note.split(",") if note else []
-
-
-def timed(status: JobStatus, note: str) -> JobStatus:
-    """The status with this note of timers."""
-    if status.controlled_resources.get(TIMERS_NOTE, "") == note:
-        return status
-    return structs.replace(status, controlled_resources=_noted(status, TIMERS_NOTE, note))
-
-
-def with_resources(status: JobStatus, plugins: Iterable[str], claims: Iterable[str]) -> JobStatus:
-    """The status with a note of the plugins whose objects exist, and of the claims of the Job's volumes."""
-    notes = (RESTART_NOTE, COMMAND_NOTE, TIMERS_NOTE, REFUSED_NOTE)
-    own = {key: value for key, value in status.controlled_resources.items() if key in notes}
-    found = {f"{PLUGIN_NOTE}{name}": name for name in plugins} | {f"{CLAIM_NOTE}{name}": name for name in claims}
-    return structs.replace(status, controlled_resources=own | found)
-
-
-def has_plugins(status: JobStatus) -> bool:
-    """Whether objects of plugins exist."""
-    return any(key.startswith(PLUGIN_NOTE) for key in status.controlled_resources)
-
-
-def _noted(status: JobStatus, key: str, value: str) -> dict[str, str]:
-    others = {name: note for name, note in status.controlled_resources.items() if name != key}
-    return {**others, key: value} if value else others
-
-
 def finished_with_duration(job: Job, status: JobStatus) -> JobStatus:
-    """The status with runningDuration, from the Job's creation to its end, once it has stopped; then it stays so."""
+    """The status with runningDuration, from the Job's creation to its end, while it is stopped."""
     created, ended = parse_time(job.metadata.creation_timestamp), parse_time(status.state.last_transition_time)
     if status.state.phase not in STOPPED_PHASES or created is None or ended is None:
         return structs.replace(status, running_duration=None)
@@ -140,9 +158,9 @@ def format_duration(seconds: float) -> str:
 
 
 def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
-    """Why a pending Job waits (reason, message), as far as its PodGroup and pods say.
+    """Why a pending Job waits (reason, message), by its PodGroup and pods.
 
-    What kubelet says of a pod goes before pods that have no node yet: that will not pass by itself.
+    Kubelet's problems with a pod come before pods that have no node yet: such a problem does not pass by itself.
     """
     pods = [*pods]
     obstacle = unschedulable(group)
@@ -167,25 +185,25 @@ def queued(queue: str) -> tuple[str, str]:
 
 
 def unschedulable(group: PodGroup) -> str | None:
-    """What keeps the gang from being placed, as its PodGroup's newest condition says; None if nothing does."""
-    told = [each for each in group.status.conditions if each.status == "True"]
-    newest = max(told, key=lambda each: each.last_transition_time or "", default=None)
+    """The message of the PodGroup's newest condition if that keeps the gang from being placed, else None."""
+    holding = [each for each in group.status.conditions if each.status == "True"]
+    newest = max(holding, key=lambda each: each.last_transition_time or "", default=None)
     return None if newest is None or newest.type == "Scheduled" else newest.message or newest.reason
 
 
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
-    """Whether the two differ in nothing but counters, words and timers, which may be written a little later.
+    """True if the two differ in counters, words and timers only, which may be written a little later.
 
-    Most timers follow from what pods and gangs still are when another process takes over. An evicted pod is gone, and
+    Most timers follow from pods and gangs that another process finds when it takes over. An evicted pod is gone, and
     its slot may have another pod by then: its timer is written at once.
     """
-    return _weighty(old) == _weighty(new) and _evictions(new) <= _evictions(old)
+    return _lasting(old) == _lasting(new) and _evictions(new) <= _evictions(old)
 
 
-def _weighty(status: JobStatus) -> tuple[object, ...]:
-    return status.state.phase, status.version, status.retry_count, _noted(status, TIMERS_NOTE, "")
+def _lasting(status: JobStatus) -> tuple[object, ...]:
+    without_timers = notes.noted(status, notes.TIMERS, "").controlled_resources
+    return status.state.phase, status.version, status.retry_count, without_timers
 
 
 def _evictions(status: JobStatus) -> set[object]:
-    timers = from_note(status.controlled_resources.get(TIMERS_NOTE, ""))
-    return {timer.key for timer in timers if timer.request.event == POD_EVICTED}
+    return {timer.key for timer in timers_of(status) if timer.request.event == POD_EVICTED}

@@ -1,11 +1,11 @@
-"""The difference between the pods that a Job wants and those that it has."""
+"""The difference between the pods that a Job wants and those that exist."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from controller.job.rules.counts import task_of
-from controller.job.rules.events import version_of
-from controller.job.rules.outcome import Failure
+from controller.job.rules.events import present, task_of, version_of
+from controller.job.rules.status import Failure
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.limits import PODS, TASKS
@@ -17,29 +17,26 @@ from muster.volcano.tasks import minimum, total_replicas
 
 
 class Decision(NamedTuple):
-    """What to create and what to delete."""
+    """The slots whose pods are to be created, and the pods to delete."""
 
     create: list[PodSlot]
     delete: list[Pod]
 
 
 def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
-    """What to create (only if the gang may start) and what to delete.
+    """The missing slots (none unless the gang may start) and the pods to delete.
 
-    Pods beyond the wanted ones go, and so do those that a kill has marked but not deleted yet, or that were created for
-    an earlier version of the Job by somebody who did not know better. A name whose old pod is still terminating stays
-    taken until that pod is gone.
+    Deleted are pods beyond the wanted ones, those that a kill has marked but not deleted yet, and those that a stale
+    controller created for an earlier version of the Job. A name whose old pod is still terminating stays taken until
+    that pod is gone.
     """
     wanted = {slot.name: slot for slot in slots(job)}
     delete = [
         pod
-        for pod in pods
-        if not pod.metadata.deletion_timestamp
-        and (
-            pod.metadata.name not in wanted
-            or names.OUT_OF_SYNC in pod.metadata.annotations
-            or (version_of(pod) < job.status.version and not pod.finished)
-        )
+        for pod in present(pods)
+        if pod.metadata.name not in wanted
+        or names.OUT_OF_SYNC in pod.metadata.annotations
+        or (version_of(pod) < job.status.version and not pod.finished)
     ]
     for pod in pods:
         wanted.pop(pod.metadata.name, None)
@@ -49,38 +46,40 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
     return Decision([slot for slot in wanted.values() if ready[slot.task.name]], delete)
 
 
+def half_deleted(pods: Iterable[Pod]) -> list[Pod]:
+    """Pods that the API server was about to remove when the client that deleted them died.
+
+    The API server deletes in two steps, and gives up after the first one when the connection breaks: then the pod has
+    no grace left and stays until it is deleted again. A kubelet does that; where there is none, the controller has to.
+    """
+    return [pod for pod in pods if pod.metadata.deletion_grace_period_seconds == 0 and not pod.metadata.finalizers]
+
+
 def over_limits(job: Job) -> Failure | None:
-    """Why nothing is made for a Job whose numbers are over their limits: admission was bypassed."""
-    for what, value, limit in (
-        ("asks for", total_replicas(job.spec), PODS),
-        ("has", len(job.spec.tasks), TASKS),
-    ):
+    """The failure of a Job whose numbers are over their limits, as admission was bypassed: nothing is made for it."""
+    for verb, value, limit in (("asks for", total_replicas(job.spec), PODS), ("has", len(job.spec.tasks), TASKS)):
         if value > limit.value:
-            message = (
-                f"the Job {what} {value}; at most {limit.value} {limit.unit} are allowed, so nothing is made for it"
-            )
+            most = f"at most {limit.value} {limit.unit} are allowed"
+            message = f"the Job {verb} {value}; {most}, so nothing is made for it"
             return Failure("OverLimit", message, transient=False)
     return None
 
 
 def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bool:
-    """Whether the tasks that this one depends on have got as many ready pods as they need."""
+    """True if the tasks that this one depends on have as many ready pods as they need."""
     if not task.depends_on or not task.depends_on.name:
         return True
     by_name = {other.name: other for other in spec.tasks}
-    present = [pod for pod in pods if not pod.metadata.deletion_timestamp]
-    answers = [
-        name in by_name and sum(_ready(pod) for pod in present if task_of(pod) == name) >= minimum(by_name[name])
-        for name in task.depends_on.name
-    ]
+    ready = Counter(task_of(pod) for pod in present(pods) if _ready(pod))
+    answers = [name in by_name and ready[name] >= minimum(by_name[name]) for name in task.depends_on.name]
     return any(answers) if task.depends_on.iteration == "any" else all(answers)
 
 
 def not_counted_yet(job: Job, pods: Sequence[Pod], group: PodGroup | None) -> frozenset[str]:
-    """The tasks that the gang leaves out for now, as they wait for others; `group` is its PodGroup if there is one.
+    """The tasks that the gang's minimum leaves out as they wait for others; `group` is its PodGroup if there is one.
 
-    A task is counted once it has started, and stays so for the rest of the gang's life: while it only waits for a
-    place, the pods that run lack nothing.
+    A task is counted once it has started, for the rest of the gang's life: while it only waits for nodes, the pods that
+    run lack nothing.
     """
     waiting = {task.name: task for task in job.spec.tasks if task.depends_on and task.depends_on.name}
     if group is None:
@@ -91,7 +90,7 @@ def not_counted_yet(job: Job, pods: Sequence[Pod], group: PodGroup | None) -> fr
 
 
 def _started(task: TaskSpec, pods: Iterable[Pod]) -> bool:
-    own = [pod for pod in pods if task_of(pod) == task.name and not pod.metadata.deletion_timestamp]
+    own = [pod for pod in present(pods) if task_of(pod) == task.name]
     return sum(bool(pod.spec.node_name) or pod.finished for pod in own) >= max(1, minimum(task))
 
 

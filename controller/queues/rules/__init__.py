@@ -1,5 +1,5 @@
-"""What a queue is and has, decided: pure functions of objects and running sums, no I/O, no clock.
+"""The decisions about queues: pure functions of objects and running sums, no I/O, no clock.
 
-`state` says which state a queue should be in and what its status says, `usage` adds up what its pods request;
+`state` has the state that a queue should be in, and its status; `usage` adds up the requests of its pods;
 `controller.queues.controller` carries it out. Start with `state.at_rest`. It must not import `muster.kube`.
 """

@@ -1,8 +1,8 @@
-"""What state a queue is in, and what its status says. Pure.
+"""The state of a queue, and its status. Pure.
 
 A queue that is to be closed while gangs are in it is Closing until they are gone. Closing a queue closes the queues
-below it, and these open again with it; an annotation tells them from those that were closed for themselves. As this is
-decided from how things are, and not from what was asked for last, it does not matter what is seen first.
+below it, and these open again with it; an annotation tells them from those that were closed by a Command. The state
+follows from the objects alone, so the order in which they are seen does not matter.
 """
 
 from collections import Counter
@@ -23,37 +23,37 @@ SHUT = frozenset({"Closed", "Closing"})
 
 @dataclass(slots=True)
 class Load:
-    """What is in a queue: gangs by phase, and what the pods of the queue and those below it request."""
+    """The load of a queue: its gangs by phase, and the requests of the pods in it and in the queues below it."""
 
     gangs: Counter[str] = field(default_factory=Counter)
     allocated: Vector = field(default_factory=dict)
 
     @property
     def busy(self) -> bool:
-        """Whether a gang is in the queue that has not completed."""
+        """True if a gang is in the queue that has not completed."""
         return any(count for phase, count in self.gangs.items() if phase != "completed")
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The state that a queue should be in, and whether it is its parent's doing."""
+    """The state that a queue should be in; `by_parent` if its parent closes it."""
 
     state: QueueState
     by_parent: bool
 
 
 def counted(groups: Iterable[PodGroup]) -> Counter[str]:
-    """Gangs by the counter of the queue's status that they belong to."""
+    """The number of gangs for each counter of the queue's status."""
     return Counter((group.status.phase or "Pending").lower() for group in groups)
 
 
 def by_parent(queue: Queue) -> bool:
-    """Whether the queue was closed with its parent."""
+    """True if the queue was closed with its parent."""
     return queue.metadata.annotations.get(CLOSED_BY_PARENT) == "true"
 
 
 def at_rest(queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted:
-    """What the queue should be when nobody asks for anything."""
+    """The state that the queue should be in without a Command."""
     state, marked = queue.status.state or "Open", by_parent(queue)
     shut_above = parent is not None and parent.status.state in SHUT
     if queue.metadata.name == names.ROOT_QUEUE:
@@ -66,7 +66,7 @@ def at_rest(queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted:
 
 
 def asked(action: str, queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted | str:
-    """What the queue should be when this is asked for, or a sentence why not."""
+    """The state that the queue should be in after a Command with this action, or a sentence why it is refused."""
     name = queue.metadata.name
     if action == CLOSE_QUEUE:
         if name == names.ROOT_QUEUE:
@@ -80,7 +80,7 @@ def asked(action: str, queue: Queue, parent: Queue | None, *, busy: bool) -> Wan
 
 
 def status_of(queue: Queue, state: QueueState, load: Load) -> QueueStatus:
-    """The queue's status with this state, and with what is in it."""
+    """The queue's status with this state and load."""
     return structs.replace(
         queue.status,
         state=state,

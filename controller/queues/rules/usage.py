@@ -1,7 +1,7 @@
-"""What the pods of each queue request, kept up to date pod by pod. No I/O.
+"""The requests of the pods in each queue, kept up to date pod by pod. No I/O.
 
-A pod counts from the moment it has a node until it has finished, after a resize as much as it has then. It counts for
-the queue of its gang as that was when the pod was bound.
+A pod counts from the moment it has a node until it has finished; after a resize it counts with its new amounts. It
+counts for the queue that its gang was in when the pod was bound.
 """
 
 import threading
@@ -25,7 +25,7 @@ class Usage:
         self._queues: dict[str, Vector] = {}
 
     def pod_seen(self, pod: Pod, *, gone: bool) -> str | None:
-        """Takes a pod into account as it is now; the queue whose sum has changed by it."""
+        """Counts a pod as it is now; returns the queue whose sum has changed by it."""
         counts = bool(pod.spec.node_name) and not pod.finished and not gone
         uid = pod.metadata.uid
         with self._lock:
@@ -46,7 +46,7 @@ class Usage:
         return queue
 
     def queue_of(self, pod: Pod) -> str | None:
-        """The queue of the pod's gang; None if the pod is none of Muster's."""
+        """The queue of the pod's gang; None if another scheduler places the pod."""
         if pod.spec.scheduler_name not in names.SCHEDULERS:
             return None
         gang = gang_of(pod.metadata)
@@ -66,14 +66,11 @@ class Usage:
 
     def _drop(self, uid: str) -> str:
         queue, requests = self._pods.pop(uid)
-        self._queues[queue] = _without_zeros(subtract(self._queues[queue], requests))
+        left = subtract(self._queues[queue], requests)
+        self._queues[queue] = {name: amount for name, amount in left.items() if amount}
         return queue
 
     def of(self, queue: str) -> Vector:
-        """What the queue's own pods request."""
+        """The requests of the queue's own pods."""
         with self._lock:
             return dict(self._queues.get(queue, {}))
-
-
-def _without_zeros(requests: Vector) -> Vector:
-    return {name: amount for name, amount in requests.items() if amount}

@@ -1,6 +1,7 @@
-"""What a TrainJob needs next, and what its status is: pure functions of objects and times.
+"""The decisions about TrainJobs: pure functions of objects and times.
 
-`steps` decides what is to be made, changed and deleted; `counts` counts Jobs as a JobSet does; `outcome` says when it
-has ended and why; `conditions` what its status says, `deadline` how long it may go on. `children` has what exists,
-`manifests` what is written on whatever is made. Promises no I/O and no clock. Start with `steps.decide`.
+`steps` decides which objects are created, changed and deleted; `outcome` when and how a TrainJob ends, by its Jobs, a
+plugin or its deadline; `status` has its conditions and counts. `children` describes the objects that exist,
+`manifests` the labels and notes on new ones, `reports` the wire of the status server. Promises no I/O and no clock.
+Start with `steps.decide`.
 """

@@ -1,7 +1,8 @@
-"""What exists for a TrainJob, as one pass sees it."""
+"""The objects of a TrainJob that exist, as one pass sees them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from muster.api.kubeflow.jobset import JobSet
 from muster.api.kubeflow.trainer import TrainJob
@@ -9,17 +10,18 @@ from muster.api.kubernetes.core import IndexedJob, Pod
 from muster.api.volcano.batch import FINISHED, Job
 from muster.runtime.plan import Plan, PodSetPlan
 
-ENDS = {"Completed": "Complete", "Failed": "Failed"}
-"""Conditions of a JobSet that has ended, as a TrainJob calls them."""
+End = Literal["Complete", "Failed"]
+ENDS: Mapping[str, End] = {"Completed": "Complete", "Failed": "Failed"}
+"""Conditions of a JobSet that has ended → those of its TrainJob."""
 OVER = frozenset({"Complete", "Failed"})
-"""Conditions that a TrainJob never loses."""
+"""Conditions that a TrainJob, or a batch/v1 Job, never loses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
     """The Job whose pods train, its pods, and the batch/v1 Jobs of initializers by name; or a JobSet for all of them.
 
-    None is another one's.
+    All of them belong to this TrainJob.
     """
 
     job: Job | None = None
@@ -29,18 +31,18 @@ class Children:
 
     @property
     def notes(self) -> Mapping[str, str]:
-        """What is noted at what makes the pods that train."""
+        """The annotations of the object that makes the pods that train."""
         maker = self.job or self.job_set
         return maker.metadata.annotations if maker else {}
 
 
 def finished(train_job: TrainJob) -> bool:
-    """Whether the TrainJob has ended, which is for good."""
+    """True if the TrainJob has ended, which is for good."""
     return any(each.type in OVER and each.status == "True" for each in train_job.status.conditions)
 
 
 def initializer_name(train_job: TrainJob, pod_set: str) -> str:
-    """The name of the batch/v1 Job of a step that comes before the training."""
+    """The name of the batch/v1 Job of a pod set that comes before the gang."""
     return f"{train_job.metadata.name}-{pod_set}-0"
 
 
@@ -50,21 +52,21 @@ def before(plan: Plan) -> list[PodSetPlan]:
     return [each for each in plan.pod_sets if each.count and each.name not in gang]
 
 
+def has(job: IndexedJob, *types: str) -> bool:
+    """True if a condition of a batch/v1 Job of one of these types holds."""
+    conditions = job.status.get("conditions") or []
+    return any(each.get("type") in types and each.get("status") == "True" for each in conditions)
+
+
 def succeeded(job: IndexedJob) -> bool:
-    """Whether a batch/v1 Job is complete."""
+    """True if a batch/v1 Job is complete."""
     return has(job, "Complete")
 
 
-def has(job: IndexedJob, condition: str) -> bool:
-    """Whether a condition of a batch/v1 Job holds."""
-    conditions = job.status.get("conditions") or []
-    return any(each.get("type") == condition and each.get("status") == "True" for each in conditions)
-
-
 def goes_on(job: Job | IndexedJob | JobSet) -> bool:
-    """Whether a Job has not ended, nor is about to."""
+    """True if a Job or JobSet has neither ended nor begun to stop."""
     if isinstance(job, IndexedJob):
-        return not (has(job, "Complete") or has(job, "Failed"))
+        return not has(job, *OVER)
     if isinstance(job, JobSet):
         return not any(each.type in ENDS and each.status == "True" for each in job.status.conditions)
     return job.status.state.phase not in FINISHED | {"Completing", "Terminating"}

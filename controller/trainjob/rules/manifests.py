@@ -1,13 +1,14 @@
-"""What is written on everything that is made for a TrainJob, so that it is known again."""
+"""Labels and notes on the objects of a TrainJob, by which they are found and recognized."""
 
 from collections.abc import Mapping
 from copy import deepcopy
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from muster.api import names
+from muster.api.base import Resource
 from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import INDEXED_JOBS
@@ -15,12 +16,17 @@ from muster.api.volcano.batch import JOBS
 
 JSON = dict[str, Any]
 _DIGITS = 16
+_ROLES: tuple[tuple[Resource[Any], Literal["train", "initialize", "job set"]], ...] = (
+    (JOBS, "train"),
+    (INDEXED_JOBS, "initialize"),
+    (JOB_SETS, "job set"),
+)
 
 
 def intent(train_job: TrainJob) -> str:
-    """A hash of what the TrainJob says of its pods: those that were made for another one have to go.
+    """A hash of the fields of a TrainJob that shape its pods: pods that were made for another one have to go.
 
-    Whether it is suspended, when a patch was made and how many nodes an elastic training has do not change the pods.
+    `suspend`, the time of a patch and the number of nodes of an elastic training do not change the pods.
     """
     spec = msgspec.to_builtins(train_job.spec)
     for key in ("suspend", "managedBy", "activeDeadlineSeconds"):
@@ -28,7 +34,7 @@ def intent(train_job: TrainJob) -> str:
     for patch in spec.get("runtimePatches") or []:
         patch.pop("time", None)
     (spec.get("trainer") or {}).pop("numNodes", None)
-    return sha256(msgspec.json.encode(spec, order="deterministic")).hexdigest()[:_DIGITS]
+    return fingerprint(spec)
 
 
 def fingerprint(manifest: Mapping[str, Any]) -> str:
@@ -45,10 +51,10 @@ def marked(manifest: Mapping[str, Any], train_job: TrainJob) -> JSON:
 
 
 def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: str) -> JSON:
-    """What makes pods, with notes: of which TrainJob it was made, since when it runs, when it goes.
+    """An object that makes pods, with notes: the hash of its TrainJob, the time it was resumed, its life after the end.
 
-    The time after its end stands in a note, not in the Job: whoever deletes a Job that has ended, before its end is
-    told at the TrainJob, has it run a second time.
+    The latter is a note, not a field of the Job: a Job that is deleted before its end is written to the TrainJob would
+    run a second time.
     """
     result = marked(manifest, train_job)
     annotations = {**(result["metadata"].get("annotations") or {}), names.TRAIN_JOB_SPEC: intent(train_job)}
@@ -62,28 +68,16 @@ def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: s
     return result
 
 
-def makes_pods(manifest: Mapping[str, Any]) -> bool:
-    """Whether it is a Job: of Muster's, or of batch/v1."""
-    return (manifest["apiVersion"], manifest["kind"]) in {
-        (JOBS.api_version, JOBS.kind),
-        (INDEXED_JOBS.api_version, INDEXED_JOBS.kind),
-    }
-
-
-def is_job_set(manifest: Mapping[str, Any]) -> bool:
-    """Whether it is a JobSet, which makes the pods of all steps."""
-    return (manifest["apiVersion"], manifest["kind"]) == (JOB_SETS.api_version, JOB_SETS.kind)
-
-
-def trains(manifest: Mapping[str, Any]) -> bool:
-    """Whether it is the Job of Muster's, whose pods train."""
-    return (manifest["apiVersion"], manifest["kind"]) == (JOBS.api_version, JOBS.kind)
+def role(manifest: Mapping[str, Any]) -> Literal["train", "initialize", "job set"] | None:
+    """The role of an object that makes pods: Muster's Job trains, batch/v1 Jobs initialize, a JobSet does both."""
+    kind = (manifest["apiVersion"], manifest["kind"])
+    return next((role for resource, role in _ROLES if kind == (resource.api_version, resource.kind)), None)
 
 
 def covers(wanted: Any, live: Any) -> bool:
-    """Whether everything that is wanted is there; what others have added does not matter.
+    """True if the live object has every wanted field; fields that other clients have added do not matter.
 
-    Lists are compared element by element: what was put in between, or in another order, is a difference.
+    Lists are compared element by element: an element that was inserted or moved is a difference.
     """
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         return all(covers(value, live.get(key)) for key, value in wanted.items())

@@ -1,10 +1,21 @@
-"""How a TrainJob ends: with the reasons that a JobSet's conditions would have."""
+"""The end of a TrainJob: by its Jobs, its JobSet, a plugin or its deadline; and the deletion of its Job after it.
 
-from collections.abc import Iterable
-from typing import Literal, NamedTuple
+Reasons are those of a JobSet's conditions. Times are arguments, in seconds since the epoch.
+"""
 
-from controller.trainjob.rules.children import Children, has
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import field
+
+from controller.trainjob.rules.children import ENDS, OVER, Children, End, has
+from muster.api import names
+from muster.api.base import Wire
+from muster.api.kubeflow.jobset import JobSet, ReplicatedJobStatus
+from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import Condition, readable_time
 from muster.api.volcano.batch import Job
 
 MAX_RETRY = "MaxRetryReached"
@@ -14,7 +25,7 @@ MAX_RETRY = "MaxRetryReached"
 class Outcome(NamedTuple):
     """The condition that ends a TrainJob."""
 
-    type: Literal["Complete", "Failed"]
+    type: End
     reason: str
     message: str
 
@@ -26,11 +37,11 @@ _NO_RESTART_LEFT = "jobset failed due to reaching max number of restarts"
 
 
 def outcome(children: Children) -> Outcome | None:
-    """The end that what exists has come to; None while it goes on."""
+    """The end of a TrainJob by its initializers and its Job; None while it goes on."""
     for name, job in children.initializers.items():
         if has(job, "Failed"):
-            told = [each for each in job.status.get("conditions") or [] if each.get("type") == "Failed"]
-            why = told[0].get("message") or told[0].get("reason") or "it says no more"
+            failed = next(each for each in job.status.get("conditions") or [] if each.get("type") == "Failed")
+            why = failed.get("message") or failed.get("reason") or "its condition has no message"
             return Outcome("Failed", "FailedJobs", f"{_FAILED}: initializer {name}: {why}")
     return _of_job(children.job, children.pods) if children.job else None
 
@@ -48,7 +59,7 @@ def _of_job(job: Job, pods: Iterable[Pod]) -> Outcome | None:
 
 
 def _failures(pods: Iterable[Pod]) -> str:
-    """The first pod that has failed, how, and how many more there are."""
+    """The first pod that has failed, its exit code or reason, and the number of the others."""
     failed = sorted((pod for pod in pods if pod.status.phase == "Failed"), key=lambda pod: pod.metadata.name)
     if not failed:
         return ""
@@ -62,3 +73,91 @@ def _how(pod: Pod) -> str:
         if ended and ended.exit_code:
             return f": container {status.name} ended with exit code {ended.exit_code}"
     return f": {pod.status.reason}" if pod.status.reason else ""
+
+
+class Ending(Wire):
+    """A condition of a plugin; plugins read no clock, so it has no time."""
+
+    type: str
+    status: str
+    reason: str
+    message: str = ""
+
+
+class Part(Wire):
+    """The part of a TrainJob's status that a plugin may compute."""
+
+    conditions: list[Ending] = field(default_factory=list)
+    jobs_status: list[ReplicatedJobStatus] = field(default_factory=list)
+
+
+class Computed(NamedTuple):
+    """The end and the counts of jobs that a JobSet or a plugin has computed."""
+
+    end: Outcome | None = None
+    counts: tuple[ReplicatedJobStatus, ...] = ()
+
+    def with_counts(self, others: Iterable[ReplicatedJobStatus]) -> list[ReplicatedJobStatus]:
+        """The other counts, replaced by the computed ones of the same name; those of further names follow."""
+        left = {each.name: each for each in self.counts}
+        known = [left.pop(each.name, each) for each in others]
+        return [*known, *left.values()]
+
+
+def of_job_set(job_set: JobSet | None) -> Computed:
+    """End and counts of a JobSet, which are those of its TrainJob."""
+    if job_set is None:
+        return Computed()
+    return Computed(_end(job_set.status.conditions, ENDS), tuple(job_set.status.replicated_jobs_status))
+
+
+def computed(status: Mapping[str, Any] | None) -> Computed:
+    """Reads a plugin's part of a TrainJob's status. msgspec.ValidationError if it is malformed."""
+    found = msgspec.convert(status or {}, Part)
+    return Computed(_end(found.conditions, {end: end for end in ENDS.values()}), tuple(found.jobs_status))
+
+
+def _end(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -> Outcome | None:
+    for each in conditions:
+        if each.type in ends and each.status == "True":
+            return Outcome(ends[each.type], each.reason, each.message)
+    return None
+
+
+def resumed_at(train_job: TrainJob, children: Children) -> str:
+    """The time when the TrainJob was resumed for the last time; "" if it never was suspended.
+
+    The condition has it until the pods run. Then the condition has to go (Kubeflow's SDK takes any condition for "not
+    running yet"), and a note at the Job has the time.
+    """
+    for each in train_job.status.conditions:
+        if each.type == "Suspended" and each.status == "False":
+            return each.last_transition_time
+    return children.notes.get(names.RESUMED_AT, "")
+
+
+def left_s(train_job: TrainJob, children: Children, now_s: float) -> float | None:
+    """Seconds until the deadline, negative after it; None without a deadline, and while the TrainJob is suspended.
+
+    `activeDeadlineSeconds` counts from the creation, or from the last time the TrainJob was resumed.
+    """
+    seconds = train_job.spec.active_deadline_seconds
+    began_s = readable_time(resumed_at(train_job, children) or train_job.metadata.creation_timestamp)
+    if not seconds or train_job.spec.suspend or began_s is None:
+        return None
+    return began_s + seconds - now_s
+
+
+def overdue(train_job: TrainJob) -> bool:
+    """True if the TrainJob has failed by its deadline: then its pods are deleted."""
+    return any(each.type == "Failed" and each.reason == DEADLINE.reason for each in train_job.status.conditions)
+
+
+def expires_s(train_job: TrainJob, children: Children) -> float | None:
+    """The time when the Job of a TrainJob that has ended is to be deleted; None if it stays."""
+    after = children.notes.get(names.DELETE_AFTER, "")
+    ends = [each.last_transition_time for each in train_job.status.conditions if each.type in OVER]
+    ended_s = readable_time(ends[0]) if ends else None
+    if ended_s is None or not after.isdecimal():
+        return None
+    return ended_s + int(after)

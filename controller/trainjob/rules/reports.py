@@ -1,4 +1,4 @@
-"""What trainers tell of themselves: who may, and what it says. The wire is that of Kubeflow Trainer's status server."""
+"""Reports of trainers about their progress: authorization and content, on the wire of Kubeflow Trainer's server."""
 
 import re
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from muster.api.kubeflow.trainer import GROUP, VERSION, TrainerStatus
 from muster.api.kubernetes.authentication import TokenReviewStatus
 
 MAX_BYTES = 64 << 10
-"""How much a report may say."""
+"""Largest body of a report."""
 FIELD_MANAGER = "trainer-status"
 _BASE = f"{GROUP}/{VERSION}"
 _PATH = re.compile(
@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
     @property
     def audience(self) -> str:
-        """What a token must have been made for: this TrainJob's status, and nothing else."""
+        """The audience of a token: this TrainJob's status, and nothing else."""
         return f"{_BASE}/namespaces/{self.namespace}/trainjobs/{self.name}/status"
 
 
@@ -72,7 +72,7 @@ def token_of(header: str) -> str:
 
 
 def admit(review: TokenReviewStatus, target: Target) -> None:
-    """Lets those in whose token was made for this TrainJob in its own namespace."""
+    """Raises RefusedError unless the token was made for this TrainJob in its own namespace."""
     if not review.authenticated or target.audience not in review.audiences:
         raise RefusedError(HTTPStatus.FORBIDDEN, f"the token was not made for TrainJob {target.name}, or has expired")
     namespace = review.user.username.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]
@@ -81,7 +81,7 @@ def admit(review: TokenReviewStatus, target: Target) -> None:
 
 
 def read(body: bytes) -> TrainerStatus | None:
-    """What is reported; None for nothing, which changes nothing."""
+    """The reported status; None for an empty report, which changes nothing."""
     try:
         return msgspec.json.decode(body or b"{}", type=Report).trainer_status
     except msgspec.ValidationError as error:
@@ -91,7 +91,7 @@ def read(body: bytes) -> TrainerStatus | None:
 
 
 def answer(refused: RefusedError) -> dict[str, Any]:
-    """A refusal as the API server words one (meta/v1 Status)."""
+    """A refusal as the API server writes one (meta/v1 Status)."""
     reason = _REASONS.get(refused.status, refused.status.phrase.replace(" ", ""))
     return {
         "kind": "Status",

@@ -1,8 +1,8 @@
-"""What a TrainJob needs next, from what it says and what exists: a list of steps, in the order to take them.
+"""The next steps of a TrainJob, from its spec and the objects that exist, in the order to take them.
 
-The rules of order: what initializers make is there before the gang is (so the gang's minimum counts nothing that cannot
-exist yet), and once the gang has been made initializers are over. While a TrainJob is suspended its pods are not made,
-and what exists stays: a Job is aborted and resumed, not deleted. Only pods that were made for other runtime patches go.
+Rules of order: initializers complete before the gang is created (so its minimum counts only pods that can exist), and
+once the gang exists initializers are over. While a TrainJob is suspended no pods are created and its objects stay: a
+Job is aborted and resumed, not deleted. Only pods that were made for other runtime patches are deleted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,9 +11,9 @@ from itertools import groupby
 from typing import Any, Literal
 
 from controller.trainjob.rules.children import Children, before, has, initializer_name, succeeded
-from controller.trainjob.rules.counts import completed
-from controller.trainjob.rules.deadline import resumed_at
-from controller.trainjob.rules.manifests import intent, is_job_set, job_manifest, makes_pods, marked, trains
+from controller.trainjob.rules.manifests import intent, job_manifest, marked, role
+from controller.trainjob.rules.outcome import resumed_at
+from controller.trainjob.rules.status import completed
 from muster.api import names
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import IndexedJob, Pod
@@ -26,14 +26,14 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make this Job, of either kind."""
+    """Create this Job, of either kind."""
 
     manifest: JSON
 
 
 @dataclass(frozen=True, slots=True)
 class Ensure:
-    """See to it that this object is there, and says what it should unless it is made only `once`."""
+    """Create this object if it is missing, and change it if it differs, unless it is made only `once`."""
 
     component: Component
 
@@ -48,7 +48,7 @@ class Suspend:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Ask the controller of Jobs for this."""
+    """Send this Command to the controller of Jobs."""
 
     job: Job
     action: Literal["AbortJob", "ResumeJob"]
@@ -63,7 +63,7 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Bring back what may change in a Job: its numbers, and notes. A JSON patch that tests what it takes for given."""
+    """Bring numbers and notes of a Job up to date, by a JSON patch that tests its assumptions."""
 
     job: Job
     operations: Sequence[Mapping[str, Any]]
@@ -81,7 +81,7 @@ Step = Create | Ensure | Suspend | Command | Clear | Change | Delete
 
 
 def decide(train_job: TrainJob, plan: Plan, components: Sequence[Component], children: Children) -> list[Step]:
-    """The steps that are to be taken now; none if all is as it should be, but for `Ensure`."""
+    """The steps to take now; only `Ensure` if everything is as it should be."""
     steps: list[Step] = []
     open_ = True
     started = children.job is not None
@@ -90,13 +90,14 @@ def decide(train_job: TrainJob, plan: Plan, components: Sequence[Component], chi
     for _, stage in groupby(components, key=lambda component: component.stage):
         passed = True
         for component in stage:
-            if is_job_set(component.manifest):
+            kind = role(component.manifest)
+            if kind == "job set":
                 manifest = job_manifest(component.manifest, train_job, resumed_at(train_job, children))
                 steps.append(Ensure(replace(component, manifest=manifest)))
-            elif not makes_pods(component.manifest):
+            elif kind is None:
                 if open_:
-                    steps.append(Ensure(_marked(component, train_job)))
-            elif trains(component.manifest):
+                    steps.append(Ensure(replace(component, manifest=marked(component.manifest, train_job))))
+            elif kind == "train":
                 steps += _train(train_job, component, children, may_create=open_)
             elif not (started or by_name.get(component.name) in done):
                 live = children.initializers.get(component.name)
@@ -106,12 +107,6 @@ def decide(train_job: TrainJob, plan: Plan, components: Sequence[Component], chi
     return steps
 
 
-def _marked(component: Component, train_job: TrainJob) -> Component:
-    return Component(
-        marked(component.manifest, train_job), component.plugin, component.stage, component.once, component.keys
-    )
-
-
 def _initialize(
     train_job: TrainJob, component: Component, live: IndexedJob | None, *, may_create: bool
 ) -> Iterator[Step]:
@@ -119,7 +114,7 @@ def _initialize(
     if live is None:
         if may_create and not suspend:
             yield Create(job_manifest(component.manifest, train_job, ""))
-    elif live.metadata.deletion_timestamp or has(live, "Complete") or has(live, "Failed"):
+    elif live.metadata.deletion_timestamp or has(live, "Complete", "Failed"):
         return
     elif _outdated(live, train_job):
         yield Delete(live, "its pods were made before spec.runtimePatches changed")
@@ -150,10 +145,10 @@ def _train(train_job: TrainJob, component: Component, children: Children, *, may
 
 
 def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
-    """Resumes a Job that has no pods any more.
+    """Deletes the pods that had ended, then resumes the Job.
 
-    A Job of Muster's goes on where it was, without the pods that had ended. Of a gang that trains they are needed
-    again: a world lacks nobody, and nobody would restart a pod that failed while it was being suspended.
+    A Job of Muster's goes on where it was, without the pods that had ended. A gang that trains needs all of them again,
+    and a pod that failed while it was being suspended would not be restarted.
     """
     ended = [pod for pod in pods if pod.finished and not pod.metadata.deletion_timestamp]
     if ended:
@@ -163,15 +158,15 @@ def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
 
 
 def _outdated(job: Job | IndexedJob, train_job: TrainJob) -> bool:
-    """Whether it was made for other pods; without the note nobody knows, and what runs goes on."""
+    """True if the Job was made for other pods; one without the note goes on."""
     noted = job.metadata.annotations.get(names.TRAIN_JOB_SPEC)
     return noted is not None and noted != intent(train_job)
 
 
 def changes(job: Job, manifest: Mapping[str, Any], since: str) -> list[JSON]:
-    """What brings the numbers of a Job, and the notes on it, back to what its TrainJob says.
+    """The JSON patch that brings numbers and notes of a Job up to date with its TrainJob.
 
-    Everything else in a Job's spec is fixed from its creation on.
+    The other fields of a Job's spec are fixed from its creation on.
     """
     operations: list[JSON] = []
     if since and job.metadata.annotations.get(names.RESUMED_AT, "") != since:

@@ -9,7 +9,7 @@ from muster.api.fields import FieldError, Findings
 from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubernetes.endpoints import Endpoints
 from muster.runtime.component import Component, metadata_of
-from muster.runtime.info import Info, PodSet
+from muster.runtime.info import Info
 from muster.runtime.plan import Plan, PodSetPlan
 from muster.runtime.template import planned
 from muster.workloads.adapter import label
@@ -37,11 +37,10 @@ class JobSet:
             return
         network = info.base.get("network") or {}
         subdomain = network.get("subdomain") or info.owner.name
-        replicas = {job["name"]: int(job.get("replicas") or 1) for job in info.base["replicatedJobs"]}
         for pod_set in info.pod_sets:
             pod_set.subdomain = subdomain
             pod_set.rank = label(names.COMPLETION_INDEX)
-            pod_set.hosts = _hosts(info.owner.name, pod_set.name, subdomain, _jobs(pod_set, replicas))
+            pod_set.hosts = _hosts(info.owner.name, pod_set.name, subdomain, pod_set.jobs)
 
     def build(self, plan: Plan) -> Iterable[Component]:
         """The JobSet; a pod set without pods is left out, and nobody waits for it."""
@@ -63,11 +62,6 @@ class JobSet:
         return [f"{JOB_SETS.plural}.{JOB_SETS.group}"]
 
 
-def _jobs(pod_set: PodSet, replicas: Mapping[str, int]) -> int:
-    """How many Jobs the pods are spread over; steps of a TrainJob have one."""
-    return 1 if pod_set.role != "other" else replicas[pod_set.name]
-
-
 def _hosts(jobset: str, replicated_job: str, subdomain: str, jobs: int) -> Callable[[int], Endpoints]:
     return lambda count: hosts(jobset, replicated_job, subdomain, jobs=jobs, pods=count // jobs)
 
@@ -81,7 +75,7 @@ def _replicated_job(job: JSON, there: Mapping[str, PodSetPlan]) -> JSON:
     pod_set = there[job["name"]]
     template = job["template"]
     spec = template.get("spec") or {}
-    count = pod_set.count // (int(job.get("replicas") or 1) if pod_set.role == "other" else 1)
+    count = pod_set.count // pod_set.jobs
     spec = {
         **spec,
         "parallelism": count,

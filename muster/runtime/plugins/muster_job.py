@@ -127,8 +127,7 @@ def _coordinator(plan: Plan) -> str:
     pod_set = plan.pod_set(wanted.get("replicatedJob", ""))
     if pod_set is None:
         return ""
-    jobs = [job for job in plan.base.get("replicatedJobs") or [] if job["name"] == pod_set.name]
-    size = pod_set.count // (int(jobs[0].get("replicas") or 1) if pod_set.role == "other" else 1)
+    size = pod_set.count // pod_set.jobs
     index = int(wanted.get("jobIndex") or 0) * size + int(wanted.get("podIndex") or 0)
     return pod_set.endpoints[index] if index < pod_set.count else ""
 

@@ -16,9 +16,8 @@ from simulated_causes import Causes
 from simulated_cluster import Cluster
 from simulated_faults import Faults
 
-from controller.job.rules.counts import count
 from controller.job.rules.events import pod_changed, version_of
-from controller.job.rules.machine import STOPPED_PHASES
+from controller.job.rules.phases import STOPPED_PHASES, count
 from controller.job.rules.policies import match
 from controller.job.rules.sync import dependencies_ready
 from muster.api.base import Resource

@@ -6,8 +6,8 @@ import pytest
 from simulated_cluster import Cluster
 from simulated_jobs import add, fail, job, pods, task, turn
 
-from controller.job.rules import backoff
-from controller.job.rules.request import Request
+from controller.job.rules import backoff, notes
+from controller.job.rules.events import Request
 from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import JobStatus
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -142,7 +142,7 @@ def test_another_restart_ends_the_row() -> None:
 
 def test_a_note_that_somebody_edited_is_none() -> None:
     """It delays nothing."""
-    status = JobStatus(controlled_resources={backoff.REFUSED_NOTE: "[3]"})
+    status = JobStatus(controlled_resources={notes.BACK_OFF: "[3]"})
     assert backoff.left_s(status, 0.0) == 0.0
     assert backoff.restarted(status, Request(pod="p", refused="OutOfcpu"), 0.0, 1.0).controlled_resources
 

@@ -314,7 +314,7 @@ def test_nothing_is_kept_of_a_job_that_goes_during_a_pass(cluster: Cluster, monk
     assert not context.writer._held
     assert not actions._timers
     assert not context.objects._synced_generation
-    assert not context.groups._synced_generation
+    assert not context.groups._fits
     assert not context.expectations._jobs
     assert not cluster.defects
 

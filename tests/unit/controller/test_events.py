@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.job.rules.events import group_changed, pod_changed, task_outcome
-from controller.job.rules.request import SYNC
+from controller.job.rules.events import SYNC, group_changed, pod_changed, task_outcome
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.job.rules.counts import Counts
-from controller.job.rules.machine import TABLE, Action, next_phase, step
+from controller.job.rules.phases import Counts, next_phase
+from controller.job.rules.policies import TABLE, Action, step
 from muster.api.volcano.batch import JobSpec, TaskSpec
 
 ACTIONS = (

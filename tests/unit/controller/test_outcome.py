@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from controller.job.rules.outcome import Failure, Outcome, Work, concluded
+from controller.job.rules.status import Failure, Outcome, Work, concluded
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, TaskSpec

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from controller.job.pending_events import PendingEvents
-from controller.job.rules.request import COMMAND_ISSUED, SYNC, Request
+from controller.job.rules.events import COMMAND_ISSUED, SYNC, Request
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job
 

@@ -2,10 +2,22 @@
 
 import pytest
 
-from controller.job.rules.policies import Match, match
-from controller.job.rules.request import Request
+from controller.job.rules.events import Request, pod_changed
+from controller.job.rules.phases import Counts, next_phase
+from controller.job.rules.policies import (
+    Effect,
+    Match,
+    Step,
+    match,
+    pods_to_delete,
+    restart_targets,
+    restarting,
+    step,
+    target_of,
+)
+from muster.api.kubernetes.core import Pod, PodStatus
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.batch import Job, JobSpec, JobStatus, LifecyclePolicy, TaskSpec
+from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, LifecyclePolicy, TaskSpec
 
 
 def policy(action: str, *events: str, exit_code: int | None = None, timeout: str | None = None) -> LifecyclePolicy:
@@ -91,3 +103,29 @@ def test_unknown_has_no_version() -> None:
 def test_command_is_taken_as_it_is() -> None:
     """Commands need no policy."""
     assert match(job(version=3), Request(event="CommandIssued", action="ResumeJob")).action == "ResumeJob"
+
+
+def pod_of(task: str, index: int, phase: str = "Running") -> Pod:
+    """A pod of Job `j`."""
+    name = f"j-{task}-{index}"
+    annotations = {"volcano.sh/task-spec": task, "volcano.sh/task-index": str(index)}
+    return Pod(metadata=ObjectMeta(name=name, uid=name, annotations=annotations), status=PodStatus(phase=phase))
+
+
+def test_from_a_failed_pod_to_the_restart_of_its_task() -> None:
+    """The steps of the example in `policies`, one function after the other."""
+    running = job(policy("RestartTask", "PodFailed"))
+    running.status.state = JobState(phase="Running")
+    request = pod_changed(pod_of("w", 0), pod_of("w", 0, "Failed"))
+    assert (request.event, request.task) == ("PodFailed", "w")
+    found = match(running, request)
+    assert found == Match("RestartTask")
+    assert step("Running", found.action) == Step(Effect.KILL_TARGET, "Restarting", retry=True)
+    status = restarting(JobStatus(state=JobState(phase="Restarting")), target_of(found.action, request))
+    assert [str(target) for target in restart_targets(status)] == ["task/w"]
+    restarted = Job(metadata=running.metadata, spec=running.spec, status=status)
+    pods = [pod_of("w", 0, "Failed"), pod_of("w", 1), pod_of("other", 0)]
+    assert [pod.metadata.name for pod in pods_to_delete(restarted, pods)] == ["j-w-0", "j-w-1"]
+    transition = next_phase(running.spec, "Restarting", Counts(running=1), retry_count=1)
+    assert transition is not None
+    assert transition.phase == "Pending"

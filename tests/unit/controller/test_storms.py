@@ -4,9 +4,9 @@ import pytest
 from simulated_cluster import Cluster
 from simulated_jobs import command, job, pods, submit, trickle, turn
 
-from controller.job.rules.events import unseen_evictions
-from controller.job.rules.request import Request
-from controller.job.rules.timers import MAX_NOTED, Timer, from_note, to_note
+from controller.job.rules import notes
+from controller.job.rules.events import Request, unseen_evictions
+from controller.job.rules.timers import MAX_NOTED, Timer, noted, timers_of
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import JOBS, Job, JobSpec, JobState, JobStatus, TaskSpec, TaskState
@@ -179,7 +179,7 @@ def test_timers_can_be_noted() -> None:
     """What goes into the status comes back; timers that an object tells are left out, and so is nonsense."""
     lasting = [Timer(20.0, Request(event="PodEvicted", pod="p", job_version=1)), Timer(10.0, Request(event="Unknown"))]
     derived = Timer(5.0, Request(event="PodPending", since_s=1.0))
-    assert from_note(to_note([derived, *lasting])) == lasting[::-1]
-    assert to_note([derived]) == ""
-    assert from_note("[nonsense") == from_note("") == []
-    assert len(from_note(to_note(lasting[:1] * 200))) == MAX_NOTED
+    assert timers_of(noted(JobStatus(), [derived, *lasting])) == lasting[::-1]
+    assert noted(JobStatus(), [derived]) == JobStatus()
+    assert timers_of(notes.noted(JobStatus(), notes.TIMERS, "[nonsense")) == timers_of(JobStatus()) == []
+    assert len(timers_of(noted(JobStatus(), lasting[:1] * 200))) == MAX_NOTED

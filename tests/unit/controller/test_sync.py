@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.job.rules import status as statuses
-from controller.job.rules.counts import Counts, count
-from controller.job.rules.kill import Target, outdated, pods_to_delete, target_of
-from controller.job.rules.machine import Effect
-from controller.job.rules.request import Request
+from controller.job.rules.events import Request
+from controller.job.rules.phases import Counts, count
+from controller.job.rules.policies import Target, pods_to_delete, restart_targets, restarting, target_of
 from controller.job.rules.sync import decide
 from controller.job.rules.timers import still_true
 from muster.api.kubernetes.core import Pod
@@ -101,34 +100,40 @@ def names(pods: list[Pod]) -> list[str]:
     return [one.metadata.name for one in pods]
 
 
-def test_victims() -> None:
-    """Soft kills spare finished pods, targeted ones the others, whole ones those of the new version."""
+def restarting_job(*targets: str, retry_count: int = 1) -> Job:
+    """Job `n/j` in its second version, which restarts these targets."""
+    noted = {"muster.dev/restart": ",".join(targets)}
+    return job(version=1, retry_count=retry_count, state=JobState(phase="Restarting"), controlled_resources=noted)
+
+
+def test_pods_that_are_deleted() -> None:
+    """A phase that stops pods spares finished ones, a restart of a part the others, a whole one the new version's."""
     pods = [pod("j-w-0"), pod("j-w-1", "Failed"), pod("j-v-0", partition="1"), pod("j-v-1", version=1), pod("j-v-2", going=True)]  # fmt: skip  # noqa: E501 - one row
-    of = job(version=1, retry_count=1)
-    assert names(pods_to_delete(of, pods, Effect.KILL_SOFT)) == ["j-w-0", "j-v-0", "j-v-1"]
-    assert names(pods_to_delete(of, pods, Effect.KILL_ALL)) == ["j-w-0", "j-w-1", "j-v-0"]
-    assert names(pods_to_delete(job(version=1, retry_count=3), pods, Effect.KILL_ALL)) == ["j-w-0", "j-v-0"]
-    assert names(pods_to_delete(of, pods, Effect.KILL_TARGET, [Target("task", "v")])) == ["j-v-0", "j-v-1"]
-    assert names(pods_to_delete(of, pods, Effect.KILL_TARGET, [Target("partition", "v/1")])) == ["j-v-0"]
     whole = pod("j-x-0", partition="")
-    assert names(pods_to_delete(of, [*pods, whole], Effect.KILL_TARGET, [Target("partition", "x/")])) == ["j-x-0"]
-    assert names(pods_to_delete(of, pods, Effect.KILL_TARGET, [Target("pod", "j-w-1")])) == ["j-w-1"]
-    assert names(outdated(of, pods, keep_finished=True)) == ["j-w-0", "j-v-0"]
+    assert pods_to_delete(job(version=1, state=JobState(phase="Running")), pods) == []
+    assert names(pods_to_delete(job(version=1, state=JobState(phase="Aborting")), pods)) == ["j-w-0", "j-v-0", "j-v-1"]
+    assert names(pods_to_delete(restarting_job("job"), pods)) == ["j-w-0", "j-w-1", "j-v-0"]
+    assert names(pods_to_delete(restarting_job("job", retry_count=3), pods)) == ["j-w-0", "j-v-0"]
+    assert names(pods_to_delete(restarting_job("unfinished"), pods)) == ["j-w-0", "j-v-0"]
+    assert names(pods_to_delete(restarting_job("task/v"), pods)) == ["j-v-0", "j-v-1"]
+    assert names(pods_to_delete(restarting_job("partition/v/1"), pods)) == ["j-v-0"]
+    assert names(pods_to_delete(restarting_job("partition/x/"), [*pods, whole])) == ["j-x-0"]
+    assert names(pods_to_delete(restarting_job("pod/j-w-1", "task/x"), [*pods, whole])) == ["j-w-1", "j-x-0"]
 
 
 @pytest.mark.parametrize("action", ["RestartJob", "RestartTask", "RestartPod", "RestartPartition", "ResumeJob"])
 def test_target_survives_in_the_status(action: str) -> None:
     """What is restarted can be read from the status again, until the next phase is entered."""
     target = target_of(action, Request(task="w", partition="2", pod="j-w-0", pod_uid="p"))
-    status = statuses.restarting(JobStatus(), target)
-    assert statuses.restart_targets(status) == [target]
-    assert statuses.restart_targets(statuses.moved(status, "Pending", "r", "m", 0.0)) == []
+    status = restarting(JobStatus(), target)
+    assert restart_targets(status) == [target]
+    assert restart_targets(statuses.moved(status, "Pending", "r", "m", 0.0)) == []
 
 
 def test_a_whole_restart_is_not_replaced_by_a_part() -> None:
     """Once the whole job is to go, a restart of a task does not spare the rest."""
-    status = statuses.restarting(JobStatus(), Target())
-    assert statuses.restart_targets(statuses.restarting(status, Target("task", "w"))) == [Target()]
+    status = restarting(JobStatus(), Target())
+    assert restart_targets(restarting(status, Target("task", "w"))) == [Target()]
 
 
 def test_running_duration_is_written_at_the_end() -> None:

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.trainjob.rules.computed import computed, of_job_set
-from controller.trainjob.rules.outcome import Outcome
+from controller.trainjob.rules.outcome import Outcome, computed, of_job_set
 from muster.api.kubeflow.jobset import JobSet, JobSetStatus, ReplicatedJobStatus
 from muster.api.kubernetes.meta import Condition
 

@@ -9,13 +9,11 @@ from frameworks_world import FRAMEWORK, replicated_job, runtime, train_job
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.trainjob.rules import conditions as held
+from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children
-from controller.trainjob.rules.counts import jobs_status, trains
-from controller.trainjob.rules.deadline import expires_s, left_s
 from controller.trainjob.rules.manifests import covers, intent, job_manifest
-from controller.trainjob.rules.outcome import outcome
-from controller.trainjob.rules.owners import told
+from controller.trainjob.rules.outcome import expires_s, left_s, outcome
+from controller.trainjob.rules.status import conditions, jobs_status, trains
 from controller.trainjob.rules.steps import (
     Change,
     Clear,
@@ -297,18 +295,18 @@ def test_how_it_ends() -> None:
 def test_conditions() -> None:
     """None on its way; Resumed until the pods run; times that only move with the status."""
     job = train_job()
-    assert held.conditions(job, now=NOW) == []
+    assert conditions(job, now=NOW) == []
     job = train_job(suspend=True)
-    job.status.conditions[:] = held.conditions(job, now=NOW)
+    job.status.conditions[:] = conditions(job, now=NOW)
     assert [(each.type, each.status) for each in job.status.conditions] == [("Suspended", "True")]
-    assert held.conditions(job, now="later") == job.status.conditions
+    assert conditions(job, now="later") == job.status.conditions
     job.spec.suspend = False
-    job.status.conditions[:] = held.conditions(job, now="later", trains=True)
+    job.status.conditions[:] = conditions(job, now="later", trains=True)
     [resumed] = job.status.conditions
     assert (resumed.status, resumed.reason, resumed.last_transition_time) == ("False", "Resumed", "later")
-    assert held.conditions(job, now="after") == [resumed]
-    assert held.conditions(job, now="after", trains=True) == []
-    [_, blocked] = held.conditions(job, now="after", obstacle="x" * 2000)
+    assert conditions(job, now="after") == [resumed]
+    assert conditions(job, now="after", trains=True) == []
+    [_, blocked] = conditions(job, now="after", obstacle="x" * 2000)
     assert (blocked.type, len(blocked.message)) == ("Blocked", 1024)
 
 
@@ -355,7 +353,7 @@ def test_whose_it_is() -> None:
     """What an earlier TrainJob of the name has left is about to go; anything else is in the way."""
     owner = {"apiVersion": "v", "kind": "TrainJob", "name": "train", "uid": "old", "controller": True}
     meta = msgspec.convert({"name": "x", "ownerReferences": [owner]}, ObjectMeta)
-    assert told("Job x", meta, train_job())["passing"]
-    assert told("Job x", ObjectMeta(name="x"), train_job())["message"].startswith(
-        "Job x exists already and belongs to nobody, so it is not changed"
+    assert foreign("Job x", meta, train_job()).passing
+    assert str(foreign("Job x", ObjectMeta(name="x"), train_job())).startswith(
+        "Job x exists already and has no owner, so it is not changed"
     )

@@ -8,7 +8,7 @@ from simulated_api import Api
 from simulated_faults import Faults
 
 from controller.job.expectations import Expectations
-from controller.job.rules.counts import Counts
+from controller.job.rules.phases import Counts
 from controller.job.rules.status import counted, explained, moved
 from controller.job.writer import MAX_S, REST_S, WORDS_S, StatusWriter
 from muster.api.volcano.batch import JOBS, Job

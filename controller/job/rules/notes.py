@@ -1,0 +1,65 @@
+"""The controller's notes in `status.controlledResources`, where Volcano has a free map; they outlive the process.
+
+A note is a text under a key of its own. Beside the notes stand the names of the plugins and claims that exist for the
+Job, as Volcano's clients read them.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from muster.api.volcano.batch import JobStatus
+
+RESTART = "muster.dev/restart"
+"""The parts of the Job that are being restarted (`policies`)."""
+COMMANDS = "muster.dev/command"
+"""UIDs of the last Commands that were carried out."""
+TIMERS = "muster.dev/timers"
+"""Timers that follow from no object's timestamp (`timers`)."""
+BACK_OFF = "muster.dev/refused"
+"""How long new pods wait (`backoff`)."""
+_KEYS = frozenset({RESTART, COMMANDS, TIMERS, BACK_OFF})
+_PLUGIN = "plugin-"
+_CLAIM = "volume-pvc-"
+_COMMANDS_NOTED = 8
+
+
+def note(status: JobStatus, key: str) -> str:
+    """The note under this key; "" if there is none."""
+    return status.controlled_resources.get(key, "")
+
+
+def noted(status: JobStatus, key: str, text: str) -> JobStatus:
+    """The status with this note; an empty text takes it away."""
+    if note(status, key) == text:
+        return status
+    others = {name: value for name, value in status.controlled_resources.items() if name != key}
+    return structs.replace(status, controlled_resources={**others, key: text} if text else others)
+
+
+def words(status: JobStatus, key: str) -> list[str]:
+    """The note under this key as a list."""
+    text = note(status, key)
+    return text.split(",") if text else []
+
+
+def commanded(status: JobStatus, command_uid: str) -> JobStatus:
+    """The status with a note that this Command was carried out; the last few Commands are noted."""
+    return noted(status, COMMANDS, ",".join([*words(status, COMMANDS), command_uid][-_COMMANDS_NOTED:]))
+
+
+def was_commanded(status: JobStatus, command_uid: str) -> bool:
+    """True if this Command was carried out."""
+    return command_uid in words(status, COMMANDS)
+
+
+def with_resources(status: JobStatus, plugins: Iterable[str], claims: Iterable[str]) -> JobStatus:
+    """The status with the names of the plugins whose objects exist and of the claims of the Job's volumes."""
+    own = {key: value for key, value in status.controlled_resources.items() if key in _KEYS}
+    found = {f"{_PLUGIN}{name}": name for name in plugins} | {f"{_CLAIM}{name}": name for name in claims}
+    return structs.replace(status, controlled_resources=own | found)
+
+
+def has_plugins(status: JobStatus) -> bool:
+    """True if objects of plugins exist."""
+    return any(key.startswith(_PLUGIN) for key in status.controlled_resources)

@@ -1,0 +1,122 @@
+"""The phases of a Job and the rules of counters: pods by phase, and the phase of the Job that follows from them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from controller.job.rules.events import task_of
+from muster.api.kubernetes.core import Pod
+from muster.api.volcano.batch import FINISHED, JobSpec, Phase
+from muster.volcano.defaults import max_retry
+from muster.volcano.tasks import minimum, total_minimum, total_replicas
+
+SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
+"""Phases whose work is to have the pods that the Job wants; the work of all others is to delete pods."""
+STOPPED_PHASES = FINISHED | {"Aborted"}
+"""Phases in which nothing runs; Aborted is the only one that can be left, by ResumeJob."""
+DRAINING: dict[Phase, Phase] = {"Completing": "Completed", "Terminating": "Terminated", "Aborting": "Aborted"}
+"""Phases in which pods are stopped, and the one that follows when they are."""
+MAX_RETRY = "MaxRetryReached"
+"""Reason of a Job that has failed as no restart was left."""
+_POD_PHASES = ("Pending", "Running", "Succeeded", "Failed")
+
+
+@dataclass(slots=True)
+class Counts:
+    """Pods by phase; a pod that is being deleted counts as `terminating` only."""
+
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    unknown: int = 0
+    terminating: int = 0
+    tasks: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+def count(pods: Iterable[Pod]) -> Counts:
+    """Counts these pods, in total and per task."""
+    result = Counts()
+    for pod in pods:
+        if pod.metadata.deletion_timestamp:
+            result.terminating += 1
+            continue
+        phase = pod.status.phase or "Pending"
+        name = phase.lower() if phase in _POD_PHASES else "unknown"
+        setattr(result, name, getattr(result, name) + 1)
+        task = result.tasks.setdefault(task_of(pod), {})
+        task[phase] = task.get(phase, 0) + 1
+    return result
+
+
+def without(pods: Iterable[Pod], others: Iterable[Pod]) -> list[Pod]:
+    """These pods but for the others."""
+    uids = {pod.metadata.uid for pod in others}
+    return [pod for pod in pods if pod.metadata.uid not in uids]
+
+
+class Transition(NamedTuple):
+    """A phase that the counters lead to, with reason and message."""
+
+    phase: Phase
+    reason: str
+    message: str
+
+
+def next_phase(spec: JobSpec, phase: Phase, counts: Counts, retry_count: int) -> Transition | None:
+    """The phase that follows from the counters, or None if the Job stays where it is."""
+    if phase in {"", "Pending"}:
+        return _started(spec, counts)
+    if phase == "Running":
+        return _completion(spec, counts)
+    if phase == "Restarting":
+        return _restarted(spec, counts, retry_count)
+    if phase in DRAINING and counts.pending == counts.running == counts.terminating == 0:
+        return Transition(DRAINING[phase], "PodsStopped", "all pods have finished or are gone")
+    return None
+
+
+def _started(spec: JobSpec, counts: Counts) -> Transition | None:
+    present = counts.running + counts.succeeded + counts.failed
+    if present < spec.min_available:
+        return None
+    return Transition("Running", "MinAvailableReached", f"{present} pods started, {spec.min_available} are needed")
+
+
+def _restarted(spec: JobSpec, counts: Counts, retry_count: int) -> Transition | None:
+    limit = max_retry(spec)
+    if retry_count >= limit:
+        return Transition("Failed", MAX_RETRY, f"restarted {retry_count} times, maxRetry is {limit}")
+    if total_replicas(spec) - counts.terminating < spec.min_available:
+        return None
+    message = f"the old pods are gone; restart {retry_count} of at most {limit - 1}"
+    return Transition("Pending", "Restarted", message)
+
+
+def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
+    replicas = total_replicas(spec)
+    if replicas == 0:
+        return None
+    if spec.min_success is not None and counts.succeeded >= spec.min_success:
+        return Transition("Completed", "MinSuccessReached", f"{counts.succeeded} pods succeeded, enough for minSuccess")
+    if counts.succeeded + counts.failed == replicas:
+        return _all_finished(spec, counts)
+    if counts.pending > replicas - spec.min_available:
+        return Transition("Pending", "BelowMinAvailable", f"{counts.pending} of {replicas} pods are pending again")
+    return None
+
+
+def _all_finished(spec: JobSpec, counts: Counts) -> Transition:
+    if spec.min_available >= total_minimum(spec):
+        for task in spec.tasks:
+            succeeded = counts.tasks.get(task.name, {}).get("Succeeded", 0)
+            if task.min_available is not None and task.name in counts.tasks and succeeded < minimum(task):
+                message = f"task {task.name}: {succeeded} pods succeeded, {minimum(task)} are needed"
+                return Transition("Failed", "TaskFailed", message)
+    if spec.min_success is not None:
+        message = f"all pods finished and {counts.succeeded} succeeded; minSuccess is {spec.min_success}"
+        return Transition("Failed", "MinSuccessMissed", message)
+    message = f"all pods finished and {counts.succeeded} succeeded; minAvailable is {spec.min_available}"
+    if counts.succeeded >= spec.min_available:
+        return Transition("Completed", "PodsSucceeded", message)
+    return Transition("Failed", "PodsFailed", message)

@@ -1,0 +1,161 @@
+"""The status of a TrainJob: its conditions, and `jobsStatus`, its Jobs counted by state.
+
+There is no condition while a TrainJob is on its way: Kubeflow's SDK calls a TrainJob with a condition "Created", never
+"Running". So `Suspended=False` (Resumed), by which other clients know that it goes on, stays until the pods run, and
+then it goes. `Blocked` is there only while nothing can be made for it, and has the reason.
+
+`jobsStatus` counts as the controller of JobSets does. A step is one Job of a JobSet, however many pods it has. Here the
+pods of a task (or those of a batch/v1 Job) are what that Job would be. A Job that has ended counts as succeeded or
+failed only; one that is on its way is active while it has pods, and ready when all of them are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from controller.trainjob.rules.children import Children, has, initializer_name, succeeded
+from controller.trainjob.rules.outcome import Outcome
+from muster.api import names
+from muster.api.kubeflow.jobset import ReplicatedJobStatus
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubernetes.core import IndexedJob, Pod
+from muster.api.kubernetes.meta import Condition
+from muster.api.limits import whole_number
+from muster.api.volcano.batch import FINISHED
+from muster.runtime.plan import Plan, PodSetPlan
+
+SUSPENDED = "Suspended"
+BLOCKED = "Blocked"
+CREATION_FAILED = "TrainJobResourcesCreationFailed"
+_MAX_MESSAGE_CHARS = 1024
+
+
+def conditions(
+    train_job: TrainJob, *, now: str, trains: bool = False, obstacle: str = "", end: Outcome | None = None
+) -> list[Condition]:
+    """The conditions now. `trains`: the pods run; `obstacle`: why nothing can be made; `end`: its end."""
+    held = {each.type: each for each in train_job.status.conditions}
+    suspended = held.pop(SUSPENDED, None)
+    blocked = held.pop(BLOCKED, None)
+    result = [*held.values()]
+    if train_job.spec.suspend:
+        result.append(_set(suspended, SUSPENDED, "True", "Suspended", "TrainJob is suspended", now))
+    elif suspended and not (trains and suspended.status == "False"):
+        result.append(_set(suspended, SUSPENDED, "False", "Resumed", "TrainJob is resumed", now))
+    if end:
+        result.append(_set(None, end.type, "True", end.reason, end.message, now))
+    elif obstacle:
+        result.append(_set(blocked, BLOCKED, "True", CREATION_FAILED, obstacle, now))
+    return result
+
+
+def _set(
+    before: Condition | None, kind: str, status: Literal["True", "False"], reason: str, message: str, now: str
+) -> Condition:
+    """The condition; its time is that of the last change of its status."""
+    since = before.last_transition_time if before and before.status == status else now
+    short = message[:_MAX_MESSAGE_CHARS]
+    return Condition(type=kind, status=status, last_transition_time=since, reason=reason, message=short)
+
+
+def jobs_status(train_job: TrainJob, plan: Plan, children: Children) -> list[ReplicatedJobStatus]:
+    """An entry for each pod set that has pods, in their order. An initializer that has succeeded stays so."""
+    members = plan.gang.pod_sets if plan.gang else ()
+    done = completed(train_job)
+    return [
+        _gang_status(train_job, pod_set, children)
+        if pod_set.name in members
+        else _initializer_status(train_job, pod_set.name, children, done=pod_set.name in done)
+        for pod_set in plan.pod_sets
+        if pod_set.count
+    ]
+
+
+def completed(train_job: TrainJob) -> set[str]:
+    """The pod sets that have succeeded before, as the status notes them."""
+    return {each.name for each in train_job.status.jobs_status if each.succeeded}
+
+
+def trains(statuses: Sequence[ReplicatedJobStatus], plan: Plan) -> bool:
+    """True if all pod sets that train are ready, or have ended: from then on the TrainJob counts as running."""
+    roles = {pod_set.name for pod_set in plan.pod_sets if pod_set.role in {"trainer", "launcher"}}
+    own = [each for each in statuses if each.name in roles]
+    return bool(own) and all(each.ready or each.succeeded or each.failed for each in own)
+
+
+def _gang_status(train_job: TrainJob, pod_set: PodSetPlan, children: Children) -> ReplicatedJobStatus:
+    job = children.job
+    size = max(1, pod_set.count // pod_set.jobs)
+    over = job is not None and job.status.state.phase in FINISHED
+    ready = good = bad = active = 0
+    for tally in _tallies(pod_set, children.pods, size):
+        if tally.succeeded >= size:
+            good += 1
+        elif over:
+            bad += bool(tally.failed)
+        else:
+            active += bool(tally.active)
+            ready += tally.ready + tally.succeeded >= size
+    waiting = pod_set.jobs - good - bad
+    return ReplicatedJobStatus(
+        name=pod_set.name,
+        ready=ready,
+        succeeded=good,
+        failed=bad,
+        active=active,
+        suspended=waiting if train_job.spec.suspend and not over else 0,
+    )
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Pods of one Job by state; terminating pods are not counted."""
+
+    active: int = 0
+    ready: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+def _tallies(pod_set: PodSetPlan, pods: Sequence[Pod], size: int) -> list[_Tally]:
+    """The pods of a pod set by the Job, of `size` pods, that each would be in."""
+    tallies = [_Tally() for _ in range(pod_set.jobs)]
+    for pod in pods:
+        meta, phase = pod.metadata, pod.status.phase
+        index = whole_number(meta.labels.get(names.TASK_INDEX))
+        if meta.deletion_timestamp or meta.labels.get(names.REPLICATED_JOB) != pod_set.name or index is None:
+            continue
+        if index // size < pod_set.jobs:
+            tally = tallies[index // size]
+            tally.active += phase in {"Pending", "Running"}
+            tally.ready += phase == "Running" and is_ready(pod)
+            tally.succeeded += phase == "Succeeded"
+            tally.failed += phase == "Failed"
+    return tallies
+
+
+def is_ready(pod: Pod) -> bool:
+    """True if kubelet calls the pod ready."""
+    return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
+
+
+def _initializer_status(train_job: TrainJob, pod_set: str, children: Children, *, done: bool) -> ReplicatedJobStatus:
+    job = children.initializers.get(initializer_name(train_job, pod_set))
+    if done or (job and succeeded(job)):
+        return ReplicatedJobStatus(name=pod_set, ready=0, succeeded=1, failed=0, active=0, suspended=0)
+    if job is None:
+        suspended = int(train_job.spec.suspend)
+        return ReplicatedJobStatus(name=pod_set, ready=0, succeeded=0, failed=0, active=0, suspended=suspended)
+    failed = has(job, "Failed")
+    return ReplicatedJobStatus(
+        name=pod_set,
+        ready=int(not failed and _count(job, "ready") + _count(job, "succeeded") >= (job.spec.completions or 1)),
+        succeeded=0,
+        failed=int(failed),
+        active=int(not failed and _count(job, "active") > 0),
+        suspended=int(not failed and job.spec.suspend),
+    )
+
+
+def _count(job: IndexedJob, state: str) -> int:
+    return int(job.status.get(state) or 0)
