@@ -26,9 +26,8 @@ from muster.kube.store import Store
 from muster.process.tracing import SPANS, workload_of
 from muster.volcano.owner import job_of
 from muster.workloads.kind import GangRules
-from muster.workloads.minimum import shaped
 from muster.workloads.table import gang_rules, kind_of
-from muster.workloads.worlds import group_name, world_of
+from muster.workloads.worlds import group_name, shaped, world_of
 
 GROUP_INDEX = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that this controller makes for the pod."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from muster.api import names
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, ElasticPolicy, TrainingRuntime
+from muster.api.limits import whole_number
 from muster.runtime.settings import (
     ELASTIC,
     LAUNCHER_AS_NODE,
@@ -15,7 +16,6 @@ from muster.runtime.settings import (
     Setting,
     from_annotations,
 )
-from muster.workloads.adapter import number
 
 _RUNTIME_PATH = "spec.runtimeRef"
 
@@ -40,12 +40,12 @@ def nodes_of(train_job: TrainJob, settings: Mapping[str, Setting]) -> int | None
     `muster.dev/num-nodes`: `spec.trainer` is fixed, as in Kubeflow Trainer.
     """
     nodes = train_job.spec.trainer.num_nodes if train_job.spec.trainer else None
-    wanted = number(train_job.metadata.annotations.get(names.NUM_NODES))
+    wanted = whole_number(train_job.metadata.annotations.get(names.NUM_NODES))
     elastic = settings.get(ELASTIC)
     if wanted is None or elastic is None:
         return nodes
     least, _, most = elastic.text.partition(":")
-    return max(number(least.strip()) or 1, min(wanted, number(most.strip()) or wanted))
+    return max(whole_number(least.strip()) or 1, min(wanted, whole_number(most.strip()) or wanted))
 
 
 def _runtime(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingRuntime) -> dict[str, Setting]:

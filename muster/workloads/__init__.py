@@ -1,15 +1,15 @@
-"""Workloads: what each kind of owner says about its pods. One table, and one module for each kind in it.
+"""Workload kinds: for each kind of owner, its pod templates, ranks, gang and first pods, in one table.
 
-`kind.WorkloadKind` is a row: where the kind lives and where its pod templates stand, how its pods learn their rank, how
-many they are and where rank 0 is (its *adapter*), what it says of its gang, and what its first pods look like. `table`
-has all rows, and finds the one of an owner. Nobody else lists kinds: admission registers for them (webhook), owners are
-read by them (webhook, controller), `muster shape` shows them. A new kind is a module here and its row in the table.
+`kind.WorkloadKind` is a row; `table` has all rows, and finds the one of an owner. Each kind has a module with its row
+and its *adapter* (`adapter.Adapter`: ranks, size and host names of its pods). No other package lists kinds: admission
+registers for them (webhook), owners are read by them (webhook, controller), `muster shape` shows them. A new kind is a
+module here and its row in the table.
 
-* `choose`: which adapter speaks for a pod. `adapter`: the questions that all of them answer.
-* `minimum`: the smallest gang of pods that are not a Volcano Job's. `service`: the Service under which they meet.
-* `templates`: how pod templates are found in a document. `sample`: the parts that sample pods are made of.
+* `choose`: the adapter of a pod.
+* `worlds`: the gang of a pod that is not a Volcano Job's: its PodGroup, its world, and its minimum.
+* `templates`: pod templates in a document. `sample`: the parts that sample pods are made of.
 
-It promises pure functions of what is handed in: an owner is asked as it was read, and nobody is asked for it. A Volcano
-Job is what muster.volcano says; its row only puts it beside the others. It must not import muster.runtime, which plans
-with the answers, nor muster.kube. Start with `kind`, then `batch_job`.
+Promises pure functions of their arguments: owners are handed in as they were read. A Volcano Job is described in
+muster.volcano; its row only puts it beside the others. It must not import muster.runtime, which plans with the answers,
+nor muster.kube. Start with `kind`, then `batch_job`.
 """

@@ -1,9 +1,10 @@
-"""What every adapter answers, and how ranks, owners and errors are told."""
+"""The adapter of an owner: ranks, size and host names of its pods; and the owner itself, with its errors."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from muster.api.base import Resource
 from muster.api.fields import FieldError
@@ -22,14 +23,14 @@ class FieldPath:
     path: str
 
     def of(self, pod: ObjectMeta) -> str | None:
-        """What the field of this pod holds; None where it is missing, or no label or annotation."""
+        """The value of this field of the pod; None if it is missing, or no label or annotation."""
         found = _FIELD.fullmatch(self.path)
         values = pod.labels if found and found["map"] == "labels" else pod.annotations
         return values.get(found["key"]) if found else None
 
 
 Value = str | FieldPath
-"""What a variable of a pod holds: a text, or a field of the pod."""
+"""The value of a variable: a text, or a field of the pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,15 @@ class Owner:
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
-    def reference(self) -> dict[str, Any]:
-        """The owner reference of an object that goes away with the workload."""
+    def reference(self, *, blocking: bool = True) -> dict[str, Any]:
+        """The owner reference of an object that is deleted with the workload; `blocking`: before it, if foreground."""
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
             "name": self.name,
             "uid": self.uid,
             "controller": True,
-            "blockOwnerDeletion": True,
+            **({"blockOwnerDeletion": True} if blocking else {}),
         }
 
 
@@ -70,33 +71,35 @@ class OwnerError(Exception):
         self.error = FieldError(OWNER_PATH, message, value)
 
 
-class Adapter(Protocol):
-    """One owner, asked by plugins through `Info`."""
+class Adapter(ABC):
+    """One owner, as plugins see it through `Info`.
 
-    @property
-    def owner(self) -> Owner:
-        """Which workload it is."""
+    `template` is the pod template as the user wrote it: the pod itself may have got sidecars since. `annotations` are
+    the owner's own, which may hold settings.
+    """
 
-    @property
-    def template(self) -> Mapping[str, Any]:
-        """The pod template as the user wrote it: the pod itself may have got sidecars since."""
+    def __init__(self, owner: Owner, template: Mapping[str, Any], annotations: Mapping[str, str]) -> None:
+        self.owner = owner
+        self.template = template
+        self.annotations = annotations
 
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        """The owner's own annotations; settings may stand there."""
-
+    @abstractmethod
     def errors(self) -> list[FieldError]:
-        """Why the owner's pods cannot form a group, with paths in the owner; empty when they can."""
+        """The reasons for which the owner's pods cannot form a group, with paths in the owner."""
 
+    @abstractmethod
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """How a pod learns its rank, 0-based; without a pod, how most pods of the owner do."""
+        """The source of a pod's rank, 0-based; without a pod, that of most pods of the owner."""
 
+    @abstractmethod
     def size(self) -> int:
-        """How many pods there are."""
+        """The number of pods."""
 
+    @abstractmethod
     def subdomain(self) -> str:
-        """The headless Service under which the pods are found."""
+        """The headless Service of the pods."""
 
+    @abstractmethod
     def endpoints(self) -> Endpoints:
         """The host name of each pod, in rank order; rank 0 comes first."""
 
@@ -111,17 +114,6 @@ def annotation(key: str) -> FieldPath:
     return FieldPath(f"metadata.annotations['{key}']")
 
 
-def number(text: str | None) -> int | None:
-    """A count or index of decimal digits; None for anything else."""
-    return whole_number(text)
-
-
 def own_rank(rank: Value, pod: ObjectMeta) -> int | None:
-    """The rank of this very pod, where `rank` is how it learns it; None where that is not known yet."""
-    return number(rank.of(pod) if isinstance(rank, FieldPath) else rank)
-
-
-def ordinal(meta: ObjectMeta, prefix: str) -> int | None:
-    """The number behind `<prefix>-` in a pod's name."""
-    head, _, tail = meta.name.rpartition("-")
-    return number(tail) if head == prefix else None
+    """The rank of this very pod, if `rank` is its source; None if it is not known yet."""
+    return whole_number(rank.of(pod) if isinstance(rank, FieldPath) else rank)

@@ -1,7 +1,6 @@
-"""Jobs of batch/v1, whose pods have ranks where they have indexes; and CronJobs, which make Jobs."""
+"""Jobs of batch/v1, whose pods have ranks if they have indexes; and CronJobs, which make Jobs."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from muster.api import names
 from muster.api.fields import FieldError
@@ -9,36 +8,21 @@ from muster.api.kubernetes.core import CRON_JOBS, INDEXED_JOBS, IndexedJob
 from muster.api.kubernetes.endpoints import Endpoints, Run
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS
-from muster.workloads.adapter import Owner, Value, annotation, label
+from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
 from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind
-from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
-from muster.workloads.service import headless_service
+from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of, pod_of
 
 
-class IndexedJobAdapter:
+class IndexedJobAdapter(Adapter):
     """A batch/v1 Job with `completionMode: Indexed`: each index is a rank, and pods are found as `<job>-<index>`."""
 
     def __init__(self, job: IndexedJob) -> None:
+        super().__init__(Owner.of(INDEXED_JOBS, job.metadata), job.spec.template, job.metadata.annotations)
         self._job = job
         self._spec = job.spec
 
-    @property
-    def owner(self) -> Owner:
-        """The Job."""
-        return Owner.of(INDEXED_JOBS, self._job.metadata)
-
-    @property
-    def template(self) -> Mapping[str, Any]:
-        """The Job's."""
-        return self._spec.template
-
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        """The Job's."""
-        return self._job.metadata.annotations
-
     def errors(self) -> list[FieldError]:
-        """Without an index a pod has no rank; with fewer pods than completions the group is never whole."""
+        """Pods without an index have no rank; with fewer pods than completions the group is never whole."""
         spec = self._spec
         result = []
         if spec.completion_mode != "Indexed":
@@ -62,7 +46,7 @@ class IndexedJobAdapter:
         return _parallelism(self._job) if self._spec.completions is None else self._spec.completions
 
     def subdomain(self) -> str:
-        """What the template says, else a Service named as the Job."""
+        """The template's, else a Service named as the Job."""
         spec = self._spec.template.get("spec") or {}
         return str(spec.get("subdomain") or self._job.metadata.name)
 
@@ -89,12 +73,18 @@ def _wants_none(job: IndexedJob) -> bool:
 
 
 def _is_over(job: IndexedJob) -> bool:
-    conditions = job.status.get("conditions", [])
-    return any(each.get("type") in {"Complete", "Failed"} and each.get("status") == "True" for each in conditions)
+    return holds(job.status.get("conditions", []), "Complete", "Failed")
 
 
 def _service(job: IndexedJob) -> JSON:
-    return headless_service(INDEXED_JOBS, job.metadata, {names.BATCH_JOB_NAME: job.metadata.name})
+    """The headless Service of a Job, with its name. Pods are found before they are ready: they wait for each other."""
+    meta = job.metadata
+    owner = Owner.of(INDEXED_JOBS, meta).reference(blocking=False)
+    selector = {names.BATCH_JOB_NAME: meta.name}
+    return {
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "ownerReferences": [owner]},
+        "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector},
+    }
 
 
 def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
@@ -109,7 +99,7 @@ def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
 
 
 def fill_in(spec: JSON) -> None:
-    """Fills in what the API server does in a Job that says neither how many pods there are nor how many at a time."""
+    """Sets completions and parallelism, as the API server does in a Job that has neither."""
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec |= {"completions": 1, "parallelism": 1}
 

@@ -1,4 +1,4 @@
-"""Which adapter speaks for a pod: it follows from the pod's controller and from labels of the higher owners."""
+"""The adapter of a pod, by the pod's controller and the labels of its higher owners."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from muster.workloads.table import CONTROLLERS, KINDS
 _NO_RANKS = {kind.resource.kind: kind.no_ranks for kind in KINDS if kind.no_ranks}
 _CALLED = [kind.ranks.called for kind in KINDS if kind.ranks and kind.ranks.called]
 _ADVICE = f"; use {', '.join(_CALLED[:-1])} or {_CALLED[-1]}"
-_NOBODY = AskedPod()
+_NO_POD = AskedPod()
 
 
 def source_of(meta: ObjectMeta) -> Resource[Any] | None:
     """The kind of the owner that must be read before `adapter_for`; None for a pod without an owner.
 
-    Raises OwnerError where pods of the owner's kind have no ranks.
+    Raises OwnerError if pods of the owner's kind have no ranks.
     """
     owner = meta.controller
     if owner is None:
@@ -30,14 +30,14 @@ def source_of(meta: ObjectMeta) -> Resource[Any] | None:
 
 
 def why_no_ranks(kind: str) -> str:
-    """Why pods that belong to this kind have no ranks, and what to use instead; "" where they may have some."""
+    """The reason for which pods of this kind have no ranks, with kinds to use instead; "" if they may have some."""
     reason = _NO_RANKS.get(kind, "")
     return f"{reason}{_ADVICE}" if reason else ""
 
 
-def adapter_for(owner: Object | None, pod: AskedPod = _NOBODY) -> Adapter:
-    """The adapter for a pod, or for any pod of the owner; `owner` is what `source_of` asked for."""
-    for kind in reversed(KINDS):  # what makes another kind stands behind it, and its pods are first asked for that
+def adapter_for(owner: Object | None, pod: AskedPod = _NO_POD) -> Adapter:
+    """The adapter for a pod, or for any pod of the owner; `owner` is of the kind that `source_of` names."""
+    for kind in reversed(KINDS):  # a kind that makes another one stands behind it, and comes first here
         if kind.ranks is None:
             continue
         controller = kind.ranks.controller

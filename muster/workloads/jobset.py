@@ -1,4 +1,4 @@
-"""JobSets, whose pods belong to batch/v1 Jobs: each ReplicatedJob is a group of its own."""
+"""JobSets, whose pods belong to batch/v1 Jobs: each replicated job is a group of its own."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -12,11 +12,12 @@ from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob
 from muster.api.kubernetes.endpoints import Endpoints, Joined, Run
 from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.limits import whole_number
 from muster.workloads import batch_job
-from muster.workloads.adapter import Owner, Value, number
+from muster.workloads.adapter import Owner, Value
 from muster.workloads.batch_job import IndexedJobAdapter
 from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, World
-from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of
+from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 REPLICATED_JOB = names.REPLICATED_JOB
@@ -26,7 +27,7 @@ COORDINATOR = "jobset.sigs.k8s.io/coordinator"
 
 
 class JobSet(Object):
-    """A JobSet as it came: the CRD is not Muster's, and a newer one may say in it what Muster does not know."""
+    """A JobSet as raw JSON: its CRD is not Muster's, and a newer one may have fields that Muster does not know."""
 
     spec: JSON = msgspec.field(default_factory=dict)
     status: JSON = msgspec.field(default_factory=dict)
@@ -36,48 +37,46 @@ _RESOURCE = Resource(JOB_SETS.group, JOB_SETS.version, JOB_SETS.plural, JOB_SETS
 
 
 def hosts(jobset: str, replicated_job: str, subdomain: str, *, jobs: int, pods: int) -> Endpoints:
-    """The host names of a ReplicatedJob's pods in rank order: so many Jobs, of so many pods each."""
+    """The host names of a replicated job's pods in rank order: `jobs` Jobs, of `pods` pods each."""
     runs = tuple(Run(f"{jobset}-{replicated_job}-{job}-", f".{subdomain}", pods) for job in range(jobs))
     return runs[0] if len(runs) == 1 else Joined(runs)
 
 
 class JobSetAdapter(IndexedJobAdapter):
-    """A Job of a JobSet: the group is its ReplicatedJob, whose Jobs follow each other in rank order."""
+    """A Job of a JobSet: the group is its replicated job, whose Jobs follow each other in rank order."""
 
-    @property
-    def owner(self) -> Owner:
-        """The JobSet, as far as its Job tells."""
-        owner = self._job.metadata.controller
-        if owner is None:
-            return super().owner
-        return Owner(owner.api_version, owner.kind, owner.name, self._job.metadata.namespace, owner.uid)
+    def __init__(self, job: IndexedJob) -> None:
+        super().__init__(job)
+        labels, owner = job.metadata.labels, job.metadata.controller
+        if owner:
+            self.owner = Owner(owner.api_version, owner.kind, owner.name, job.metadata.namespace, owner.uid)
+        self._jobs = whole_number(labels.get(REPLICAS)) or 1
+        self._before = (whole_number(labels.get(JOB_INDEX)) or 0) * super().size()
+        """Pods of the Jobs before this one."""
 
     def errors(self) -> list[FieldError]:
-        """Also, the JobSet controller has to say which of its Jobs this is."""
+        """Also, the JobSet controller has to label the Job with its place in the JobSet."""
         result = super().errors()
         for key in (JOBSET_NAME, REPLICATED_JOB, REPLICAS, JOB_INDEX):
             text = self._job.metadata.labels.get(key)
-            if not text or (key in {REPLICAS, JOB_INDEX} and number(text) is None):
+            if not text or (key in {REPLICAS, JOB_INDEX} and whole_number(text) is None):
                 message = f"must be set by the JobSet controller for {names.FRAMEWORK}"
                 result.append(FieldError(f"metadata.labels[{key}]", message, text))
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """The completion index where there is one Job; else counted on from the Jobs before, as a literal."""
-        before = self._index * super().size()
-        if self._replicas == 1 and not before:
-            return super().rank(pod)
-        if pod is None:
-            return super().rank(pod)
-        own = number(pod.labels.get(names.COMPLETION_INDEX) or pod.annotations.get(names.COMPLETION_INDEX))
-        return super().rank(pod) if own is None else str(before + own)
+        """The completion index if there is one Job; else a literal that counts on from the Jobs before."""
+        own = None
+        if pod and (self._jobs > 1 or self._before):
+            own = whole_number(pod.labels.get(names.COMPLETION_INDEX) or pod.annotations.get(names.COMPLETION_INDEX))
+        return super().rank(pod) if own is None else str(self._before + own)
 
     def size(self) -> int:
-        """The pods of all Jobs of the ReplicatedJob."""
-        return self._replicas * super().size()
+        """The pods of all Jobs of the replicated job."""
+        return self._jobs * super().size()
 
     def subdomain(self) -> str:
-        """What the JobSet controller put into the template, else a Service named as the JobSet."""
+        """The template's, set by the JobSet controller, else a Service named as the JobSet."""
         spec = self._spec.template.get("spec") or {}
         return str(spec.get("subdomain") or self._job.metadata.labels.get(JOBSET_NAME, ""))
 
@@ -85,15 +84,7 @@ class JobSetAdapter(IndexedJobAdapter):
         """`<jobset>-<replicated job>-<job index>-<index>.<subdomain>`."""
         labels = self._job.metadata.labels
         name, part = labels.get(JOBSET_NAME, ""), labels.get(REPLICATED_JOB, "")
-        return hosts(name, part, self.subdomain(), jobs=self._replicas, pods=super().size())
-
-    @property
-    def _replicas(self) -> int:
-        return number(self._job.metadata.labels.get(REPLICAS)) or 1
-
-    @property
-    def _index(self) -> int:
-        return number(self._job.metadata.labels.get(JOB_INDEX)) or 0
+        return hosts(name, part, self.subdomain(), jobs=self._jobs, pods=super().size())
 
 
 def _adapter(job: IndexedJob, _pod: AskedPod) -> JobSetAdapter | None:
@@ -102,7 +93,7 @@ def _adapter(job: IndexedJob, _pod: AskedPod) -> JobSetAdapter | None:
 
 
 def _world(pod: ObjectMeta) -> str:
-    """One gang for all Jobs of a ReplicatedJob, also after the JobSet has restarted them."""
+    """One gang for all Jobs of a replicated job, also after the JobSet has restarted them."""
     labels = pod.labels
     if JOBSET_NAME not in labels or REPLICATED_JOB not in labels:
         return ""
@@ -114,12 +105,11 @@ def _wants_none(jobset: JobSet) -> bool:
 
 
 def _is_over(jobset: JobSet) -> bool:
-    conditions = mapping(jobset.status).get("conditions") or []
-    return any(each.get("type") in {"Completed", "Failed"} and each.get("status") == "True" for each in conditions)
+    return holds(mapping(jobset.status).get("conditions") or [], "Completed", "Failed")
 
 
 def _samples(document: JSON) -> Iterator[SamplePod]:
-    """As its controller makes the Jobs: labelled, with a subdomain unless names are switched off."""
+    """The first pod of each replicated job, labelled, with a subdomain unless names are switched off."""
     spec = mapping(document.get("spec"))
     network = mapping(spec.get("network"))
     for replicated in msgspec.convert(spec.get("replicatedJobs") or [], list[JSON]):
@@ -150,7 +140,7 @@ JOB_SET = WorkloadKind(
     templates=(("spec", "replicatedJobs", "*", "template", "spec", "template"),),
     labelled=True,
     ranks=Ranks(_adapter, INDEXED_JOBS, name_label=JOBSET_NAME, called="a JobSet"),
-    gang=GangRules(),  # without a framework each of its Jobs is a gang, and says what the JobSet says
+    gang=GangRules(),  # without a framework each of its Jobs is a gang, with labels and annotations of the JobSet
     world=World(_world, GangRules(wants_none=_wants_none, is_over=_is_over)),
     samples=_samples,
 )

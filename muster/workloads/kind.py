@@ -1,4 +1,4 @@
-"""What the table says of one kind of workload."""
+"""The rows of the table: the description of one kind of workload."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from muster.workloads.templates import TEMPLATE, Path
 
 @dataclass(frozen=True, slots=True)
 class AskedPod:
-    """The pod whose owner is asked: its metadata and spec, and the document itself. Empty while there is no pod yet."""
+    """The pod for which an adapter is made: metadata, spec and the document itself. Empty if there is no pod yet."""
 
     meta: ObjectMeta = field(default_factory=ObjectMeta)
     spec: PodSpec = field(default_factory=PodSpec)
@@ -24,40 +24,40 @@ class AskedPod:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """How the pods of a kind learn their place in a group."""
+    """The ranks of a kind's pods."""
 
     adapter: Callable[[Any, AskedPod], Adapter | None]
-    """Who answers for a pod of this `controller`; None where the controller is not one of this kind's."""
+    """The adapter for a pod of this `controller`; None if the controller is not one of this kind's."""
     controller: Resource[Any] | None
-    """What controls the pods and must be read first: the kind itself, or what it makes. None: pods without an owner."""
+    """The controller of the pods, which is read first: the kind itself, or a kind that it makes. None: no owner."""
     name_label: str = ""
-    """The label of pods that has the workload's name, where something else controls them."""
+    """The label of pods that has the workload's name, if another kind controls them."""
     called: str = ""
-    """What a message recommends, with the article: `a JobSet`. Empty where it does not."""
+    """The kind in a message that recommends it, with the article: `a JobSet`. Empty: not recommended."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangRules:
-    """What an owner says about the gang of its pods, beside its labels and annotations. The functions get the owner."""
+    """The rules for the gang of an owner's pods, beside labels and annotations. The functions get the owner."""
 
     at_once: Callable[[Any], int] | None = None
-    """How many pods it has at a time, at least 1: a gang needs no more of them, and that of a framework all."""
+    """The most pods at a time, at least 1: a gang needs no more of them, and that of a framework all."""
     wants_none: Callable[[Any], bool] | None = None
-    """Whether it is scaled to zero or suspended: its gang is over until it wants pods again."""
+    """True if the owner is scaled to zero or suspended: its gang is over until it wants pods again."""
     is_over: Callable[[Any], bool] | None = None
-    """Whether it has ended, one way or the other; None for a kind that goes on until it is deleted."""
+    """True if the owner has ended, one way or the other; None for a kind that goes on until it is deleted."""
     service: Callable[[Any], JSON] | None = None
-    """The headless Service that Muster makes for its pods; None where its own controller or its user does."""
+    """The headless Service that Muster makes for its pods; None if its own controller or its user makes one."""
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The world of a framework where it is not the pods of one controller: parts of a workload that are one gang."""
+    """The world of a framework if it is not the pods of one controller: parts of a workload that are one gang."""
 
     group: Callable[[ObjectMeta], str]
-    """The name of the PodGroup of the world that a pod with this metadata is in; "" for pods of other kinds."""
+    """The name of the PodGroup of a pod with this metadata; "" for pods of other kinds."""
     rules: GangRules = field(default_factory=GangRules)
-    """When such a gang is over; the functions get the workload."""
+    """The rules for the end of such a gang; the functions get the workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +65,22 @@ class WorkloadKind:
     """One kind of workload, as admission, the controller and `muster shape` know it."""
 
     resource: Resource[Any]
-    """Where it lives in the API server, and what reads it."""
+    """Its place in the API server, and the type that reads it."""
     templates: tuple[Path, ...] = (TEMPLATE,)
-    """Where its pod templates stand, see `templates`."""
+    """The paths of its pod templates, see `templates`."""
     labelled: bool = False
-    """Whether admission brings its labels to its templates: users write it, and each pod waits for some node."""
+    """True if admission copies its labels to its templates: users write it, and its pods run on any node."""
     one_node_each: bool = False
-    """Whether each of its pods belongs to one node, so that nobody has to find a place for it."""
+    """True if each of its pods belongs to one node, so that no node has to be chosen for it."""
     ranks: Ranks | None = None
-    """How its pods learn their place; None where they have none, or where they are another kind's."""
+    """The ranks of its pods; None if they have none, or another kind's."""
     no_ranks: str = ""
-    """Why its pods have none, as the beginning of a sentence."""
+    """The reason for which its pods have no ranks, as the beginning of a sentence."""
     gang: GangRules | None = None
-    """What it says of the gang of its pods, or of its parts; None where the pods must say it all themselves."""
+    """The rules for the gang of its pods, or of its parts; None if only the pods' own labels count."""
     world: World | None = None
-    """Which of its pods are one world of a framework; None where those of one controller are."""
+    """Pods that are one world of a framework; None if those of one controller are."""
     mistakes: Callable[[JSON], list[FieldError]] | None = None
-    """What keeps pods of a framework from starting, as far as only the workload itself says it; not their adapter."""
+    """Mistakes of the workload that keep pods of a framework from starting, and that no adapter can see."""
     samples: Callable[[JSON], Iterator[SamplePod]] | None = None
-    """The first pods of such a manifest, as its controller makes them: one of each shape. None where none are shown."""
+    """The first pods of such a manifest, one of each shape, as its controller makes them. None: none are shown."""

@@ -1,7 +1,6 @@
 """LeaderWorkerSets, whose pods belong to StatefulSets: each group of a leader and its workers is a world of its own."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
 
@@ -11,8 +10,8 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.apps import STATEFUL_SETS, StatefulSet
 from muster.api.kubernetes.endpoints import Endpoints, Joined, Run
 from muster.api.kubernetes.meta import Object, ObjectMeta
-from muster.api.limits import PODS
-from muster.workloads.adapter import Owner, Value, label, number
+from muster.api.limits import PODS, whole_number
+from muster.workloads.adapter import Adapter, Owner, Value, label
 from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind, World
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
@@ -24,40 +23,28 @@ LWS_SIZE = "leaderworkerset.sigs.k8s.io/size"
 _RESOURCE = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", Object)
 
 
-class LeaderWorkerSetAdapter:
+class LeaderWorkerSetAdapter(Adapter):
     """A group of a LeaderWorkerSet: its leader is rank 0, its workers follow. Each group is a world of its own.
 
-    Everything but the template stands on the pod itself; the StatefulSet is only asked for that.
+    Everything but the template comes from the pod itself; the template is the StatefulSet's.
     """
 
     def __init__(self, stateful_set: StatefulSet, pod: ObjectMeta, subdomain: str) -> None:
-        self._set = stateful_set
         self._pod = pod
-        self._subdomain = subdomain
-
-    @property
-    def owner(self) -> Owner:
-        """The LeaderWorkerSet, by its name: neither the pod nor its StatefulSet has the UID in all cases."""
-        return Owner(_RESOURCE.api_version, _RESOURCE.kind, self._name, self._set.metadata.namespace)
-
-    @property
-    def template(self) -> Mapping[str, Any]:
-        """That of the StatefulSet."""
-        return self._set.spec.template
-
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        """Those of the StatefulSet."""
-        return self._set.metadata.annotations
+        self._name = pod.labels.get(LWS_NAME, "")
+        self._subdomain = subdomain or stateful_set.spec.service_name or self._name
+        # Without a UID: neither the pod nor its StatefulSet has it in all cases.
+        owner = Owner(_RESOURCE.api_version, _RESOURCE.kind, self._name, stateful_set.metadata.namespace)
+        super().__init__(owner, stateful_set.spec.template, stateful_set.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
-        """The LeaderWorkerSet's own webhook has to have told the pod its place."""
+        """The LeaderWorkerSet's own webhook has to have written the pod's place on it."""
         result = []
         if not self.size():
             message = f"must be set by the LeaderWorkerSet controller for {names.FRAMEWORK}"
             result.append(FieldError(f"metadata.annotations[{LWS_SIZE}]", message, self._pod.annotations.get(LWS_SIZE)))
         for key in (LWS_GROUP, LWS_WORKER):
-            if number(self._pod.labels.get(key)) is None:
+            if whole_number(self._pod.labels.get(key)) is None:
                 message = (
                     f"must be set before Muster's webhook is asked, for {names.FRAMEWORK}: the configuration of the "
                     "LeaderWorkerSet webhook must come first by name"
@@ -72,11 +59,11 @@ class LeaderWorkerSetAdapter:
 
     def size(self) -> int:
         """Leader and workers of one group."""
-        return number(self._pod.annotations.get(LWS_SIZE)) or 0
+        return whole_number(self._pod.annotations.get(LWS_SIZE)) or 0
 
     def subdomain(self) -> str:
-        """What the pod says, else that of its StatefulSet, else the LeaderWorkerSet's name."""
-        return self._subdomain or self._set.spec.service_name or self._name
+        """The pod's, else that of its StatefulSet, else the LeaderWorkerSet's name."""
+        return self._subdomain
 
     def endpoints(self) -> Endpoints:
         """`<set>-<group>.<subdomain>` for the leader, `<set>-<group>-<index>.<subdomain>` for workers."""
@@ -84,10 +71,6 @@ class LeaderWorkerSetAdapter:
         suffix = f".{self.subdomain()}"
         workers = Run(f"{leader}-", suffix, max(self.size() - 1, 0), start=1)
         return Joined(((f"{leader}{suffix}",), workers))
-
-    @property
-    def _name(self) -> str:
-        return self._pod.labels.get(LWS_NAME, "")
 
 
 def _adapter(stateful_set: StatefulSet, pod: AskedPod) -> LeaderWorkerSetAdapter | None:
@@ -106,7 +89,7 @@ def _wants_none(_workload: Object) -> bool:
 
 
 def _mistakes(workload: JSON) -> list[FieldError]:
-    """A leader that waits for its workers is not ready before they are there."""
+    """Refuses LeaderReady: the workers of such a group are created after its leader is ready."""
     spec = mapping(workload.get("spec"))
     policy, size = spec.get("startupPolicy"), mapping(spec.get("leaderWorkerTemplate")).get("size", 1)
     if policy != "LeaderReady" or size == 1:

@@ -1,51 +1,35 @@
-"""Pods without an owner: they know only what the user writes on them."""
-
-from collections.abc import Mapping
-from typing import Any
+"""Pods without an owner: rank, size and leader come from their annotations."""
 
 from muster.api import limits, names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.endpoints import Endpoints
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.workloads.adapter import Owner, Value, annotation, number
+from muster.api.limits import whole_number
+from muster.workloads.adapter import Adapter, Owner, Value, annotation
 from muster.workloads.kind import AskedPod, Ranks, WorkloadKind
 
 
-class BarePodAdapter:
+class BarePodAdapter(Adapter):
     """A pod with annotations for its rank, the number of pods and the host name of rank 0.
 
-    Without any of them the pod is alone in its world. The other pods' names are not known, so frameworks that need
-    all of them (MPI, TensorFlow) get the leader's only.
+    Without any of them the pod is alone in its world. The other pods' names are not known, so frameworks that need all
+    of them (MPI, TensorFlow) get the leader's only.
     """
 
     def __init__(self, pod: AskedPod) -> None:
         self._meta = pod.meta
         self._spec = pod.spec
-        self._template = pod.document
-
-    @property
-    def owner(self) -> Owner:
-        """The pod itself."""
-        meta = self._meta
-        return Owner(PODS.api_version, PODS.kind, meta.name or meta.generate_name, meta.namespace, meta.uid)
-
-    @property
-    def template(self) -> Mapping[str, Any]:
-        """The pod itself."""
-        return self._template
-
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        """None but its own."""
-        return {}
+        meta = pod.meta
+        owner = Owner(PODS.api_version, PODS.kind, meta.name or meta.generate_name, meta.namespace, meta.uid)
+        super().__init__(owner, pod.document, {})
 
     def errors(self) -> list[FieldError]:
         """Rank, size and leader must fit together; a pod alone needs none of them."""
         rank, size = self._given(names.RANK), self._given(names.SIZE)
         result = []
         for key, text, least in ((names.RANK, rank, 0), (names.SIZE, size, 1)):
-            value = number(text)
+            value = whole_number(text)
             if text is not None and (value is None or value < least):
                 result.append(FieldError(_path(key), f"must be a number of at least {least}", text))
         result += limits.PODS.exceeded(_path(names.SIZE), self.size())
@@ -53,7 +37,7 @@ class BarePodAdapter:
             missing = names.RANK if rank is None else names.SIZE
             message = f"must be set as well as {names.SIZE if rank is None else names.RANK}"
             result.append(FieldError(_path(missing), message, reason="Required"))
-        if not result and rank is not None and (number(rank) or 0) >= self.size():
+        if not result and rank is not None and (whole_number(rank) or 0) >= self.size():
             message = f"must be less than {names.SIZE} ({self.size()}), because ranks start at 0"
             result.append(FieldError(_path(names.RANK), message, rank))
         if not result and self.size() > 1 and not self._given(names.LEADER) and self._own is None:
@@ -68,10 +52,10 @@ class BarePodAdapter:
 
     def size(self) -> int:
         """The annotation, else 1."""
-        return number(self._given(names.SIZE)) or 1
+        return whole_number(self._given(names.SIZE)) or 1
 
     def subdomain(self) -> str:
-        """What the pod says."""
+        """The pod's."""
         return self._spec.subdomain
 
     def endpoints(self) -> Endpoints:

@@ -1,10 +1,10 @@
-"""Sample pods: what the first pods of a manifest will look like, before anybody has created anything.
+"""Sample pods: the first pods of a manifest, before any object exists.
 
 The modules of the kinds make them with these parts, as the controllers of the kinds do. Rank 0 stands for all pods of
 its shape, so there is one pod for each pod template.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -18,22 +18,22 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SamplePod:
-    """A pod before admission, and its owner where that is an object which nobody has written down."""
+    """A pod before admission, and its owner if that is an object that the manifest does not contain."""
 
     pod: JSON
     about: str
     owner: JSON | None = None
     always: bool = False
-    """Whether it is worth showing although admission leaves it as it is."""
+    """True if it is shown even if admission does not change it."""
 
 
 def uid_of(name: str) -> str:
-    """What stands for the UID of an object that does not exist yet."""
+    """A stand-in for the UID of an object that does not exist yet."""
     return f"uid-of-{name}"
 
 
 def name_of(document: Mapping[str, Any]) -> str:
-    """The name, or what it will begin with."""
+    """The name of an object, or the beginning of a generated one."""
     metadata = document["metadata"]
     return str(metadata.get("name") or metadata.get("generateName") or "")
 
@@ -70,8 +70,13 @@ def pod_of(owner: JSON, template: JSON, name: str, labels: Mapping[str, str], pl
 
 
 def mapping(value: Any) -> JSON:
-    """A map, empty where there is none; msgspec.ValidationError where it is something else."""
+    """A map, empty if there is none; msgspec.ValidationError for any other value."""
     return msgspec.convert(value or {}, JSON)
+
+
+def holds(conditions: Iterable[Mapping[str, Any]], *types: str) -> bool:
+    """True if a condition of one of these types is True."""
+    return any(each.get("type") in types and each.get("status") == "True" for each in conditions)
 
 
 def _reference(owner: JSON) -> JSON:

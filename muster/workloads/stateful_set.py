@@ -1,40 +1,26 @@
 """StatefulSets, whose pods have ordinals."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.apps import STATEFUL_SETS, StatefulSet
 from muster.api.kubernetes.endpoints import Endpoints, Run
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.limits import PODS
-from muster.workloads.adapter import Owner, Value, label, number, ordinal
+from muster.api.limits import PODS, whole_number
+from muster.workloads.adapter import Adapter, Owner, Value, label
 from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, pod_of
 
 
-class StatefulSetAdapter:
+class StatefulSetAdapter(Adapter):
     """A StatefulSet: the rank is the ordinal, counted from `spec.ordinals.start`."""
 
     def __init__(self, stateful_set: StatefulSet) -> None:
-        self._set = stateful_set
+        meta = stateful_set.metadata
+        super().__init__(Owner.of(STATEFUL_SETS, meta), stateful_set.spec.template, meta.annotations)
         self._spec = stateful_set.spec
-
-    @property
-    def owner(self) -> Owner:
-        """The StatefulSet."""
-        return Owner.of(STATEFUL_SETS, self._set.metadata)
-
-    @property
-    def template(self) -> Mapping[str, Any]:
-        """The StatefulSet's."""
-        return self._spec.template
-
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        """The StatefulSet's."""
-        return self._set.metadata.annotations
+        self._start = self._spec.ordinals.start if self._spec.ordinals else 0
 
     def errors(self) -> list[FieldError]:
         """Pods need a name in DNS, and a gang whose pods wait for each other must not be created one by one."""
@@ -52,11 +38,12 @@ class StatefulSetAdapter:
         return [*result, *PODS.exceeded("spec.replicas", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """The label with the ordinal (Kubernetes 1.28); a literal where ordinals don't start at 0 or it is missing."""
+        """The label with the ordinal (Kubernetes 1.28); a literal if it is missing or ordinals don't start at 0."""
         if pod is None or (names.POD_INDEX in pod.labels and not self._start):
             return label(names.POD_INDEX)
-        own = number(pod.labels.get(names.POD_INDEX))
-        own = ordinal(pod, self._set.metadata.name) if own is None else own
+        own = whole_number(pod.labels.get(names.POD_INDEX))
+        if own is None:
+            own = whole_number(pod.name.removeprefix(f"{self.owner.name}-"))
         return label(names.POD_INDEX) if own is None else str(own - self._start)
 
     def size(self) -> int:
@@ -69,18 +56,14 @@ class StatefulSetAdapter:
 
     def endpoints(self) -> Endpoints:
         """`<stateful set>-<ordinal>.<service>`."""
-        return Run(f"{self._set.metadata.name}-", f".{self.subdomain()}", self.size(), self._start)
-
-    @property
-    def _start(self) -> int:
-        return self._spec.ordinals.start if self._spec.ordinals else 0
+        return Run(f"{self.owner.name}-", f".{self.subdomain()}", self.size(), self._start)
 
     @property
     def _minimum(self) -> int:
         template = (self._spec.template.get("metadata") or {}).get("annotations") or {}
-        said = {**template, **self.annotations}
-        texts = (said.get(names.MIN_MEMBER), said.get(names.VOLCANO_GROUP_MIN_MEMBER))
-        return min(next((least for text in texts if (least := number(text))), self.size()), self.size())
+        given = {**template, **self.annotations}
+        least = (whole_number(given.get(key)) for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER))
+        return min(next(filter(None, least), self.size()), self.size())
 
 
 def _adapter(stateful_set: StatefulSet, _pod: AskedPod) -> StatefulSetAdapter:

@@ -27,7 +27,7 @@ KINDS: tuple[WorkloadKind, ...] = (
     POD,
     VOLCANO_JOB,
 )
-"""Every kind, each behind the one that it makes, if it makes one. Messages name them in this order."""
+"""Every kind, behind the kind that it makes, if it makes one. Messages name them in this order."""
 
 _BY_NAME: Mapping[tuple[str, str], WorkloadKind] = {
     (kind.resource.api_version, kind.resource.kind): kind for kind in KINDS
@@ -37,7 +37,7 @@ CONTROLLERS: Mapping[tuple[str, str], Resource[Any]] = {
     for kind in KINDS
     if kind.ranks and kind.ranks.controller
 }
-"""API version and kind → what controls pods that have ranks: it is read when one of them is shaped."""
+"""API version and kind → a controller of pods with ranks, which is read when one of them is shaped."""
 
 
 def kind_of(api_version: str, kind: str) -> WorkloadKind | None:
@@ -46,6 +46,6 @@ def kind_of(api_version: str, kind: str) -> WorkloadKind | None:
 
 
 def gang_rules(owner: OwnerReference | None) -> GangRules | None:
-    """What an owner says of its gang; None without an owner, or where its pods' own labels must do."""
+    """The rules for the gang of an owner; None without an owner, or if only its pods' own labels count."""
     kind = kind_of(owner.api_version, owner.kind) if owner else None
     return kind.gang if kind else None

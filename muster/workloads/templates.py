@@ -1,4 +1,4 @@
-"""Where pod templates stand in a workload."""
+"""Pod templates in a workload, by paths."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ TEMPLATE: Path = ("spec", "template")
 
 
 def pod_templates(workload: Any, paths: Iterable[Path]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """The templates at these paths, and where they stand. What has another shape is the API server's to refuse."""
+    """The templates at these paths, with their places. The API server refuses values of another shape."""
     for path in paths:
         yield from _below(workload, path, ())
 

@@ -1,4 +1,4 @@
-"""Kinds of apps/v1 whose pods have no ranks: Deployments with their ReplicaSets, DaemonSets, and what came before."""
+"""Kinds whose pods have no ranks: Deployments with their ReplicaSets, DaemonSets, and ReplicationControllers."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
-"""Volcano Jobs: the tasks that ask for a framework form one world, in the order of the tasks."""
+"""Volcano Jobs: the tasks with a framework form one world, in the order of the tasks."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from itertools import takewhile
 
 import msgspec
 
@@ -9,41 +9,28 @@ from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.endpoints import Endpoints, Joined
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.limits import whole_number
 from muster.api.volcano.batch import JOBS, Job, TaskSpec
 from muster.volcano.hosts import subdomain, task_hosts
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod
 from muster.volcano.slots import slot
-from muster.workloads.adapter import Owner, Value, annotation, number
+from muster.workloads.adapter import Adapter, Owner, Value, annotation
 from muster.workloads.kind import AskedPod, Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, name_of, uid_of
 
 
-class VolcanoJobAdapter:
+class VolcanoJobAdapter(Adapter):
     """A Volcano Job, seen from one of its tasks. Ranks count on from task to task; plugin `svc` gives the names."""
 
     def __init__(self, job: Job, task: str) -> None:
         self._job = job
         self._tasks = [each for each in job.spec.tasks if _shaped(each)]
         self._task = next((each for each in job.spec.tasks if each.name == task), TaskSpec(name=task))
-
-    @property
-    def owner(self) -> Owner:
-        """The Job."""
-        return Owner.of(JOBS, self._job.metadata)
-
-    @property
-    def template(self) -> Mapping[str, Any]:
-        """That of the task."""
-        return self._task.template
-
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        """The Job's."""
-        return self._job.metadata.annotations
+        super().__init__(Owner.of(JOBS, job.metadata), self._task.template, job.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
-        """The pods need names, the task must exist, and a host name set by hand would be that of all its pods."""
+        """Without plugin svc the pods have no names; the task must exist, and its pods must not share a host name."""
         result = []
         if "svc" not in self._job.spec.plugins:
             message = f"must hold svc for {names.FRAMEWORK}: the pods find each other by the names that it gives them"
@@ -60,26 +47,16 @@ class VolcanoJobAdapter:
 
     def rank(self, pod: ObjectMeta | None) -> Value:
         """The index in the task; a literal in tasks that come after others."""
-        before = self.offset
-        own = number(pod.annotations.get(names.TASK_INDEX)) if pod else None
+        before = sum(task.replicas for task in takewhile(lambda each: each is not self._task, self._tasks))
+        own = whole_number(pod.annotations.get(names.TASK_INDEX)) if pod else None
         return annotation(names.TASK_INDEX) if not before or own is None else str(before + own)
 
-    @property
-    def offset(self) -> int:
-        """How many pods the tasks before this one have."""
-        total = 0
-        for task in self._tasks:
-            if task.name == self._task.name:
-                break
-            total += task.replicas
-        return total
-
     def size(self) -> int:
-        """The pods of all tasks that ask for the framework."""
+        """The pods of all tasks with the framework."""
         return sum(task.replicas for task in self._tasks)
 
     def subdomain(self) -> str:
-        """What the template says, else the Service that `svc` makes."""
+        """The template's, else the Service that `svc` makes."""
         return subdomain(self._job, self._task)
 
     def endpoints(self) -> Endpoints:
@@ -98,9 +75,9 @@ def _adapter(job: Job, pod: AskedPod) -> VolcanoJobAdapter:
 
 
 def _samples(document: JSON) -> Iterator[SamplePod]:
-    """With all that the Job's controller adds, but for the pin or gate of its gang.
+    """The first pod of each task, complete but for the pin or gate of its gang.
 
-    PluginError if a plugin of the Job cannot be had.
+    PluginError if a plugin of the Job is not installed.
     """
     metadata = {"uid": uid_of(name_of(document)), **document["metadata"]}
     job = msgspec.convert({**document, "metadata": metadata}, Job)
@@ -119,4 +96,4 @@ VOLCANO_JOB = WorkloadKind(
     ranks=Ranks(_adapter, JOBS, called="a Volcano Job"),
     samples=_samples,
 )
-"""Admission and controller have far more to do with it than with other kinds: their part is in muster.volcano."""
+"""Admission and controller do far more for it than for other kinds; that part is in muster.volcano."""

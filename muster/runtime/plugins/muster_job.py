@@ -8,6 +8,7 @@ from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.core import INDEXED_JOBS
 from muster.api.kubernetes.endpoints import Endpoints
+from muster.api.limits import whole_number
 from muster.api.volcano.batch import JOBS
 from muster.runtime.component import Component, metadata_of
 from muster.runtime.gangs import together
@@ -18,7 +19,7 @@ from muster.runtime.plugins.jobset_fields import deciding, fails_at_once, servic
 from muster.runtime.settings import ELASTIC
 from muster.runtime.template import planned
 from muster.volcano.hosts import pod_hosts
-from muster.workloads.adapter import annotation, number
+from muster.workloads.adapter import annotation
 from muster.workloads.jobset import COORDINATOR, JOB_INDEX, JOBSET_NAME, REPLICATED_JOB
 
 JSON = dict[str, Any]
@@ -91,8 +92,8 @@ def _check_nodes(info: Info) -> Iterable[FieldError]:
         message = f"must be left out: {info.runtime_name} is not elastic, so its number of nodes is fixed"
         yield FieldError(path, message, text)
         return
-    least, most = (number(each.strip()) for each in (*elastic.text.split(":"), "")[:2])
-    wanted = number(text)
+    least, most = (whole_number(each.strip()) for each in (*elastic.text.split(":"), "")[:2])
+    wanted = whole_number(text)
     if wanted is None or wanted < (least or 1) or (most is not None and wanted > most):
         yield FieldError(path, f"must be a number of nodes within {elastic.text} ({elastic.source})", text)
 

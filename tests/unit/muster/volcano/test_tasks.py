@@ -6,8 +6,7 @@ import msgspec
 import pytest
 from webhook_world import apply, request, task, vcjob
 
-from controller.job.rules.phases import Counts
-from controller.job.rules.phases import next_phase
+from controller.job.rules.phases import Counts, next_phase
 from controller.job.rules.sync import dependencies_ready
 from muster.api import names
 from muster.api.kubernetes.core import Pod

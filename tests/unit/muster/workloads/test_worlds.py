@@ -13,8 +13,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import gang_of, seat_of
 from muster.workloads.choose import source_of
-from muster.workloads.minimum import min_member
-from muster.workloads.worlds import group_name, world_of
+from muster.workloads.worlds import group_name, min_member, world_of
 from webhook.mutate.pod import mutate
 
 JSON = dict[str, Any]
