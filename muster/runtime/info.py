@@ -12,16 +12,41 @@ from muster.api.kubernetes.core import EnvVar as WireEnv
 from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.endpoints import Endpoints
 from muster.resources.pods import pod_requests
-from muster.resources.vector import Vector, vector
+from muster.resources.vector import CPU, WHOLE, Vector, unit, vector
 from muster.runtime.plan import ContainerPlan, EnvVar, Gang, InitPlan, Mount, Plan, PodSetPlan, Role, Volume
 from muster.runtime.settings import Setting
-from muster.runtime.values import Late, resolved, text
-from muster.workloads.adapter import Owner, Value
+from muster.workloads.adapter import FieldPath, Owner, Value
+
+_NO_DEVICES = ("mem", "core", "percent", "priority")
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A value that follows from the pod network, which is only known when all plugins have run."""
+
+    of: Callable[[], Value]
+
+
+def resolved(value: Value | Late) -> Value:
+    """The value, now that the network is known."""
+    return value.of() if isinstance(value, Late) else value
+
+
+def text(value: Value | Late) -> str:
+    """The value as a text (for a command or a file); TypeError for a field of the pod."""
+    result = resolved(value)
+    if isinstance(result, FieldPath):
+        raise TypeError(f"{result.path} is known only inside of the pod; it cannot be part of a text")
+    return result
+
+
+Variables = Mapping[str, tuple[Value | Late, str]]
+"""Names of variables → value, and what it follows from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable that a plugin wants; its value may still depend on the network."""
+    """A variable that a plugin sets; its value may still depend on the network."""
 
     name: str
     value: Value | Late
@@ -31,7 +56,7 @@ class Variable:
 
 @dataclass(slots=True)
 class Container:
-    """One container: what the user wrote (`given`, with its field path), and what plugins add."""
+    """One container: the user's (`given`, with its field path), and the additions of plugins."""
 
     path: str
     given: WireContainer
@@ -49,9 +74,9 @@ class Container:
 
     @property
     def requests(self) -> Vector:
-        """What it asks for after merging: a limit counts where a request is missing, as the API server fills it in.
+        """Its requests after merging: a limit counts where a request is missing, as the API server fills it in.
 
-        InvalidFieldError for something that is not a quantity.
+        InvalidFieldError for a value that is not a quantity.
         """
         resources = self.given.resources
         wanted = {**resources.limits, **resources.requests}
@@ -61,8 +86,8 @@ class Container:
             message = f"must hold quantities; {error}"
             raise InvalidFieldError(FieldError(f"{self.path}.resources", message, wanted)) from error
 
-    def set(self, plugin: str, variables: Mapping[str, tuple[Value | Late, str]]) -> None:
-        """Adds variables (name → value and what it follows from), in order; one that another plugin set stays."""
+    def set(self, plugin: str, variables: Variables) -> None:
+        """Adds variables, in order; one that another plugin has set stays."""
         there = {variable.name for variable in self.env}
         self.env += [
             Variable(name, value, plugin, source) for name, (value, source) in variables.items() if name not in there
@@ -73,11 +98,10 @@ class Container:
 class PodSet:
     """Pods of one shape, as the owner's adapter or the runtime describes them.
 
-    `rank` is how a member learns its own rank; `hosts` makes the host names of so many pods, in rank order; `target`
-    is the container that runs the framework, None in pods that don't. `offset` is the rank of the first pod: other pod
-    sets of the same world come before it. `searches` are further DNS search domains; `fs_group` says whether the pods'
-    volumes belong to a group of their own. `own_rank` is the rank of the one pod that is being admitted, None where the
-    pods are described by their template. `jobs` is the number of Jobs that a JobSet
+    `rank` is the source of a member's own rank; `hosts` makes the host names of so many pods, in rank order; `target`
+    is the container that runs the framework, None in pods that don't. `searches` are further DNS search domains;
+    `fs_group` is true if the pods' volumes belong to a group of their own. `own_rank` is the rank of the one pod that
+    is being admitted, None if the pods are described by their template. `jobs` is the number of Jobs that a JobSet
     spreads the pods over. `inits` make init containers, or None, when the network is known.
     """
 
@@ -92,7 +116,6 @@ class PodSet:
     role: Role = "trainer"
     jobs: int = 1
     slots: int | None = None
-    offset: int = 0
     after: dict[str, str] = field(default_factory=dict)
     volumes: list[Volume] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
@@ -109,14 +132,35 @@ class PodSet:
 
     @property
     def requests(self) -> Vector:
-        """What one pod asks for, after merging; InvalidFieldError for something that is not a quantity."""
+        """The requests of one pod, after merging; InvalidFieldError for a value that is not a quantity."""
         for container in self.containers:
-            _ = container.requests  # knows the path where it stands
+            _ = container.requests  # its error has the path of the container
         try:
             return pod_requests(self.spec)
         except ValueError as error:
             message = f"must hold quantities; {error}"
             raise InvalidFieldError(FieldError("spec.overhead", message, self.spec.overhead)) from error
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the container that runs the framework.
+
+        The largest amount among the resources with `gpu` in their name that count devices: shared devices have more
+        than one such name (`…/gpu`, `…/gpumem`, `…/gpucores`), and only the first is a count.
+        """
+        requests = self.target.requests if self.target else {}
+        counts = [
+            -(-amount // unit(name))
+            for name, amount in requests.items()
+            if "gpu" in name.lower() and not any(part in name.lower() for part in _NO_DEVICES)
+        ]
+        return max(counts, default=0)
+
+    @property
+    def cpus(self) -> int:
+        """CPUs of the container that runs the framework, rounded up, and at least one."""
+        requests = self.target.requests if self.target else {}
+        return max(1, -(-requests.get(CPU, 0) // WHOLE))
 
     def port(self, number: int) -> None:
         """Opens a TCP port in the container that runs the framework, unless a container of the pod has it already.
@@ -144,9 +188,9 @@ class UserEnv:
 class Info:
     """One workload on its way to a plan.
 
-    `settings` are the user's parameters. `target` says which object makes the pods of a TrainJob (`Job`, `JobSet`);
-    it is empty where the owner makes its pods itself. `train_job` and `runtime` are as they came, for
-    plugins that need more than this class tells; `base` is the runtime's template after merging.
+    `settings` are the user's parameters. `target` is the kind of object that makes the pods of a TrainJob (`Job`,
+    `JobSet`); it is empty if the owner makes its pods itself. `train_job` and `runtime` are as they were read, for
+    plugins that need more than this class has; `base` is the runtime's template after merging.
     """
 
     framework: str
@@ -165,12 +209,12 @@ class Info:
 
     @property
     def workload(self) -> str:
-        """The workload as people call it, e.g. `Job train`."""
+        """The workload in sentences, e.g. `Job train`."""
         return str(self.owner)
 
     @property
     def runtime_name(self) -> str:
-        """The name of the runtime; empty where there is none."""
+        """The name of the runtime; "" if there is none."""
         return self.runtime.metadata.name if self.runtime else ""
 
     @property
@@ -180,7 +224,7 @@ class Info:
 
     @property
     def size(self) -> int:
-        """How many pods train: the size of the world, in nodes."""
+        """The size of the world in nodes: the number of pods that train."""
         return sum(pod_set.count for pod_set in self.trainers)
 
     def setting(self, key: str) -> Setting | None:
@@ -188,7 +232,7 @@ class Info:
         return self.settings.get(key)
 
     def leader(self) -> Value:
-        """The host name of rank 0; empty while there are no pods. Take it `Late`."""
+        """The host name of rank 0; "" while there are no pods. Take it `Late`."""
         return next((pod_set.endpoints[0] for pod_set in self.trainers if pod_set.count), "")
 
     def pod_set(self, name: str) -> PodSet | None:

@@ -14,8 +14,7 @@ from muster.runtime.plugins.mpi import MPI
 from muster.runtime.plugins.muster_job import MusterJob
 from muster.runtime.plugins.pod_groups import CoScheduling, Volcano
 from muster.runtime.plugins.rules import Rules
-from muster.runtime.plugins.simple import JAX, PlainML, XGBoost
-from muster.runtime.plugins.tensorflow import TensorFlow
+from muster.runtime.plugins.simple import JAX, PlainML, TensorFlow, XGBoost
 from muster.runtime.plugins.torch import Torch
 from muster.runtime.protocols import Plugin
 

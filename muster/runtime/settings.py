@@ -1,13 +1,16 @@
-"""Settings of a workload: the same few names, whether they stand in annotations or in fields of a runtime.
+"""Settings of a workload: the same few names, in annotations or in fields of a TrainJob and its runtime.
 
-Plugins ask for a setting by its key and need not know the way in; its path goes into errors, its source into
-provenance.
+Plugins look a setting up by its key; its path goes into errors, its source into provenance.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.api.names import DOMAIN
+from muster.api import names
+from muster.api.fields import FieldError, InvalidFieldError
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, ElasticPolicy, TrainingRuntime
+from muster.api.limits import whole_number
 
 # Keys: as annotations they have Muster's domain in front.
 NPROC_PER_NODE = "nproc-per-node"
@@ -24,29 +27,23 @@ CLUSTER_DOMAIN = "cluster-domain"
 MPI_WAIT = "mpi-wait"
 
 KEYS = (
-    NPROC_PER_NODE,
-    ELASTIC,
-    MAX_RESTARTS,
-    TORCH_ENV,
-    INJECT_INTO,
-    MPI_IMPLEMENTATION,
-    LAUNCHER_AS_NODE,
-    SSH_MOUNT_PATH,
-    SSH_KEY,
-    SSH_SECRET,
-    CLUSTER_DOMAIN,
-    MPI_WAIT,
-)
-_BY_ANNOTATION = {f"{DOMAIN}/{key}": key for key in KEYS}
+    NPROC_PER_NODE, ELASTIC, MAX_RESTARTS, TORCH_ENV, INJECT_INTO, MPI_IMPLEMENTATION, LAUNCHER_AS_NODE,
+    SSH_MOUNT_PATH, SSH_KEY, SSH_SECRET, CLUSTER_DOMAIN, MPI_WAIT,
+)  # fmt: skip
+_RUNTIME_PATH = "spec.runtimeRef"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value as the user wrote it, the path of its field, and what to call that field."""
+    """A value as the user wrote it, the path of its field, and the name of that field in sentences."""
 
     text: str
     path: str
     source: str
+
+    def invalid(self, message: str) -> InvalidFieldError:
+        """The error of this setting, with what would be right."""
+        return InvalidFieldError(FieldError(self.path, message, self.text))
 
 
 Settings = Mapping[str, Setting]
@@ -54,15 +51,77 @@ Settings = Mapping[str, Setting]
 
 def annotation(key: str) -> str:
     """The annotation of a setting."""
-    return f"{DOMAIN}/{key}"
+    return f"{names.DOMAIN}/{key}"
 
 
 def from_annotations(*layers: tuple[str, Mapping[str, str]]) -> dict[str, Setting]:
     """Settings from annotations, given as (their path, the annotations); the first layer that has one wins."""
     result: dict[str, Setting] = {}
     for path, annotations in layers:
-        for name in annotations.keys() & _BY_ANNOTATION.keys():
-            key = _BY_ANNOTATION[name]
-            if key not in result:
-                result[key] = Setting(annotations[name], f"{path}[{name}]", f"annotation {name}")
+        for key in KEYS:
+            name = annotation(key)
+            if name in annotations:
+                result.setdefault(key, Setting(annotations[name], f"{path}[{name}]", f"annotation {name}"))
     return result
+
+
+def of_train_job(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingRuntime) -> dict[str, Setting]:
+    """The settings of a TrainJob: its own fields, then annotations, then its runtime's fields.
+
+    Errors of the runtime's fields have the path of the reference to it.
+    """
+    trainer = train_job.spec.trainer
+    own: dict[str, Setting] = {}
+    if trainer and trainer.num_proc_per_node is not None:
+        path = "spec.trainer.numProcPerNode"
+        own[NPROC_PER_NODE] = Setting(str(trainer.num_proc_per_node), path, path)
+    annotations = from_annotations(
+        ("metadata.annotations", train_job.metadata.annotations), (_RUNTIME_PATH, runtime.metadata.annotations)
+    )
+    return {**_of_runtime(train_job, runtime), **annotations, **own}
+
+
+def nodes_of(train_job: TrainJob, settings: Settings) -> int | None:
+    """The number of nodes that a TrainJob asks for; None if it names none.
+
+    An elastic one may change it while it runs, within the bounds of its policy, by annotation `muster.dev/num-nodes`:
+    `spec.trainer` is fixed, as in Kubeflow Trainer.
+    """
+    nodes = train_job.spec.trainer.num_nodes if train_job.spec.trainer else None
+    wanted = whole_number(train_job.metadata.annotations.get(names.NUM_NODES))
+    elastic = settings.get(ELASTIC)
+    if wanted is None or elastic is None:
+        return nodes
+    least, _, most = elastic.text.partition(":")
+    return max(whole_number(least.strip()) or 1, min(wanted, whole_number(most.strip()) or wanted))
+
+
+def _of_runtime(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingRuntime) -> dict[str, Setting]:
+    policy = runtime.spec.ml_policy
+    values: dict[str, tuple[str, str]] = {}
+    if policy and policy.torch:
+        if policy.torch.num_proc_per_node is not None:
+            values[NPROC_PER_NODE] = (str(policy.torch.num_proc_per_node), "torch.numProcPerNode")
+        if policy.torch.elastic_policy:
+            values |= _elastic(policy.torch.elastic_policy, train_job, policy.num_nodes)
+    if policy and policy.mpi:
+        mpi = policy.mpi
+        if mpi.num_proc_per_node != 1:  # 1 is also the default, with which GPUs are counted
+            values[NPROC_PER_NODE] = (str(mpi.num_proc_per_node), "mpi.numProcPerNode")
+        values[MPI_IMPLEMENTATION] = (mpi.mpi_implementation, "mpi.mpiImplementation")
+        values[SSH_MOUNT_PATH] = (mpi.ssh_auth_mount_path, "mpi.sshAuthMountPath")
+        values[LAUNCHER_AS_NODE] = (str(mpi.run_launcher_as_node).lower(), "mpi.runLauncherAsNode")
+    name = f"{runtime.kind or 'runtime'} {runtime.metadata.name}"
+    return {key: Setting(text, _RUNTIME_PATH, f"{field} of {name}") for key, (text, field) in values.items()}
+
+
+def _elastic(policy: ElasticPolicy, train_job: TrainJob, default: int | None) -> dict[str, tuple[str, str]]:
+    """The bounds of an elastic training; a missing one is the number of nodes."""
+    trainer = train_job.spec.trainer
+    nodes = trainer.num_nodes if trainer and trainer.num_nodes is not None else default or 1
+    least = nodes if policy.min_nodes is None else policy.min_nodes
+    most = nodes if policy.max_nodes is None else policy.max_nodes
+    values = {ELASTIC: (f"{least}:{most}", "torch.elasticPolicy")}
+    if policy.max_restarts is not None:
+        values[MAX_RESTARTS] = (str(policy.max_restarts), "torch.elasticPolicy.maxRestarts")
+    return values

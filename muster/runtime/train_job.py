@@ -14,6 +14,7 @@ from muster.api.kubeflow.trainer import (
     LAUNCHER,
     MODEL_INITIALIZER,
     NODE,
+    TRAIN_JOBS,
     TRAINER,
     StepInitializer,
     Trainer,
@@ -26,13 +27,13 @@ from muster.runtime.framework import Framework
 from muster.runtime.info import Container, Info, PodSet, UserEnv
 from muster.runtime.merge import by_key, deep, patched, with_trainer
 from muster.runtime.plan import Role
-from muster.runtime.train_settings import nodes_of, settings_of
+from muster.runtime.settings import nodes_of, of_train_job
 from muster.runtime.workload import containers_of, has_fs_group
 from muster.workloads.adapter import Owner
 
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 Target = Literal["Job", "JobSet"]
-"""What makes the pods of a TrainJob: a Job of Muster's (batch.volcano.sh), or a JobSet."""
+"""The kind of object that makes the pods of a TrainJob: a Job of Muster's (batch.volcano.sh), or a JobSet."""
 
 JSON = dict[str, Any]
 _INITIALIZERS: Mapping[str, Role] = {
@@ -42,7 +43,7 @@ _INITIALIZERS: Mapping[str, Role] = {
 
 
 def compile_train_job(train_job: TrainJob, runtime: Runtime, framework: Framework, target: Target = "Job") -> Compiled:
-    """Plan and components of a TrainJob; with anything wrong only the findings, all together.
+    """Plan and components of a TrainJob; with errors only the findings, all together.
 
     Errors have paths in the TrainJob (`spec.trainer.env`). Runtime patches are checked against the runtime's template
     before they are merged into it. Neither argument is changed.
@@ -51,23 +52,17 @@ def compile_train_job(train_job: TrainJob, runtime: Runtime, framework: Framewor
 
 
 def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> Info:
-    """What plugins need to know of a TrainJob: its pod sets from the merged template, its settings, its env.
+    """A TrainJob for plugins: its pod sets from the merged template, its settings, its env.
 
-    It never fails: what is missing (a container `node`, a replicated job that is patched) is found by validation.
+    It never fails: a missing container `node`, or a missing replicated job of a patch, is found by validation.
     """
     framework = framework_of(runtime.spec.ml_policy)
     base = merged(train_job, runtime)
     metadata = _template_metadata(train_job, runtime)
-    settings = settings_of(train_job, runtime)
+    settings = of_train_job(train_job, runtime)
     info = Info(
         framework,
-        Owner(
-            api_version="trainer.kubeflow.org/v1alpha1",
-            kind="TrainJob",
-            name=train_job.metadata.name,
-            namespace=train_job.metadata.namespace,
-            uid=train_job.metadata.uid,
-        ),
+        Owner.of(TRAIN_JOBS, train_job.metadata),
         _pod_sets(base, runtime, framework, nodes_of(train_job, settings)),
         settings,
         user_env=_user_env(train_job),
@@ -83,7 +78,7 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
 
 
 def framework_of(policy: MLPolicy | None) -> str:
-    """Which framework a runtime is for: `plain` where its policy names none."""
+    """The framework of a runtime: `plain` if its policy names none."""
     if policy is None:
         return "plain"
     found = [name for name in ("torch", "mpi", "jax", "xgboost", "flux") if getattr(policy, name) is not None]
@@ -91,7 +86,7 @@ def framework_of(policy: MLPolicy | None) -> str:
 
 
 def step_of(job: Mapping[str, Any]) -> str:
-    """The step of the TrainJob that a replicated job is, from the label of its template; empty for others."""
+    """The step of the TrainJob that a replicated job is, from the label of its template; "" for others."""
     labels = (job["template"].get("metadata") or {}).get("labels") or {}
     return str(labels.get(ANCESTOR, ""))
 
@@ -142,7 +137,7 @@ def _merged_container(container: JSON, job: JSON, train_job: TrainJob, runtime: 
 
 
 def _merged_mpi(container: JSON, job: str, trainer: Trainer, runtime: Runtime) -> JSON:
-    """The launcher runs the user's command; on the nodes the processes run, so image, env and resources are theirs."""
+    """The launcher runs the user's command; the nodes run the processes, with the user's image, env and resources."""
     policy = runtime.spec.ml_policy
     computes = job == NODE or bool(policy and policy.mpi and policy.mpi.run_launcher_as_node)
     if job not in {NODE, LAUNCHER}:
@@ -205,7 +200,7 @@ def _pod_set(job: JSON, runtime: Runtime, framework: str, nodes: int | None) -> 
     return PodSet(
         name=job["name"],
         count=_count(job, role, runtime, framework, nodes),
-        rank="",  # the network says it
+        rank="",  # set with the network
         hosts=lambda _count: (),
         subdomain="",
         target=main[0] if main and role in {"trainer", "launcher"} else None,
@@ -231,7 +226,7 @@ def _role(job: JSON, framework: str) -> Role:
 
 
 def _count(job: JSON, role: Role, runtime: Runtime, framework: str, nodes: int | None) -> int:
-    """Nodes for the pod set that trains; others have what their template says."""
+    """Nodes for the pod set that trains; the number of the template for others."""
     policy = runtime.spec.ml_policy
     spec = job["template"].get("spec") or {}
     parallelism = int(1 if spec.get("parallelism") is None else spec["parallelism"])

@@ -2,18 +2,17 @@
 
 A TrainJob has pod sets `launcher` and `node`; the hostfile is a ConfigMap and the key a Secret of its own. Where an
 owner makes its pods itself, all pods are of one shape: rank 0 launches and computes, and the controller makes the
-Secret when it sees the first pod. A short hostfile travels as an annotation of each pod; a long one, which would be
-stored as many times as there are pods, is a ConfigMap that the controller makes together with the Secret.
+Secret when it sees the first pod. A short hostfile is an annotation of each pod; a long one, which would be stored as
+many times as there are pods, is a ConfigMap that the controller makes together with the Secret.
 """
 
 from collections.abc import Iterable
 from functools import partial
 
 from muster.api.fields import FieldError, Findings, InvalidFieldError
-from muster.runtime.component import Component, KeyKind
-from muster.runtime.info import Container, Info, PodSet
+from muster.runtime.component import Component
+from muster.runtime.info import Container, Info, Late, PodSet, Variables
 from muster.runtime.plan import Mount, Plan, Volume
-from muster.runtime.plugins.mpi_kinds import HOSTFILE, OPEN_MPI
 from muster.runtime.plugins.mpi_objects import (
     HOSTFILE_ANNOTATION,
     HOSTFILE_KEY,
@@ -31,45 +30,47 @@ from muster.runtime.plugins.mpi_objects import (
     ssh_secret,
 )
 from muster.runtime.plugins.mpi_settings import (
-    checked,
+    HOSTFILE,
+    OPEN_MPI,
     cluster_domain,
     implementation,
+    key_kind,
     launcher_computes,
     mount_path,
     slots,
+    wait_s,
 )
-from muster.runtime.plugins.mpi_wait import wait_s, waiter
-from muster.runtime.plugins.reserved import Variables, reserved, yielding
-from muster.runtime.settings import SSH_KEY, SSH_SECRET
-from muster.runtime.values import Late
+from muster.runtime.plugins.mpi_wait import waiter
+from muster.runtime.plugins.shared import errors_of, reserved, yielding
+from muster.runtime.settings import SSH_SECRET
 from muster.workloads.adapter import Owner
 
 SSHD = ("/usr/sbin/sshd", "-De")
 SSH_PORT = 22
 _ROOT = "/root"
 _FOLDER = ".ssh"
-"""In the volume. Everybody may write to the volume's root, which sshd does not accept of a folder with keys."""
+"""A folder in the volume: the root of a volume is writable for all users, which sshd does not accept."""
 
 
 class MPI:
-    """Gives launcher and nodes what mpirun and ssh need."""
+    """Adds keys, hostfile and variables of mpirun and ssh to launcher and nodes."""
 
     name = NAME
     framework = "mpi"
 
     def validate(self, info: Info) -> Findings:
-        """Reserved variables, and settings that mean something."""
+        """Refuses reserved variables, settings out of range, and runtimes without launcher or nodes."""
         if info.framework != self.framework:
             return Findings()
-        findings = Findings(_settings(info))
+        findings = Findings(_setting_errors(info))
         if not findings.errors:
-            findings.add(reserved(info, implementation(info).reserved))
-        findings.errors += _shape_errors(info)
+            findings.add(reserved(info, implementation(info.settings).reserved))
+        findings.errors += errors_of(info, _parts)
         return findings
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Counts, slots, volumes, mounts and variables."""
-        for error in _settings(info):
+        """Sets counts, slots, volumes, mounts and variables."""
+        for error in _setting_errors(info):
             raise InvalidFieldError(error)
         launcher, nodes = _parts(info)
         if info.train_job and launcher_computes(info):
@@ -79,11 +80,11 @@ class MPI:
         for pod_set in nodes if launcher in nodes else [launcher, *nodes]:
             if pod_set in nodes or launcher_computes(info):
                 pod_set.slots = slots(info, nodes[0])
-            self._keys(info, pod_set)
+            self._mount_keys(info, pod_set)
             if pod_set is not launcher:
                 _serve(pod_set)
-            if implementation(info).calls_back:
-                pod_set.searches.append(Late(lambda: search_domain(info, launcher)))
+            if implementation(info.settings).calls_back:
+                pod_set.searches.append(Late(partial(_search_domain, info, launcher)))
         self._launch(info, launcher, slots(info, nodes[0]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
@@ -91,16 +92,16 @@ class MPI:
         if plan.framework != self.framework or not plan.target:
             return
         if SSH_SECRET not in plan.settings:
-            yield ssh_secret(plan.owner, _key_kind(plan))
+            yield ssh_secret(plan.owner, key_kind(plan.settings))
         yield hostfile_map(plan)
 
     def watched(self) -> Iterable[str]:
-        """What `build` makes."""
+        """The kinds that `build` makes."""
         return ["configmaps", "secrets"]
 
-    def _keys(self, info: Info, pod_set: PodSet) -> None:
+    def _mount_keys(self, info: Info, pod_set: PodSet) -> None:
         secret = info.setting(SSH_SECRET)
-        path = mount_path(info)
+        path = mount_path(info.settings)
         source = {
             "secret": {
                 "secretName": secret.text if secret else secret_name(info.owner.name),
@@ -117,7 +118,7 @@ class MPI:
             pod_set.target.mounts.append(Mount(SSH_VOLUME, path, _FOLDER))
 
     def _launch(self, info: Info, launcher: PodSet, number: int) -> None:
-        """Hostfile and variables of the launcher."""
+        """Adds hostfile, variables and the wait for the hosts to the launcher."""
         source: dict[str, object]
         item = {"key": HOSTFILE_KEY, "path": HOSTFILE_KEY, "mode": 0o444}
         if info.train_job:
@@ -139,61 +140,45 @@ class MPI:
 
 
 def shared_hostfile(info: Info, owner: Owner) -> Component | None:
-    """The ConfigMap that the pods of this workload mount; None where they carry the hostfile themselves."""
+    """The ConfigMap that the pods of this workload mount; None if their annotations have the hostfile."""
     launcher, nodes = _parts(info)
     hosts = hostfile_text(info, launcher, slots(info, nodes[0]))
     return shared_map(owner, hosts) if in_a_map(hosts) else None
 
 
-def search_domain(info: Info, launcher: PodSet) -> str:
-    """Where the launcher's host name means something."""
-    return f"{launcher.subdomain}.{info.owner.namespace}.svc.{cluster_domain(info)}"
+def _search_domain(info: Info, launcher: PodSet) -> str:
+    """The domain in which the launcher's short host name is found."""
+    return f"{launcher.subdomain}.{info.owner.namespace}.svc.{cluster_domain(info.settings)}"
 
 
 def _environment(info: Info, number: int) -> Variables:
-    kind = implementation(info)
-    why = f"what {kind.name} reads"
+    kind = implementation(info.settings)
     values = dict(kind.environment(number))
-    if mount_path(info).startswith(_ROOT) and kind is OPEN_MPI:
+    if mount_path(info.settings).startswith(_ROOT) and kind is OPEN_MPI:
         values |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {name: (value, why) for name, value in values.items()}
+    return {name: (value, f"what {kind.name} reads") for name, value in values.items()}
 
 
 def _parts(info: Info) -> tuple[PodSet, list[PodSet]]:
-    """The launcher, and the pod sets that compute; InvalidFieldError where a part is missing."""
+    """The launcher, and the pod sets that compute; InvalidFieldError if a part is missing."""
     nodes = info.trainers
     launcher = next((pod_set for pod_set in info.pod_sets if pod_set.role == "launcher"), None)
     if launcher is None and not info.train_job and nodes:
         launcher = nodes[0]
     if launcher is None or not nodes:
-        raise InvalidFieldError(_missing_part(info))
+        message = "must refer to a runtime with replicated jobs launcher and node, because its policy is mpi"
+        raise InvalidFieldError(FieldError("spec.runtimeRef", message, info.runtime_name))
     return launcher, nodes
 
 
-def _missing_part(info: Info) -> FieldError:
-    message = "must refer to a runtime with replicated jobs launcher and node, because its policy is mpi"
-    return FieldError("spec.runtimeRef", message, info.runtime_name)
-
-
-def _settings(info: Info) -> list[FieldError]:
-    """Everything that is wrong with the settings."""
-    try:
-        wait_s(info)
-    except InvalidFieldError as error:
-        return [*checked(info), error.error]
-    return checked(info)
-
-
-def _shape_errors(info: Info) -> list[FieldError]:
-    try:
-        _parts(info)
-    except InvalidFieldError as error:
-        return [error.error]
-    return []
+def _setting_errors(info: Info) -> list[FieldError]:
+    of_settings = (implementation, mount_path, key_kind, wait_s)
+    checks = [lambda info, check=check: check(info.settings) for check in of_settings]
+    return errors_of(info, *checks, launcher_computes, *(partial(slots, nodes=each) for each in info.trainers[:1]))
 
 
 def _serve(pod_set: PodSet) -> None:
-    """A node runs sshd unless it has a command of its own, and is ready as soon as ssh gets through."""
+    """Has a node run sshd unless it has a command of its own; it is ready as soon as ssh gets through."""
     target = pod_set.target
     if target is None:
         return
@@ -213,15 +198,10 @@ def _declared_port(container: Container) -> int | None:
 
 
 def _key_mode(pod_set: PodSet, path: str) -> int:
-    """Ssh refuses a key that others can read if it belongs to the user; the files of a Secret belong to root.
+    """The mode of the private key: ssh refuses one of the user's own that others can read; root owns a Secret's files.
 
-    So root needs 0600. Anybody else must be able to read it through the group (fsGroup), or as one of all.
+    So root needs 0600. Other users must be able to read it through the group (fsGroup), or as one of all.
     """
     if path == _ROOT or path.startswith(f"{_ROOT}/"):
         return 0o600
     return 0o640 if pod_set.fs_group else 0o644
-
-
-def _key_kind(plan: Plan) -> KeyKind:
-    setting = plan.settings.get(SSH_KEY)
-    return "ecdsa" if setting and setting.text == "ecdsa" else "ed25519"

@@ -1,110 +1,170 @@
-"""What users choose for MPI, read and checked."""
+"""The settings of MPI, read and checked, and the implementations of MPI.
 
-from muster.api.fields import FieldError, InvalidFieldError
+An implementation has its own form of the hostfile, and its own variables for hostfile and ssh. Open MPI 5 ignores every
+variable of Open MPI 4 and runs on the launcher alone, without a message; both families can be set together. Open MPI 4
+needs full host names kept, and then takes its own host for a remote one unless the line of the launcher has the short
+name. MPICH stops at `slots=` in a hostfile, and reads HYDRA_LAUNCHER_EXTRA_ARGS (not HYDRA_LAUNCH_EXTRA_ARGS). With
+MPICH and Intel MPI the nodes connect back to the launcher's short host name, so they need its subdomain among their DNS
+search domains.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from muster.api.limits import PROCESSES, whole_number
-from muster.runtime.devices import cpus, gpus
+from muster.runtime.component import KeyKind
 from muster.runtime.info import Info, PodSet
-from muster.runtime.plugins.mpi_kinds import KINDS, OPEN_MPI, Kind
 from muster.runtime.settings import (
     CLUSTER_DOMAIN,
     LAUNCHER_AS_NODE,
     MPI_IMPLEMENTATION,
+    MPI_WAIT,
     NPROC_PER_NODE,
     SSH_KEY,
     SSH_MOUNT_PATH,
-    Setting,
     Settings,
 )
 
+HOSTFILE = "/etc/mpi/hostfile"
+SSH_ARGUMENTS = "-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+"""Nodes may take a while to answer; their host keys are new each time, and the key's folder is read-only."""
 DEFAULT_MOUNT_PATH = "/root/.ssh"
+DEFAULT_WAIT_S = 600
+MAX_WAIT_S = 86_400
 
 
-def choice(settings: Settings) -> Kind:
-    """The implementation; InvalidFieldError if there is no such."""
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """One implementation of MPI. `line` writes a line of the hostfile from host and slots, `environment` the variables.
+
+    `short_launcher`: the launcher's own line has its host name without domain. `calls_back`: nodes connect to the
+    launcher by its short host name.
+    """
+
+    name: str
+    line: Callable[[str, int], str]
+    environment: Callable[[int], dict[str, str]]
+    reserved: tuple[str, ...]
+    short_launcher: bool = False
+    calls_back: bool = False
+
+
+OPEN_MPI = Implementation(
+    "OpenMPI",
+    lambda host, slots: f"{host} slots={slots}",
+    lambda slots: {
+        "OMPI_MCA_orte_default_hostfile": HOSTFILE,
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+        "OMPI_MCA_orte_set_default_slots": str(slots),
+        "OMPI_MCA_plm_rsh_args": SSH_ARGUMENTS,
+        "PRTE_MCA_prte_default_hostfile": HOSTFILE,
+        "PRTE_MCA_prte_set_default_slots": str(slots),
+        "PRTE_MCA_plm_ssh_args": SSH_ARGUMENTS,
+    },
+    (
+        "OMPI_MCA_orte_default_hostfile",
+        "OMPI_MCA_orte_keep_fqdn_hostnames",
+        "OMPI_MCA_orte_set_default_slots",
+        "OMPI_MCA_plm_rsh_args",
+    ),
+    short_launcher=True,
+)
+INTEL_MPI = Implementation(
+    "Intel",
+    lambda host, slots: f"{host}:{slots}",
+    lambda slots: {
+        "I_MPI_HYDRA_HOST_FILE": HOSTFILE,
+        "I_MPI_PERHOST": str(slots),
+        "I_MPI_HYDRA_BOOTSTRAP": "ssh",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": SSH_ARGUMENTS,
+    },
+    ("I_MPI_HYDRA_HOST_FILE", "I_MPI_PERHOST"),
+    calls_back=True,
+)
+MPICH = Implementation(
+    "MPICH",
+    lambda host, slots: f"{host}:{slots}",
+    lambda _slots: {  # only the hostfile has them
+        "HYDRA_HOST_FILE": HOSTFILE,
+        "HYDRA_LAUNCHER": "ssh",
+        "HYDRA_LAUNCHER_EXTRA_ARGS": SSH_ARGUMENTS,
+    },
+    ("HYDRA_HOST_FILE",),
+    calls_back=True,
+)
+IMPLEMENTATIONS = {each.name: each for each in (OPEN_MPI, INTEL_MPI, MPICH)}
+
+
+def implementation(settings: Settings) -> Implementation:
+    """The implementation; InvalidFieldError for an unknown one."""
     setting = settings.get(MPI_IMPLEMENTATION)
     if setting is None:
         return OPEN_MPI
-    if setting.text not in KINDS:
-        raise _invalid(
-            setting, f"must be an MPI implementation that Muster knows ({', '.join(KINDS)}): {setting.source}"
-        )
-    return KINDS[setting.text]
+    if setting.text not in IMPLEMENTATIONS:
+        known = ", ".join(IMPLEMENTATIONS)
+        raise setting.invalid(f"must be an MPI implementation that Muster knows ({known}): {setting.source}")
+    return IMPLEMENTATIONS[setting.text]
 
 
-def implementation(info: Info) -> Kind:
-    """The implementation of a workload."""
-    return choice(info.settings)
-
-
-def mount_path(info: Info) -> str:
-    """Where the keys are mounted."""
-    setting = info.setting(SSH_MOUNT_PATH)
+def mount_path(settings: Settings) -> str:
+    """The folder where the keys are mounted."""
+    setting = settings.get(SSH_MOUNT_PATH)
     if setting is None:
         return DEFAULT_MOUNT_PATH
     if not setting.text.startswith("/"):
-        raise _invalid(setting, f"must be a folder's absolute path: {setting.source}")
+        raise setting.invalid(f"must be a folder's absolute path: {setting.source}")
     return setting.text
 
 
-def launcher_computes(info: Info) -> bool:
-    """Whether the launcher runs processes too. It always does where all pods are of one shape."""
-    if not info.train_job:
-        return True
-    setting = info.setting(LAUNCHER_AS_NODE)
-    if setting is None:
-        return False
-    if setting.text not in {"true", "false"}:
-        raise _invalid(setting, f"must be true or false: {setting.source}")
-    return setting.text == "true"
+def key_kind(settings: Settings) -> KeyKind:
+    """The kind of ssh key that is made for the hosts of one workload."""
+    setting = settings.get(SSH_KEY)
+    if setting is None or setting.text == "ed25519":
+        return "ed25519"
+    if setting.text != "ecdsa":
+        raise setting.invalid("must be ed25519 (the default) or ecdsa")
+    return "ecdsa"
 
 
-def cluster_domain(info: Info) -> str:
+def cluster_domain(settings: Settings) -> str:
     """The DNS domain of the cluster."""
-    setting = info.setting(CLUSTER_DOMAIN)
+    setting = settings.get(CLUSTER_DOMAIN)
     return setting.text if setting else "cluster.local"
+
+
+def wait_s(settings: Settings) -> int:
+    """The longest time that the launcher waits for its hosts, in seconds; 0: it does not wait."""
+    setting = settings.get(MPI_WAIT)
+    if setting is None:
+        return DEFAULT_WAIT_S
+    seconds = whole_number(setting.text, MAX_WAIT_S)
+    if seconds is None:
+        raise setting.invalid(f"must be a number of seconds from 0 (do not wait) to {MAX_WAIT_S}")
+    return seconds
+
+
+def launcher_computes(info: Info) -> bool:
+    """True if the launcher runs processes too, as it always does where all pods are of one shape."""
+    setting = info.setting(LAUNCHER_AS_NODE)
+    if not info.train_job or setting is None:
+        return not info.train_job
+    if setting.text not in {"true", "false"}:
+        raise setting.invalid(f"must be true or false: {setting.source}")
+    return setting.text == "true"
 
 
 def slots(info: Info, nodes: PodSet) -> int:
     """Processes on each node: as set, else one for each GPU, else one."""
     setting = info.setting(NPROC_PER_NODE)
-    requests = nodes.target.requests if nodes.target else {}
     if setting is None or setting.text == "auto":
-        return max(1, gpus(requests))
+        return max(1, nodes.gpus)
     if setting.text == "cpu":
-        return cpus(requests)
-    if setting.text == "gpu" and gpus(requests):
-        return gpus(requests)
+        return nodes.cpus
     if setting.text == "gpu":
-        raise _invalid(setting, "the nodes ask for no GPU: add one to their resources, or use cpu")
-    slots = whole_number(setting.text, PROCESSES.value)
-    if not slots:
-        raise _invalid(setting, f"must be auto, cpu, gpu or a number of processes from 1 to {PROCESSES.value}")
-    return slots
-
-
-def key_kind(info: Info) -> str:
-    """Which kind of ssh key is made for the hosts of one workload."""
-    setting = info.setting(SSH_KEY)
-    if setting and setting.text not in {"ed25519", "ecdsa"}:
-        raise _invalid(setting, "must be ed25519 (the default) or ecdsa")
-    return setting.text if setting else "ed25519"
-
-
-def checked(info: Info) -> list[FieldError]:
-    """Everything that is wrong with the settings."""
-    errors = []
-    for check in (implementation, mount_path, launcher_computes, key_kind):
-        try:
-            check(info)
-        except InvalidFieldError as error:
-            errors.append(error.error)
-    for pod_set in info.trainers[:1]:
-        try:
-            slots(info, pod_set)
-        except InvalidFieldError as error:
-            errors.append(error.error)
-    return errors
-
-
-def _invalid(setting: Setting, message: str) -> InvalidFieldError:
-    return InvalidFieldError(FieldError(setting.path, message, setting.text))
+        if not nodes.gpus:
+            raise setting.invalid("the nodes ask for no GPU: add one to their resources, or use cpu")
+        return nodes.gpus
+    number = whole_number(setting.text, PROCESSES.value)
+    if not number:
+        raise setting.invalid(f"must be auto, cpu, gpu or a number of processes from 1 to {PROCESSES.value}")
+    return number

@@ -1,21 +1,16 @@
 """The launcher's wait: mpirun starts when ssh to every host answers.
 
-Pods of a gang start together, and not at the same moment: their images take different times, and their names appear in
-DNS when they have an address. mpirun asks each host once, and ends where one does not answer. So an init container of
-the launcher asks until all of them do, in the image of the launcher, which has ssh because mpirun needs it.
+Pods of a gang start together, but not at the same moment: their images take different times to pull, and their names
+appear in DNS when they have an address. mpirun connects to each host once, and ends if one does not answer. So an init
+container of the launcher tries until all of them do, in the launcher's image, which has ssh because mpirun needs it.
 """
 
-from muster.api.fields import FieldError, InvalidFieldError
-from muster.api.limits import whole_number
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import InitPlan
-from muster.runtime.plugins.mpi_kinds import HOSTFILE, SSH_ARGUMENTS
-from muster.runtime.plugins.mpi_settings import mount_path
+from muster.runtime.plugins.mpi_settings import HOSTFILE, SSH_ARGUMENTS, mount_path, wait_s
 from muster.runtime.settings import MPI_WAIT, annotation
 
 NAME = "wait-for-mpi-hosts"
-DEFAULT_S = 600
-MAX_S = 86_400
 _AT_ONCE = 32
 
 # One try must not take long, and must not ask for a password; of each option ssh takes the first that it is given.
@@ -61,24 +56,12 @@ if [ "$failed" -ne 0 ]; then
 fi
 echo "all $asked hosts answer ssh"
 """
-"""For any POSIX shell. Kubernetes replaces `$(NAME)` of known variables only, and has no word for the rest."""
-
-
-def wait_s(info: Info) -> int:
-    """How many seconds the launcher waits for its hosts at most; 0 for not at all."""
-    setting = info.setting(MPI_WAIT)
-    if setting is None:
-        return DEFAULT_S
-    seconds = whole_number(setting.text, MAX_S)
-    if seconds is None:
-        message = f"must be a number of seconds from 0 (do not wait) to {MAX_S}"
-        raise InvalidFieldError(FieldError(setting.path, message, setting.text))
-    return seconds
+"""For any POSIX shell. Kubernetes replaces `$(NAME)` of known variables only, and leaves the rest as it is."""
 
 
 def waiter(info: Info, launcher: PodSet, plugin: str) -> InitPlan | None:
-    """The init container of the launcher; None where there is nobody to wait for, or waiting is switched off."""
-    timeout_s = wait_s(info)
+    """The init container of the launcher; None if there are no other hosts, or waiting is switched off."""
+    timeout_s = wait_s(info.settings)
     others = sum(pod_set.count for pod_set in info.trainers if pod_set is not launcher)
     if launcher.role == "trainer":
         others += launcher.count - 1
@@ -92,7 +75,7 @@ def waiter(info: Info, launcher: PodSet, plugin: str) -> InitPlan | None:
             "MUSTER_WAIT_S": str(timeout_s),
             "MUSTER_LAUNCHER": launcher.endpoints[0].partition(".")[0],
         },
-        paths=(mount_path(info), HOSTFILE.rpartition("/")[0]),
+        paths=(mount_path(info.settings), HOSTFILE.rpartition("/")[0]),
         plugin=plugin,
         reason=f"mpirun needs ssh to all pods of {info.workload}",
     )

@@ -1,12 +1,15 @@
-"""JAX, XGBoost and plain training: a count, a rank and an address each, or nothing at all."""
+"""JAX, XGBoost, TensorFlow and plain training: a count, a rank and an address each, or no variables at all."""
 
-from muster.api.fields import FieldError, Findings
-from muster.runtime.devices import gpus
-from muster.runtime.info import Info, PodSet
-from muster.runtime.plugins.reserved import Variables, reserved, yielding
-from muster.runtime.values import Late, text
+import json
+from functools import partial
+
+from muster.api.fields import FieldError, Findings, InvalidFieldError
+from muster.runtime.info import Info, Late, PodSet, Variables
+from muster.runtime.plugins.shared import give, leader, rank, reserved, size, yielding
+from muster.workloads.adapter import FieldPath
 
 PORT = 29500
+TF_PORT = 2222
 
 
 class PlainML:
@@ -16,18 +19,18 @@ class PlainML:
     framework = "plain"
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Nothing is to be added."""
+        """Adds nothing."""
 
 
 class JAX:
-    """What `jax.distributed.initialize()` reads."""
+    """The variables of `jax.distributed.initialize()`."""
 
     name = "JAX"
     framework = "jax"
     RESERVED = ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "JAX_COORDINATOR_ADDRESS")
 
     def validate(self, info: Info) -> Findings:
-        """Reserved variables; a TrainJob may override them, as it always could."""
+        """Refuses reserved variables; a TrainJob may override them, as in Kubeflow Trainer."""
         if info.framework != self.framework or info.train_job:
             return Findings()
         return reserved(info, self.RESERVED)
@@ -37,65 +40,79 @@ class JAX:
         for pod_set in info.trainers:
             pod_set.slots = 1
             variables: Variables = {
-                "JAX_NUM_PROCESSES": (str(info.size), f"number of pods of {info.workload}"),
+                "JAX_NUM_PROCESSES": size(info),
                 "JAX_PROCESS_ID": rank(info, pod_set),
-                "JAX_COORDINATOR_ADDRESS": (Late(lambda: address(info, PORT)), f"rank 0 of {info.workload}"),
+                "JAX_COORDINATOR_ADDRESS": leader(info, PORT),
             }
-            _add(info, pod_set, self.name, variables)
+            give(info, pod_set, self.name, yielding(info, variables), PORT)
 
 
 class XGBoost:
-    """What XGBoost's collective reads to find its tracker, which runs on rank 0."""
+    """The variables by which XGBoost's collective finds its tracker, which runs on rank 0."""
 
     name = "XGBoost"
     framework = "xgboost"
     RESERVED = ("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")
 
     def validate(self, info: Info) -> Findings:
-        """Reserved variables, one by one, in the words that clients know."""
+        """Refuses reserved variables; those of a TrainJob one by one, with the message that its clients know."""
         if info.framework != self.framework:
             return Findings()
         if not info.train_job:
             return reserved(info, self.RESERVED)
-        return Findings(
-            [
-                FieldError(
-                    f"{info.user_env.path}[{index}]",
-                    f"{variable.name} is reserved for the XGBoost runtime",
-                    variable.name,
-                    "Forbidden",
-                )
-                for index, variable in enumerate(info.user_env.variables)
-                if variable.name in self.RESERVED
-            ]
-        )
+        errors = []
+        for index, variable in enumerate(info.user_env.variables):
+            if variable.name in self.RESERVED:
+                message = f"{variable.name} is reserved for the XGBoost runtime"
+                errors.append(FieldError(f"{info.user_env.path}[{index}]", message, variable.name, "Forbidden"))
+        return Findings(errors)
 
     def enforce_ml_policy(self, info: Info) -> None:
         """A worker for each GPU, else one in each pod."""
         for pod_set in info.trainers:
-            devices = gpus(pod_set.target.requests) if pod_set.target else 0
-            pod_set.slots = devices or 1
-            why = f"{devices} GPUs of each pod" if devices else "one in each pod"
+            gpus = pod_set.gpus
+            pod_set.slots = gpus or 1
+            pods, source = size(info)
+            why = f"{source}, {gpus} GPUs of each pod" if gpus else f"{source}, one in each pod"
             variables: Variables = {
-                "DMLC_TRACKER_URI": (Late(info.leader), f"rank 0 of {info.workload}"),
+                "DMLC_TRACKER_URI": leader(info),
                 "DMLC_TRACKER_PORT": (str(PORT), "default"),
                 "DMLC_TASK_ID": rank(info, pod_set),
-                "DMLC_NUM_WORKER": (str(info.size * pod_set.slots), f"number of pods of {info.workload}, {why}"),
+                "DMLC_NUM_WORKER": (str(int(pods) * pod_set.slots), why),
             }
-            _add(info, pod_set, self.name, variables)
+            give(info, pod_set, self.name, yielding(info, variables), PORT)
 
 
-def rank(info: Info, pod_set: PodSet) -> tuple[Late, str]:
-    """The pod's rank and what it follows from."""
-    return Late(lambda: pod_set.rank), f"index of the pod in {info.workload}"
+class TensorFlow:
+    """TF_CONFIG, for MultiWorkerMirroredStrategy: all pods are workers, worker 0 is the chief.
+
+    The index comes from the pod, and Kubernetes puts it into the text of TF_CONFIG.
+    """
+
+    name = "TensorFlow"
+    framework = "tensorflow"
+    RESERVED = ("TF_CONFIG", "TF_TASK_INDEX")
+
+    def validate(self, info: Info) -> Findings:
+        """Refuses reserved variables."""
+        return reserved(info, self.RESERVED) if info.framework == self.framework else Findings()
+
+    def enforce_ml_policy(self, info: Info) -> None:
+        """One worker in each pod."""
+        for pod_set in info.trainers:
+            pod_set.slots = 1
+            variables: Variables = {
+                "TF_TASK_INDEX": rank(info, pod_set),
+                "TF_CONFIG": (Late(partial(_tf_config, info, pod_set)), f"all pods of {info.workload}"),
+            }
+            give(info, pod_set, self.name, yielding(info, variables), TF_PORT)
 
 
-def address(info: Info, port: int) -> str:
-    """`host:port` of rank 0, where all others report."""
-    return f"{text(info.leader())}:{port}"
-
-
-def _add(info: Info, pod_set: PodSet, plugin: str, variables: Variables) -> None:
-    for container in ([pod_set.target] if pod_set.target else []) + info.injections:
-        container.set(plugin, yielding(info, variables))
-    pod_set.port(PORT)
+def _tf_config(info: Info, pod_set: PodSet) -> str:
+    hosts = [host for each in info.trainers for host in each.endpoints]
+    if not all(hosts):
+        message = "tensorflow needs the names of all pods, and a pod without an owner knows only that of rank 0"
+        raise InvalidFieldError(FieldError("metadata.ownerReferences", message, reason="Required"))
+    cluster = json.dumps({"worker": [f"{host}:{TF_PORT}" for host in hosts]}, separators=(",", ":"))
+    index = "$(TF_TASK_INDEX)" if isinstance(pod_set.rank, FieldPath) else pod_set.rank
+    return f'{{"cluster":{cluster},"task":{{"type":"worker","index":{index}}}}}'

@@ -1,6 +1,6 @@
 """TorchTune: `tune run` with the recipe and the configuration that fit model, nodes and devices.
 
-The model follows from the runtime's name (`torchtune-llama3.2-1b`), which is what clients rely on. Number of nodes and
+The model follows from the runtime's name (`torchtune-llama3.2-1b`), on which clients rely. Number of nodes and
 processes are those of the plan, so validation and result cannot disagree.
 """
 
@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from muster.api.fields import FieldError, Findings
-from muster.runtime.devices import gpus
-from muster.runtime.info import Info, PodSet
+from muster.runtime.info import Info, Late, PodSet, text
 from muster.runtime.plugins.torch_settings import PORT, processes
-from muster.runtime.values import Late, text
+from muster.runtime.train_job import pod_template
 
 ENTRYPOINT = ("tune", "run")
 IMMUTABLE = ("output_dir", "tokenizer.path", "checkpointer.checkpoint_dir", "tokenizer.merges_file")
@@ -21,7 +20,7 @@ _NAME_PARTS = 3
 
 
 class Tuning(NamedTuple):
-    """What decides about a recipe: `single`: one process on one node; `spread`: several, which have to meet."""
+    """The choice of a recipe. `single`: one process on one node; `spread`: several, which have to meet."""
 
     nodes: int
     single: bool
@@ -31,7 +30,7 @@ class Tuning(NamedTuple):
 
 
 def is_torchtune(info: Info) -> bool:
-    """Whether the user runs TorchTune."""
+    """True if the user runs TorchTune."""
     trainer = info.train_job.spec.trainer if info.train_job else None
     return bool(trainer and tuple(trainer.command) == ENTRYPOINT)
 
@@ -117,7 +116,7 @@ def _argument_errors(arguments: Sequence[str]) -> list[FieldError]:
 
 def _tuning(info: Info, pod_set: PodSet) -> Tuning:
     number, _ = processes(info, pod_set)
-    devices = gpus(pod_set.target.requests) if pod_set.target else 0
+    devices = pod_set.gpus
     several = (number.isdecimal() and int(number) > 1) or (not number.isdecimal() and devices > 1)
     one = number == "1" or devices == 1
     arguments = _arguments(info)
@@ -138,14 +137,10 @@ def _arguments(info: Info) -> list[str]:
 
 
 def _overrides(info: Info, pod_set: PodSet) -> list[str]:
-    """What the runtime's own command fixes: where model and output are."""
-    runtime = info.runtime
-    jobs = runtime.spec.template.spec.replicated_jobs if runtime else []
-    words: list[str] = []
-    for job in jobs:
-        if job.name == pod_set.name:
-            spec = ((job.template.get("spec") or {}).get("template") or {}).get("spec") or {}
-            for container in spec.get("containers") or []:
-                if pod_set.target and container.get("name") == pod_set.target.name:
-                    words += container.get("command") or []
+    """The paths of model and output, which the runtime's own command fixes."""
+    jobs = info.runtime.spec.template.spec.replicated_jobs if info.runtime else []
+    templates = [pod_template({"template": job.template}) for job in jobs if job.name == pod_set.name]
+    containers = [each for template in templates for each in (template.get("spec") or {}).get("containers") or []]
+    name = pod_set.target.name if pod_set.target else None
+    words = [word for each in containers if each.get("name") == name for word in each.get("command") or []]
     return [word for word in words if word.partition("=")[0] in IMMUTABLE]

@@ -24,7 +24,7 @@ from frameworks_world import (
     train_job,
 )
 
-from muster.runtime.plugins.mpi_kinds import SSH_ARGUMENTS
+from muster.runtime.plugins.mpi_settings import SSH_ARGUMENTS
 
 DOCS = Path(__file__).parents[4] / "docs" / "frameworks.md"
 

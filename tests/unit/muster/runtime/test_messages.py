@@ -41,8 +41,8 @@ SETTINGS: dict[str, tuple[str, dict[str, str], str]] = {
     "python and processes": (
         "torch",
         {"torch-env": "python", "nproc-per-node": "2"},
-        ('nproc-per-node]: Invalid value: "2": must be 1 where muster.dev/torch-env is python: nobody starts more than '
-         "one process"),
+        ('nproc-per-node]: Invalid value: "2": must be 1 where muster.dev/torch-env is python: only torchrun starts '
+         "several processes"),
     ),
     "elastic": (
         "torch",

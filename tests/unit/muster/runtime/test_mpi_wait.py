@@ -20,7 +20,7 @@ from frameworks_world import (
     train_job,
 )
 
-from muster.runtime.plugins.mpi_kinds import HOSTFILE
+from muster.runtime.plugins.mpi_settings import HOSTFILE
 from muster.runtime.plugins.mpi_wait import NAME, SCRIPT
 
 JSON = dict[str, Any]

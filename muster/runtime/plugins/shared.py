@@ -1,0 +1,65 @@
+"""Parts that plugins of several frameworks share: reserved variables, checks of settings, variables of ranks."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from muster.api.fields import FieldError, Findings, InvalidFieldError
+from muster.runtime.info import Info, Late, PodSet, Variables, text
+
+
+def errors_of(info: Info, *checks: Callable[[Info], Any]) -> list[FieldError]:
+    """The errors that these checks raise."""
+    errors = []
+    for check in checks:
+        try:
+            check(info)
+        except InvalidFieldError as error:
+            errors.append(error.error)
+    return errors
+
+
+def reserved(info: Info, names: Sequence[str]) -> Findings:
+    """An error for each variable of these names that the user sets; one for all in a TrainJob, as clients know it."""
+    findings = Findings()
+    found = [(index, variable) for index, variable in enumerate(info.user_env.variables) if variable.name in names]
+    if found and info.train_job:
+        listed = " ".join(sorted({variable.name for _, variable in found}))
+        message = f"must not have reserved envs, invalid envs configured: [{listed}]"
+        value = [variable.name for variable in info.user_env.variables]
+        findings.errors.append(FieldError(info.user_env.path, message, value))
+        return findings
+    for index, variable in found:
+        message = f"is set by Muster for framework {info.framework}; remove it (reserved are {', '.join(names)})"
+        findings.errors.append(FieldError(f"{info.user_env.path}[{index}].name", message, variable.name))
+    return findings
+
+
+def yielding(info: Info, variables: Variables) -> Variables:
+    """The variables without those that a TrainJob sets itself: unless an error forbids it, the user wins."""
+    if info.train_job is None:
+        return variables
+    given = {variable.name for variable in info.user_env.variables}
+    return {name: value for name, value in variables.items() if name not in given}
+
+
+def give(info: Info, pod_set: PodSet, plugin: str, variables: Variables, port: int) -> None:
+    """Sets variables in the container that runs the framework and in injected ones, and opens a port."""
+    for container in [*([pod_set.target] if pod_set.target else []), *info.injections]:
+        container.set(plugin, variables)
+    pod_set.port(port)
+
+
+def rank(info: Info, pod_set: PodSet) -> tuple[Late, str]:
+    """The pod's rank, and what it follows from."""
+    return Late(lambda: pod_set.rank), f"index of the pod in {info.workload}"
+
+
+def leader(info: Info, port: int | None = None) -> tuple[Late, str]:
+    """The host name of rank 0, with a port if one is given, and what it follows from."""
+    address = info.leader if port is None else lambda: f"{text(info.leader())}:{port}"
+    return Late(address), f"rank 0 of {info.workload}"
+
+
+def size(info: Info) -> tuple[str, str]:
+    """The number of pods, and what it follows from."""
+    return str(info.size), f"number of pods of {info.workload}"
