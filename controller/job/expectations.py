@@ -19,9 +19,9 @@ from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.owner import JobRef, job_of_pod
 
 KEPT_S = 30.0
-"""How long a created object counts that no cache shows."""
+"""Time for which a created object counts that no cache shows."""
 REMEMBERED_S = 300.0
-"""How long own deletions are remembered: longer than pods take to end, and watches to come back."""
+"""Time for which deletions are remembered: longer than pods take to end, and watches to come back."""
 
 _SWEPT_AT_ONCE = 2
 

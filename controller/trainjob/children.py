@@ -33,7 +33,7 @@ from muster.volcano.owner import reference
 JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
 BELIEVED_S = 30.0
-"""How long a created object, or a Command, counts while no cache shows it."""
+"""Time for which a created object, or a Command, counts while no cache shows it."""
 TRAIN_JOB_INDEX = "train-job"
 """Index of the store of initializers: `namespace/name` of the TrainJob."""
 

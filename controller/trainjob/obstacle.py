@@ -1,4 +1,4 @@
-"""Obstacles: the reasons for which nothing can be made for a TrainJob for now, and the check whose an object is."""
+"""Obstacles of TrainJobs: reasons for which nothing can be made for now, such as a foreign object of the same name."""
 
 from controller.live import owned_by, owner_words
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob

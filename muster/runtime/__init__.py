@@ -1,10 +1,10 @@
-"""What is in a pod: plugins turn a workload into an immutable plan of pod sets, counts, slots, endpoints and env.
+"""The runtime framework: plugins turn a workload into an immutable plan of pod sets, counts, slots, endpoints and env.
 
-Three steps, whatever the way in:
+Three steps for every kind of workload:
 
-1. Somebody describes the workload as an `Info` (`info`): `train_job.describe(train_job, runtime, target=...)` for a
-   TrainJob with its runtime, `workload.describe(framework, adapter, spec, ...)` for pods whose owner an adapter
-   (`muster.workloads`) can question: my rank, how many we are, where rank 0 is.
+1. The workload is described as an `Info` (`info`): by `train_job.describe(train_job, runtime, target=...)` for a
+   TrainJob with its runtime, by `workload.describe(framework, adapter, spec, ...)` for pods whose owner has an adapter
+   (`muster.workloads`) for rank, size and the host name of rank 0.
 2. `registry.framework()` has the plugins in fixed order. `framework.validate(info)` gathers all errors and warnings
    (`muster.api.fields.Findings`); `framework.plan(info)` ends in a frozen `Plan` (`plan`), where each variable knows
    the plugin that set it and what it follows from; `framework.build(plan)` gives the objects to apply
@@ -14,7 +14,6 @@ Three steps, whatever the way in:
 
 Volcano Jobs have plugins of their own (`muster.volcano.plugins`).
 
-`protocols` has the eight kinds of plugin, `settings` the parameters of users, `values` what a variable can hold.
-Promises to be pure: owners, pods, runtimes, keys and times are handed in. It must not import muster.kube, and does no
-I/O.
+`protocols` has the eight kinds of plugin, `settings` the parameters of users. Promises to be pure: owners, pods,
+runtimes, keys and times are handed in. It must not import muster.kube, and does no I/O.
 """

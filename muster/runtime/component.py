@@ -1,4 +1,4 @@
-"""Components: the objects that a workload needs, as component builders hand them out."""
+"""Components: the objects that a workload needs, as component builders make them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Component:
     """One object, ready to apply (by server-side apply).
 
     Components of a lower `stage` must be done (a Job complete, another object applied) before those of the next one.
-    `once`: create it if there is none, and never touch it again. `keys`: an SSH Secret whose data are still missing,
+    `once`: create it if there is none, and never change it again. `keys`: an SSH Secret whose data are still missing,
     since this package makes no random numbers; `certs.ssh` fills them in.
     """
 
@@ -39,7 +39,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What became of a workload. With errors there is neither a plan nor a component; warnings don't stop it."""
+    """The result for a workload. With errors there is neither a plan nor a component; warnings don't stop it."""
 
     plan: Plan | None
     components: tuple[Component, ...]
@@ -47,17 +47,17 @@ class Compiled:
 
     @property
     def errors(self) -> list[FieldError]:
-        """All that is wrong with the workload; with any, nothing was compiled."""
+        """All mistakes of the workload; with any, nothing was compiled."""
         return self.findings.errors
 
 
 def owned(owner: Owner, name: str) -> dict[str, Any]:
-    """The metadata of an object that goes away with its workload."""
+    """The metadata of an object that is deleted with its workload."""
     return {"name": name, "namespace": owner.namespace, "ownerReferences": [owner.reference()]}
 
 
 def metadata_of(plan: Plan, name: str) -> dict[str, Any]:
-    """What stands in metadata of an object that makes the pods of a workload: owner, and the labels of its template."""
+    """The metadata of an object that makes the pods of a workload: owner, labels and annotations of its template."""
     result = owned(plan.owner, name)
     for key, values in (("labels", plan.labels), ("annotations", plan.annotations)):
         if values:

@@ -40,7 +40,7 @@ class Framework:
         _unique("have the same name", [plugin.name for plugin in plugins])
 
     def validate(self, info: Info) -> Findings:
-        """What all plugins object to, together."""
+        """The errors and warnings of all plugins."""
         findings = Findings()
         for plugin in self.validations:
             findings.add(plugin.validate(info))
@@ -77,7 +77,7 @@ class Framework:
         return Compiled(plan, tuple(self.build(plan)), findings)
 
     def watched(self) -> list[str]:
-        """Kinds (`plural.group`) whose changes matter to somebody, each once."""
+        """The kinds (`plural.group`) that plugins watch, each once."""
         return sorted({kind for plugin in self.watch_extensions for kind in plugin.watched()})
 
 

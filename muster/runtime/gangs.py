@@ -1,4 +1,4 @@
-"""Which pods of a workload start together, and how many of them exist from the beginning."""
+"""The gang of a workload: the pods that start together, and the number that exists from the beginning."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,10 +16,7 @@ def members(info: Info) -> list[PodSet]:
 
 
 def together(info: Info) -> list[PodSet]:
-    """The members, however many pods they have now.
-
-    Everything but what must be complete before others begin: initializers come and go before the gang.
-    """
+    """The members, also those without pods now: all pod sets but those that must be complete before others begin."""
     before = {name for pod_set in info.pod_sets for name, status in pod_set.after.items() if status == "Complete"}
     initializers = {"dataset-initializer", "model-initializer"}
     return [pod_set for pod_set in info.pod_sets if pod_set.role not in initializers and pod_set.name not in before]
@@ -28,8 +25,8 @@ def together(info: Info) -> list[PodSet]:
 def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> Gang:
     """The gang of a workload.
 
-    A pod that waits until others are ready does not exist while the gang is placed, so it cannot count in the minimum:
-    nobody would ever start. Of elastic pods the minimum counts. Limits stand in for missing requests.
+    A pod that waits until others are ready does not exist while the gang is placed; if it counted in the minimum, the
+    gang would never start. Of elastic pods the minimum counts. Limits stand in for missing requests.
     """
     inside = members(info)
     there = {pod_set.name for pod_set in inside}

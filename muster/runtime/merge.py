@@ -1,4 +1,4 @@
-"""Merging what a TrainJob says into its runtime's template, as Kubernetes' strategic merge does for these fields."""
+"""Merges a TrainJob into its runtime's template, as Kubernetes' strategic merge does for these fields."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -41,7 +41,7 @@ def deep(base: Mapping[str, Any], extra: Mapping[str, Any]) -> JSON:
 
 
 def patched(jobs: Sequence[JSON], patches: Sequence[RuntimePatch]) -> list[JSON]:
-    """Replicated jobs with all patches, in the order of the list; what a patch names must exist."""
+    """Replicated jobs with all patches, in the order of the list; the parts that a patch names must exist."""
     result = deepcopy(list(jobs))
     named = {job["name"]: job for job in result}
     for patch in patches:
@@ -103,7 +103,7 @@ def _patch_container(container: Mapping[str, Any], patch: ContainerPatch) -> JSO
 def with_trainer(
     container: Mapping[str, Any], trainer: Trainer, *, command: bool = True, resources: bool = True
 ) -> JSON:
-    """Container `node` with what the TrainJob says of it; without `command` or `resources` those stay as they are."""
+    """Container `node` with the TrainJob's fields for it; without `command` or `resources` those stay as they are."""
     result = dict(container)
     if trainer.image:
         result["image"] = trainer.image

@@ -1,4 +1,4 @@
-"""The plan: what Muster puts into the pods of one workload, and why. Immutable, and the same for every reader."""
+"""The plan: the content of the pods of one workload, with its provenance. Immutable, the same for every reader."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from muster.runtime.settings import Setting
 from muster.workloads.adapter import FieldPath, Owner, Value
 
 Role = Literal["trainer", "launcher", "dataset-initializer", "model-initializer", "other"]
-"""What a pod set does: train (one rank per pod or more), start the others by mpirun, fetch data before, or else."""
+"""The role of a pod set: train (one rank per pod or more), start the others by mpirun, fetch data before, or else."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvVar:
-    """One variable with its provenance: the plugin that sets it, and what it follows from."""
+    """One variable with its provenance: the plugin that sets it, and the source of its value."""
 
     name: str
     value: Value
@@ -23,14 +23,14 @@ class EnvVar:
     source: str
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in a container."""
+        """As JSON for a container."""
         if isinstance(self.value, FieldPath):
             reference = {"apiVersion": "v1", "fieldPath": self.value.path}
             return {"name": self.name, "valueFrom": {"fieldRef": reference}}
         return {"name": self.name, "value": self.value}
 
     def same(self, other: Mapping[str, Any]) -> bool:
-        """Whether a container's variable says the same."""
+        """True if a container's variable has the same value."""
         if isinstance(self.value, FieldPath):
             source = other.get("valueFrom")
             reference = source.get("fieldRef") if isinstance(source, Mapping) else None
@@ -40,14 +40,14 @@ class EnvVar:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Where a container sees a volume, or the folder `sub_path` of it."""
+    """A mount of a volume, or of its folder `sub_path`, in a container."""
 
     volume: str
     path: str
     sub_path: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in a container; what Muster mounts is for reading."""
+        """As JSON for a container; Muster's mounts are read-only."""
         result = {"name": self.volume, "mountPath": self.path, "readOnly": True}
         return {**result, "subPath": self.sub_path} if self.sub_path else result
 
@@ -62,13 +62,13 @@ class Volume:
     reason: str
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in a pod."""
+        """As JSON for a pod."""
         return {"name": self.name, **self.source}
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerPlan:
-    """What one container gets, in order. `command` and `readiness` are None where the container keeps its own."""
+    """The additions to one container, in order. `command` and `readiness` are None if the container keeps its own."""
 
     name: str
     env: tuple[EnvVar, ...] = ()
@@ -80,7 +80,7 @@ class ContainerPlan:
 
     @property
     def empty(self) -> bool:
-        """Whether the container gets nothing at all."""
+        """True if nothing is added to the container."""
         return not (self.env or self.ports or self.mounts or self.command or self.readiness)
 
 
@@ -88,7 +88,7 @@ class ContainerPlan:
 class InitPlan:
     """An init container that Muster adds, with the image and the rights of container `like`.
 
-    At `paths` it has mounted what that container has there.
+    It has that container's mounts at `paths`.
     """
 
     name: str
@@ -133,7 +133,7 @@ class PodSetPlan:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """Which pods start together. `pod_sets` are the members; `minimum` counts those that exist from the beginning."""
+    """Pods that start together. `pod_sets` are the members; `minimum` counts those that exist from the beginning."""
 
     plugin: str
     pod_sets: tuple[str, ...]
@@ -144,10 +144,10 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The answer for one workload.
+    """The plan of one workload.
 
-    `base` is the template that the components are built from: the merged JobSet spec of a TrainJob, empty where the
-    owner makes its pods itself. It is for reading only. `suspend`: the TrainJob wants no pods for now.
+    `base` is the template of the components, for reading only: the merged JobSet spec of a TrainJob, empty if the owner
+    makes its pods itself. `suspend`: the TrainJob wants no pods for now.
     """
 
     framework: str

@@ -1,4 +1,4 @@
-"""What a plugin can do: eight small protocols. A class takes part in each one whose method it has."""
+"""The protocols of plugins: a class takes part in each one whose method it has."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -10,7 +10,7 @@ from muster.runtime.plan import Plan
 
 
 class Plugin(Protocol):
-    """Every plugin has a name: it stands in errors and as the provenance of what the plugin adds."""
+    """Every plugin has a name, which is the provenance of its additions."""
 
     name: str
 
@@ -20,7 +20,7 @@ class CustomValidation(Plugin, Protocol):
     """Checks a workload when it is submitted."""
 
     def validate(self, info: Info) -> Findings:
-        """Everything that is wrong, with field paths."""
+        """All mistakes, with field paths."""
 
 
 @runtime_checkable
@@ -30,7 +30,7 @@ class EnforceMLPolicy(Plugin, Protocol):
     framework: str
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Changes `info`; called only for its framework. Host names are not known yet: use `values.Late`."""
+        """Changes `info`; called only for its framework. Host names are not known yet: use `info.Late`."""
 
 
 @runtime_checkable
@@ -38,12 +38,12 @@ class EnforcePodGroupPolicy(Plugin, Protocol):
     """Marks the pods as members of a gang."""
 
     def enforce_pod_group_policy(self, info: Info) -> None:
-        """Sets the gang of `info`, and what its pods carry to be known as members."""
+        """Sets the gang of `info`, and the labels or annotations by which its pods are members."""
 
 
 @runtime_checkable
 class EnforcePodSpec(Plugin, Protocol):
-    """Adds to pods what belongs to neither a framework nor a gang."""
+    """Adds parts of pods that belong to neither a framework nor a gang."""
 
     def enforce_pod_spec(self, info: Info) -> None:
         """Changes the pod sets of `info`; called for all of them."""
@@ -51,7 +51,7 @@ class EnforcePodSpec(Plugin, Protocol):
 
 @runtime_checkable
 class PodNetwork(Plugin, Protocol):
-    """Says where the pods are found."""
+    """Sets the host names of the pods."""
 
     def identify_pod_network(self, info: Info) -> None:
         """Changes `hosts` and `subdomain` of the pod sets in `info`."""
@@ -67,7 +67,7 @@ class ComponentBuilder(Plugin, Protocol):
 
 @runtime_checkable
 class WatchExtension(Plugin, Protocol):
-    """Names the kinds whose changes matter to its workloads."""
+    """Names the kinds whose changes concern its workloads."""
 
     def watched(self) -> Iterable[str]:
         """Kinds as `plural.group` (`configmaps` for the core group)."""
@@ -78,4 +78,4 @@ class TrainJobStatus(Plugin, Protocol):
     """Computes the status of a workload from its components; at most one plugin does."""
 
     def status(self, components: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-        """The status, or None where nothing can be said yet."""
+        """The status, or None if it is not known yet."""

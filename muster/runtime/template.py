@@ -1,4 +1,4 @@
-"""A pod template with the plan of its pod set written into it."""
+"""Pod templates with the plan of a pod set written into them."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -16,7 +16,7 @@ _BASIC = ("cpu", "memory", "ephemeral-storage")
 
 
 def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
-    """The template (of a pod) with metadata, volumes and containers as the plan has them. The argument is not changed.
+    """A copy of the template with metadata, volumes and containers as the plan has them.
 
     Variables of the plan stand first, so that all others may refer to them as $(NAME).
     """
@@ -50,8 +50,7 @@ def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
 def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
     """The init container of a plan, made like this container of the same pod.
 
-    It asks for the CPU and memory that `like` asks for: pods need no more than before, and a quota or the pod's
-    quality of service says of both the same.
+    It has the CPU and memory of `like`: the pod needs no more than before, and its quality of service stays.
     """
     result: JSON = {key: deepcopy(like[key]) for key in ("image", "imagePullPolicy", "securityContext") if key in like}
     resources = {kind: _basic(amounts) for kind, amounts in (like.get("resources") or {}).items() if kind in _AMOUNTS}
@@ -64,12 +63,12 @@ def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
         "command": list(plan.command),
         "env": [{"name": name, "value": value} for name, value in plan.env.items()],
         "volumeMounts": mounts,
-        "terminationMessagePolicy": "FallbackToLogsOnError",  # so that describe says what it waited for
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # so that describe shows the host it waited for
     }
 
 
 def _has_token(volume: Mapping[str, Any]) -> bool:
-    """Whether a volume projects a token: the API server wants to read in the template whose it is."""
+    """True if a volume projects a token: then the API server requires a service account in the template."""
     sources = (volume.get("projected") or {}).get("sources") or []
     return any(source.get("serviceAccountToken") for source in sources)
 

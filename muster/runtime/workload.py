@@ -1,4 +1,4 @@
-"""From an owner and a pod (or its template) to `Info`: which container runs the framework, and what settings hold."""
+"""From an owner and a pod (or its template) to `Info`: its settings and the container that runs the framework."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ class _SecurityContext(Wire):
 
 
 class _Secured(Wire):
-    """The one part of a pod's spec that only matters for the files of its volumes."""
+    """The part of a pod's spec that concerns the files of its volumes."""
 
     security_context: _SecurityContext | None = None
 
@@ -33,8 +33,8 @@ def target_container(spec: PodSpec, annotations: Mapping[str, str]) -> str:
     """The name of the container that runs the framework.
 
     The one that kubectl takes by default (annotation kubectl.kubernetes.io/default-container), else the one named
-    `node` (Kubeflow's convention), else the first. Ask for the owner's template, not for a pod: others may have put
-    a sidecar in front of the pod's containers.
+    `node` (Kubeflow's convention), else the first. Call it for the owner's template, not for a pod: another webhook may
+    have put a sidecar in front of the pod's containers.
     """
     named = [container.name for container in spec.containers]
     for wanted in (annotations.get(DEFAULT_CONTAINER), TRAINER_CONTAINER):
@@ -52,7 +52,7 @@ def describe(
     settings: Mapping[str, Setting],
     pod: ObjectMeta | None = None,
 ) -> Info:
-    """What plugins need to know of a workload whose pods look like `spec`, which stands at `path` (e.g. `spec`).
+    """A workload for plugins, whose pods look like `spec`, with the field path `path` (e.g. `spec`).
 
     `pod` is the pod that is being admitted, if it is one. InvalidFieldError if `spec` lacks the container that runs
     the framework.
@@ -83,14 +83,14 @@ def describe(
 
 
 def describe_pod(adapter: Adapter, spec: PodSpec, meta: ObjectMeta) -> Info:
-    """What plugins need to know of the workload of a labelled pod, from the pod as it is; raises InvalidFieldError."""
+    """The workload of a labelled pod for plugins, from the pod as it is; raises InvalidFieldError."""
     path = "metadata.annotations"
     settings = from_annotations((path, meta.annotations), (path, adapter.annotations))
     return describe(meta.labels[names.FRAMEWORK], adapter, spec, path="spec", settings=settings, pod=meta)
 
 
 def has_fs_group(template: Mapping[str, Any]) -> bool:
-    """Whether the volumes of these pods belong to a group of their own (securityContext.fsGroup)."""
+    """True if the volumes of these pods belong to a group of their own (securityContext.fsGroup)."""
     spec = msgspec.convert(template.get("spec") or {}, _Secured)
     return spec.security_context is not None and spec.security_context.fs_group is not None
 
@@ -129,7 +129,7 @@ def _injections(containers: Sequence[Container], settings: Mapping[str, Setting]
 
 
 def template_of(template: Mapping[str, object]) -> tuple[PodSpec, dict[str, str], dict[str, str]]:
-    """Spec, labels and annotations of a raw pod template; msgspec.ValidationError says what is malformed."""
+    """Spec, labels and annotations of a raw pod template; msgspec.ValidationError if it is malformed."""
     metadata = msgspec.convert(template.get("metadata") or {}, dict[str, object])
     return (
         msgspec.convert(template.get("spec") or {}, PodSpec),

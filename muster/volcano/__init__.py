@@ -1,11 +1,11 @@
-"""A Volcano Job: the one model that webhook, extender, controller and command line read it by.
+"""The model of a Volcano Job, shared by webhook, extender, controller and command line.
 
-Here are `tasks` (how many pods, how many at least), `defaults` (what holds where the Job says nothing), `slots` (the
-pods that it wants), `hosts` (their names), `pods` (their manifests, pinned or gated), `claims` (its volumes),
-`podgroup` (its gang), `owner` (what belongs to it), and `plugins` (what `spec.plugins` adds, with ports and checks).
-How a Job lives is not here: phases, events and restarts are `controller.job.rules`.
+`tasks` has the number of pods of a task and its minimum, `defaults` the values of empty fields, `slots` the pods that a
+Job wants, `hosts` their names, `pods` their manifests, pinned or gated, `claims` its volumes, `podgroup` its gang,
+`owner` the references of objects to it, `plugins` the additions of `spec.plugins`. Phases, events and restarts are in
+`controller.job.rules`.
 
-It promises pure functions of objects and one definition of each number: nothing does I/O (but that the registry of
-plugins asks once which packages are installed), reads a clock or draws random numbers. It must import nothing but
-muster.api and muster.resources. Start with `tasks`, then `pods.complete_pod`.
+Promises pure functions of objects and one definition of each number: no I/O (but that the registry of plugins reads
+once which packages are installed), no clock, no random numbers. It must import nothing but muster.api and
+muster.resources. Start with `tasks`, then `pods.complete_pod`.
 """

@@ -1,8 +1,8 @@
 """The volumes of a Volcano Job: every pod mounts them, and behind each is a claim that exists or is made for the Job.
 
-Who makes the claims and who plans the pods must name them alike. The name of a claim that the Job does not name is made
-from the Job's UID and the mount path: it is the same whenever it is asked for, and need not be written back into the
-Job. Whether a claim exists is the scheduler's question: a pod without it waits.
+Controller and planner must use the same names. The name of a claim that the Job does not name is derived from the Job's
+UID and the mount path, so it is never written back into the Job. A pod whose claim does not exist waits in the
+scheduler.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ def claim_names(job: Job) -> list[str]:
 
 
 def claims(job: Job) -> list[Manifest]:
-    """The claims to create; they die with the Job."""
+    """The claims to create; they are deleted with the Job."""
     return [
         {"metadata": {"name": claim_name(job, volume)}, "spec": volume.volume_claim}
         for volume in job.spec.volumes
@@ -36,7 +36,7 @@ def claims(job: Job) -> list[Manifest]:
 def mount(job: Job, manifest: Manifest) -> None:
     """Adds the volumes to a pod, each claim once, and mounts them in its containers; changed in place.
 
-    A container that mounts something of its own at the same place keeps that.
+    A container with a mount of its own at the same path keeps that.
     """
     for claim, path in {claim_name(job, volume): volume.mount_path for volume in reversed(job.spec.volumes)}.items():
         name = f"{job.metadata.name[:_MAX_PREFIX_CHARS]}-{_digest(claim)}"

@@ -1,6 +1,6 @@
-"""What holds where a Volcano Job says nothing.
+"""Defaults of a Volcano Job's fields.
 
-Admission writes it into the Job, so that everybody finds it there; it holds as well where admission was bypassed.
+Admission writes them into the Job; they also apply if admission was bypassed.
 """
 
 from muster.api import names
@@ -21,15 +21,15 @@ def scheduler_of(spec: JobSpec) -> str:
 
 
 def max_retry(spec: JobSpec) -> int:
-    """How many restarts end the Job: 3 means one run and two more."""
+    """The number of restarts that ends the Job: 3 means one run and two more."""
     return spec.max_retry or DEFAULT_MAX_RETRY
 
 
 def task_max_retry(task: TaskSpec) -> int:
-    """How many container restarts of a task are too many; -1 if none are."""
+    """The number of container restarts that fails a task; -1 if none does."""
     return task.max_retry or DEFAULT_MAX_RETRY
 
 
 def task_name(index: int, task: TaskSpec) -> str:
-    """The name of a task, also of one that is still to be given it; `index` is its place in the list."""
+    """The name of a task, by default from `index`, its place in the list."""
     return task.name or f"default{index}"

@@ -1,11 +1,11 @@
-"""The names of a Volcano Job's pods, and the host names that they have with plugin `svc`: one formula for everybody."""
+"""The names of a Volcano Job's pods, and their host names with plugin `svc`."""
 
 from muster.api.kubernetes.endpoints import Endpoints, Run
 from muster.api.volcano.batch import Job, TaskSpec
 
 
 def pod_name(job: str, task: str, index: int | str) -> str:
-    """The name of a task's pod; the index is a number, or the text of one as pods carry it."""
+    """The name of a task's pod; the index is a number, or its text as pods have it."""
     return f"{_prefix(job, task)}{index}"
 
 
@@ -14,17 +14,17 @@ def _prefix(job: str, task: str) -> str:
 
 
 def pod_hosts(job: str, task: str, count: int, subdomain: str) -> Run:
-    """The host names of so many pods of a task in rank order, where every pod is called by its own name."""
+    """The host names of `count` pods of a task in rank order, if each is its pod's own name."""
     return Run(_prefix(job, task), f".{subdomain}", count)
 
 
 def subdomain(job: Job, task: TaskSpec) -> str:
-    """What the template says, else the Service of `svc`, which is named as the Job."""
+    """The template's subdomain, else the Service of `svc`, which has the Job's name."""
     return str((task.template.get("spec") or {}).get("subdomain") or job.metadata.name)
 
 
 def task_hosts(job: Job, task: TaskSpec) -> Endpoints:
-    """The host names of a task's pods in rank order; a template that sets a host name has but one."""
+    """The host names of a task's pods in rank order; a template with a host name has only one."""
     below = subdomain(job, task)
     hostname = (task.template.get("spec") or {}).get("hostname")
     if hostname:

@@ -1,4 +1,4 @@
-"""Additions to the manifest of a pod, in place. What the user wrote stays: what is there already is left alone."""
+"""Additions to the manifest of a pod, in place. The user's own variables, ports, mounts and volumes stay."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ Manifest = dict[str, Any]
 """An object as plain JSON."""
 
 MAX_VARIABLE_BYTES = 131_072
-"""What Linux takes as one `NAME=value` with the byte that ends it: a program with a longer one cannot be started."""
+"""Longest `NAME=value` of Linux, with the byte that ends it: a program with a longer one cannot be started."""
 
 
 def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
@@ -17,7 +17,7 @@ def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
 
 
 def variables(values: Mapping[str, str]) -> list[Manifest]:
-    """Variables with these values, as a container has them."""
+    """Variables with these values, as JSON for a container."""
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
@@ -29,7 +29,7 @@ def add_env(container: Manifest, wanted: Sequence[Manifest]) -> None:
 
 
 def fits_env(name: str, value: str) -> bool:
-    """Whether a program can be started with this variable."""
+    """True if a program can be started with this variable."""
     return len(name) + len(value.encode()) + len("=\0") <= MAX_VARIABLE_BYTES
 
 
@@ -43,7 +43,7 @@ def add_port(container: Manifest, name: str, port: int) -> None:
 def open_port(manifest: Manifest, name: str, port: int, *, init: bool = False) -> None:
     """Opens a port in every container, with `init` in the init containers too.
 
-    On the node's own network a port can be taken once: there the first container opens it, unless some container does.
+    On the node's own network only one container can have a port: there the first one opens it, unless another has it.
     """
     opening = containers(manifest, init=init)
     if manifest["spec"].get("hostNetwork"):
@@ -55,9 +55,9 @@ def open_port(manifest: Manifest, name: str, port: int, *, init: bool = False) -
 
 
 def add_volume(manifest: Manifest, volume: Manifest, *, path: str, sub_path: str = "", init: bool = True) -> None:
-    """Adds a volume, and mounts it in every container that has nothing at that path.
+    """Adds a volume, and mounts it in every container that has no mount at that path.
 
-    Where the template has a volume of that name, it is the user's, and everything stays as it is.
+    If the template has a volume of that name, it is the user's, and nothing is changed.
     """
     spec = manifest["spec"]
     volumes = spec.get("volumes") or []

@@ -1,4 +1,4 @@
-"""How objects say that they belong to a Volcano Job."""
+"""The references of objects to the Volcano Job that they belong to."""
 
 from typing import NamedTuple
 
@@ -9,19 +9,19 @@ from muster.volcano.hosts import pod_name
 
 
 class JobRef(NamedTuple):
-    """The Job that controls an object: one of the object's own namespace, whatever other Job has the UID."""
+    """The Job that controls an object, in the object's own namespace: a UID alone would not say so."""
 
     key: str
     uid: str
 
     @property
     def entry(self) -> str:
-        """The same as one text, under which objects are found in a store."""
+        """The reference as one text, the key of an index of stores."""
         return f"{self.key}/{self.uid}"
 
 
 def reference(job: Job) -> JobRef:
-    """How objects of this Job refer to it."""
+    """The reference of objects of this Job."""
     return JobRef(job.metadata.key, job.metadata.uid)
 
 
@@ -46,10 +46,10 @@ def job_of(meta: ObjectMeta) -> JobRef | None:
 
 
 def job_of_pod(meta: ObjectMeta) -> JobRef | None:
-    """The Volcano Job that a pod is one of; None for a pod that only says so.
+    """The Volcano Job that a pod belongs to; None for a pod that only claims to.
 
-    An owner reference is a claim that whoever creates an object can make. So the pod must be called as the Job calls
-    the pod of the task and index that it carries; of such a name there is one in a namespace.
+    Any client that creates an object can set an owner reference. So the pod must have the name that the Job gives to
+    the pod of its task and index; a namespace has only one pod of that name.
     """
     owner = meta.controller
     if owner is None:

@@ -16,7 +16,7 @@ from muster.volcano.owner import owner_of
 from muster.volcano.tasks import minimum, total_minimum, total_replicas
 
 _NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLACEMENT})
-"""Annotations that are about the Job's manifest, or the planner's word; the others are its PodGroup's, too."""
+"""Annotations that concern the Job's manifest, or that the planner writes; the PodGroup gets all others."""
 _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
 
 
@@ -65,7 +65,7 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
 
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
-    """The merge patch of `spec` that a change of the Job makes necessary; empty if there is none.
+    """The merge patch that brings an existing PodGroup up to date; empty if nothing has changed.
 
     Queue, labels, annotations and topology are written once, when the group is created.
     """
@@ -104,7 +104,7 @@ def _sub_group(task: TaskSpec, partitions: PartitionPolicy) -> SubGroupPolicy:
 
 
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
-    """What the smallest gang uses of a quota."""
+    """The resources of the smallest gang, as a quota counts them."""
     usage = NOTHING
     for task, pods in _smallest_gang(job, priorities):
         if pods:
@@ -113,10 +113,10 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
 
 
 def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSpec, int]]:
-    """How many pods of each task the minimum has: of the most important tasks first.
+    """The pods of each task in the smallest gang, with those of tasks with a higher priority first.
 
-    If the Job asks for less than its tasks do together, whole tasks are taken in that order; else each task gets its
-    minimum and the rest is filled up in that order.
+    If the Job's minimum is less than the minimums of its tasks together, whole tasks are taken in that order; else each
+    task gets its minimum and the rest is filled up in that order.
     """
     tasks = sorted(job.spec.tasks, key=lambda task: -priorities.get(_priority_class(task), 0))
     covers_all = job.spec.min_available >= total_minimum(job.spec)

@@ -1,4 +1,4 @@
-"""The pod of a slot: the task's template with all that makes it a member of its gang, and what plugins add.
+"""The pod of a slot: the task's template with the labels of a member of its gang, and the additions of plugins.
 
 A pod is *born pinned* to its node if the gang's placement has one for it, else *born gated*: visible, but not yet
 schedulable.
@@ -29,9 +29,9 @@ _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 
 
 def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[Plugin]) -> Manifest:
-    """The pod with the Job's volumes and all that its plugins add, before it is pinned or gated.
+    """The pod with the Job's volumes and the additions of its plugins, before it is pinned or gated.
 
-    It says whether it was reviewed with its Job: not if it has, by its template or a plugin, what it is reviewed for.
+    Its label says if the review of its Job covers it: not if template or plugins add annotations that need a review.
     """
     manifest = pod(job, slot)
     mount(job, manifest)
@@ -69,7 +69,7 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
 
 
 def task_labels(job: Job, task: TaskSpec) -> dict[str, str]:
-    """The labels that all pods of a task get: what tells them apart is not among them."""
+    """The labels that all pods of a task share."""
     return {
         names.TASK_SPEC: task.name,
         names.JOB_NAME: job.metadata.name,
@@ -84,7 +84,7 @@ def _labels(job: Job, slot: PodSlot) -> dict[str, str]:
     if partition:
         labels[names.PARTITION_ID] = partition
     if names.REPLICATED_JOB in ((slot.task.template.get("metadata") or {}).get("labels") or {}):
-        labels[names.COMPLETION_INDEX] = str(slot.index)  # who looks for the pods of a step needs this as well
+        labels[names.COMPLETION_INDEX] = str(slot.index)  # Kubeflow's clients find the pods of a step by it
     return labels | _copied(job.metadata.labels, _COPIED_LABELS)
 
 
@@ -112,7 +112,7 @@ def _copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
 
 
 def usable(placement: Placement | None, pod_group_uid: str) -> bool:
-    """Whether pods may be born pinned by this placement: it is for this very gang, and still being carried out."""
+    """True if pods may be born pinned by this placement: it is for exactly this gang, and still being carried out."""
     return (
         placement is not None
         and placement.spec.pod_group_uid == pod_group_uid
@@ -123,7 +123,7 @@ def usable(placement: Placement | None, pod_group_uid: str) -> bool:
 def pinned_or_gated(manifest: Manifest, slot: PodSlot, placement: Placement | None) -> Manifest:
     """The pod, pinned to the node that the (usable) placement has for it, or gated; changed in place.
 
-    Gates of Muster's in the template have no say: they come and go with the placement.
+    Muster's own gates in the template are ignored: they come and go with the placement.
     """
     spec = manifest["spec"]
     gates = [gate for gate in spec.pop("schedulingGates", None) or [] if gate.get("name") not in names.GATES]

@@ -1,4 +1,4 @@
-"""The pods that a Volcano Job wants."""
+"""Slots: the pods that a Volcano Job wants, by task and index."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from muster.volcano.hosts import pod_name
 
 @dataclass(frozen=True, slots=True)
 class PodSlot:
-    """One pod that the Job wants."""
+    """One pod that the Job wants: its task, its index in the task, and its name."""
 
     task: TaskSpec
     index: int

@@ -158,7 +158,7 @@ def format_duration(seconds: float) -> str:
 
 
 def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
-    """Why a pending Job waits (reason, message), by its PodGroup and pods.
+    """Reason and message of a pending Job that waits, by its PodGroup and pods.
 
     Kubelet's problems with a pod come before pods that have no node yet: such a problem does not pass by itself.
     """

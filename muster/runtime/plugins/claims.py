@@ -1,7 +1,7 @@
 """Claims that the pods of a runtime share (`volumeClaimPolicies`), for TrainJobs that run as a Job of Muster's.
 
-They are what a JobSet's controller would make: claim `<name>-<TrainJob>`, and a volume in each pod of which a container
-mounts `<name>`.
+They are those that a JobSet's controller would make: claim `<name>-<TrainJob>`, and a volume in each pod of which a
+container mounts `<name>`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ JSON = dict[str, Any]
 
 
 def claims(plan: Plan, plugin: str) -> Iterator[Component]:
-    """The claims, each made once; they go away with the TrainJob unless they are to be retained."""
+    """The claims, each made once; they are deleted with the TrainJob unless their policy retains them."""
     for policy in plan.base.get("volumeClaimPolicies") or []:
         retained = (policy.get("retentionPolicy") or {}).get("whenDeleted") == "Retain"
         for template in policy.get("templates") or []:
@@ -66,7 +66,7 @@ def _mounted(spec: Mapping[str, Any]) -> set[str]:
 
 
 def _map(node: Any) -> JSON:
-    """A map, empty where there is none; msgspec.ValidationError where it is something else."""
+    """A map, empty if there is none; msgspec.ValidationError for any other value."""
     return msgspec.convert(node or {}, JSON)
 
 

@@ -1,7 +1,8 @@
-"""A JobSet for the pods of a TrainJob; and where its pods are found."""
+"""A JobSet for the pods of a TrainJob, and the host names of its pods."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from muster.api import names
@@ -24,7 +25,7 @@ class JobSet:
     name = "JobSet"
 
     def validate(self, info: Info) -> Findings:
-        """Another number of nodes while it runs is for Jobs of Muster's."""
+        """Refuses another number of nodes while it runs: a JobSet's sizes are fixed."""
         text = info.train_job.metadata.annotations.get(names.NUM_NODES) if info.train_job else None
         if info.target != self.name or text is None:
             return Findings()
@@ -40,14 +41,14 @@ class JobSet:
         for pod_set in info.pod_sets:
             pod_set.subdomain = subdomain
             pod_set.rank = label(names.COMPLETION_INDEX)
-            pod_set.hosts = _hosts(info.owner.name, pod_set.name, subdomain, pod_set.jobs)
+            pod_set.hosts = partial(_hosts, info.owner.name, pod_set.name, subdomain, pod_set.jobs)
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """The JobSet; a pod set without pods is left out, and nobody waits for it."""
+        """The JobSet; a pod set without pods is left out, also of `dependsOn`."""
         if plan.target != self.name:
             return
         spec: JSON = deepcopy(dict(plan.base))
-        there = {pod_set.name: pod_set for pod_set in plan.pod_sets if _exists(pod_set)}
+        there = {pod_set.name: pod_set for pod_set in plan.pod_sets if pod_set.count}
         jobs = [_replicated_job(job, there) for job in spec.get("replicatedJobs") or [] if job["name"] in there]
         manifest = {
             "apiVersion": JOB_SETS.api_version,
@@ -62,13 +63,8 @@ class JobSet:
         return [f"{JOB_SETS.plural}.{JOB_SETS.group}"]
 
 
-def _hosts(jobset: str, replicated_job: str, subdomain: str, jobs: int) -> Callable[[int], Endpoints]:
-    return lambda count: hosts(jobset, replicated_job, subdomain, jobs=jobs, pods=count // jobs)
-
-
-def _exists(pod_set: PodSetPlan) -> bool:
-    """A node count of 0 that the user asked for stays visible; nodes that the launcher replaces are left out."""
-    return bool(pod_set.count)
+def _hosts(jobset: str, replicated_job: str, subdomain: str, jobs: int, count: int) -> Endpoints:
+    return hosts(jobset, replicated_job, subdomain, jobs=jobs, pods=count // jobs)
 
 
 def _replicated_job(job: JSON, there: Mapping[str, PodSetPlan]) -> JSON:

@@ -1,6 +1,6 @@
-"""What a runtime says to a JobSet, where its TrainJobs run as Jobs of Muster's: what it means there, or why it cannot.
+"""Fields of a runtime's JobSet template where TrainJobs run as Jobs of Muster's: their meaning, or their refusal.
 
-Every field is carried out or refused, none is passed over: `unmapped` is asked when a runtime, or a TrainJob on it, is
+Every field is carried out or refused, none is ignored: `unmapped` runs when a runtime, or a TrainJob on it, is
 submitted, the other functions when the Job is made.
 """
 
@@ -12,11 +12,11 @@ PLAIN = "plain"
 """The framework whose pods need not find each other."""
 _FAIL, _RESTART = "FailJobSet", "RestartJobSet"
 _POD_FAILED = "BackoffLimitExceeded"
-"""The one reason for which a task of Muster's fails: a pod of it did."""
+"""The one reason for which a task of Muster's fails: a pod of it has failed."""
 _OF_JOBS = frozenset({"template", "parallelism", "completions", "completionMode"})
 """Fields of a batch/v1 Job that its pods or their number follow from."""
 _SAME_ANYWAY: JSON = {"backoffLimit": 0, "suspend": False, "manualSelector": False, "podReplacementPolicy": "Failed"}
-"""Values of fields of a batch/v1 Job that say what happens here in any case."""
+"""Values of fields of a batch/v1 Job that have no effect, as a Job of Muster's always behaves so."""
 _INSTEAD: JSON = {
     "backoffLimit": "left out or 0",
     "activeDeadlineSeconds": "left out, and activeDeadlineSeconds of TrainJobs set",
@@ -30,7 +30,7 @@ _WHY: JSON = {
 
 
 class Unmapped(NamedTuple):
-    """A field that a Job of Muster's cannot carry out: its path in the JobSet's spec, what it should be, and why."""
+    """A field that a Job of Muster's cannot carry out: its path in the JobSet's spec, the right value, and why."""
 
     field: str
     value: Any
@@ -39,19 +39,19 @@ class Unmapped(NamedTuple):
 
 
 def unmapped(base: JSON, members: Collection[str], framework: str) -> Iterator[Unmapped]:
-    """All that is in the way; `members` are the replicated jobs that become tasks of the Job."""
+    """The fields that cannot be carried out; `members` are the replicated jobs that become tasks of the Job."""
     yield from _network(base.get("network") or {}, framework)
     yield from _failures(base.get("failurePolicy") or {})
     yield from _success(base, members)
     if base.get("managedBy"):
-        yield Unmapped("managedBy", base["managedBy"], "left out", "managedBy of a TrainJob says who sees to it")
+        yield Unmapped("managedBy", base["managedBy"], "left out", "managedBy belongs into the TrainJob")
     for index, job in enumerate(base.get("replicatedJobs") or []):
         if job["name"] in members:
             yield from _of_job(f"replicatedJobs[{index}].template.spec", job["template"].get("spec") or {})
 
 
 def service(base: JSON) -> dict[str, list[str]]:
-    """Host names by a Service, also of pods that are not ready; the runtime's `network` can say otherwise to both."""
+    """Plugin svc, with names of pods that are not ready, unless the runtime's `network` switches either off."""
     network = base.get("network") or {}
     if network.get("enableDNSHostnames") is False:
         return {}
@@ -59,14 +59,14 @@ def service(base: JSON) -> dict[str, list[str]]:
 
 
 def fails_at_once(base: JSON, job: str) -> bool:
-    """Whether the set fails with this replicated job, whatever restarts are left: the first rule for it decides."""
+    """True if the set fails with this replicated job although restarts are left: the first rule for it decides."""
     rules = (base.get("failurePolicy") or {}).get("rules") or []
     actions = (rule["action"] for rule in rules if job in (rule.get("targetReplicatedJobs") or [job]))
     return next(actions, _RESTART) == _FAIL
 
 
 def deciding(base: JSON, members: Sequence[str]) -> list[str]:
-    """The replicated jobs each of which ends the set when it succeeds; none where all have to."""
+    """The replicated jobs each of which ends the set when it succeeds; none if all have to."""
     policy = base.get("successPolicy") or {}
     targets = list(policy.get("targetReplicatedJobs") or ())
     if policy.get("operator") == "Any":

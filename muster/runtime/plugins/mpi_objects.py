@@ -84,7 +84,7 @@ def _config_map(owner: Owner, name: str, hosts: str, *, once: bool = False) -> C
 def hostfile_text(info: Info, launcher: PodSet, slots: int) -> str:
     """The hostfile of pods that all look alike: the first of them launches."""
     kind = implementation(info.settings)
-    _fits(info, launcher, len(launcher.endpoints))  # before a list is made whose length a user has written
+    _fits(info, launcher, len(launcher.endpoints))  # before the list is made: its length is user-supplied
     hosts = list(launcher.endpoints)
     if not all(hosts):
         message = "mpi needs the names of all pods, and a pod without an owner knows only that of rank 0"

@@ -26,7 +26,7 @@ JSON = dict[str, Any]
 MAX_LABEL = 63
 """Characters that the value of a label may have."""
 EVICTIONS = 1_000
-"""How often a gang that is not restarted when it fails may be evicted: in effect as often as it has to be."""
+"""maxRetry of a gang that is not restarted when it fails: in effect no limit for its evictions."""
 
 
 class MusterJob:
@@ -35,7 +35,7 @@ class MusterJob:
     name = "Job"
 
     def validate(self, info: Info) -> Findings:
-        """Refuses what the runtime says to a JobSet only, and checks the number of nodes of an elastic TrainJob."""
+        """Refuses fields that only a JobSet can carry out, and checks the number of nodes of an elastic TrainJob."""
         if info.target != self.name:
             return Findings()
         return Findings([*_check_nodes(info), *_check_runtime(info)])
@@ -76,7 +76,7 @@ class MusterJob:
 
 
 def _check_runtime(info: Info) -> Iterable[FieldError]:
-    """A runtime that was there before Muster, or that a plugin changed, may say what no Job can carry out."""
+    """Refuses a runtime with fields that no Job can carry out: it was stored before Muster, or a plugin changed it."""
     for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
         message = f"must refer to a runtime whose spec.template.spec.{each.field} is {each.wanted}: {each.why}"
         yield FieldError("spec.runtimeRef", message, info.runtime_name)
@@ -105,7 +105,7 @@ def _hosts(job: str, task: str, count: int) -> Endpoints:
 def _pods(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any], restart: str) -> JSON:
     """A pod template with the labels by which Kubeflow's clients find the pods of a step.
 
-    `restart` is the restart policy where the runtime names none: the API server would take Always.
+    `restart` is the restart policy if the runtime names none: the API server would take Always.
     """
     result = with_claims(plan, planned((template.get("spec") or {}).get("template") or {}, pod_set))
     result = {**result, "spec": {"restartPolicy": restart, **result["spec"]}}
@@ -134,7 +134,7 @@ def _coordinator(plan: Plan) -> str:
 
 
 def _stages(before: list[PodSetPlan]) -> dict[str, int]:
-    """How many other pod sets must be complete before each: a dependency is always listed earlier."""
+    """The number of other pod sets that must be complete before each: a dependency is always listed earlier."""
     stages: dict[str, int] = {}
     for pod_set in before:
         stages[pod_set.name] = max((stages[name] + 1 for name in pod_set.after if name in stages), default=0)
@@ -142,7 +142,7 @@ def _stages(before: list[PodSetPlan]) -> dict[str, int]:
 
 
 def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
-    """An Indexed Job, named as a JobSet would; its pods wait in the queue of the gang, each for itself."""
+    """An Indexed Job with a JobSet's name for it; its pods wait in the queue of the gang, each on its own."""
     spec = template.get("spec") or {}
     pods = _pods(plan, pod_set, template, "OnFailure")  # as a JobSet would fill in; the Job's backoffLimit ends it
     queue = (plan.gang.details if plan.gang else {}).get("queue") or names.DEFAULT_QUEUE
@@ -176,8 +176,8 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
         "policies": [{"event": "PodEvicted", "action": "RestartJob"}, failed],
         "tasks": [_task(plan, pod_set, members, templates[pod_set.name]) for pod_set in members],
     }
-    # maxRetry counts the restart that comes too late, too. Without restarts only evictions are retried: a gang that has
-    # to make room for others, or whose node is drained, has not failed.
+    # maxRetry also counts the restart that fails the Job. Without restarts only evictions are retried: a gang that
+    # makes room for other gangs, or whose node is drained, has not failed.
     spec["maxRetry"] = restarts + 1 if restarts else EVICTIONS
     for key in ("networkTopology", "priorityClassName"):
         if details.get(key):
@@ -189,7 +189,7 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
 def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: JSON) -> JSON:
     there = {each.name for each in members}
     waits = [name for name in pod_set.after if name in there]
-    pods = _pods(plan, pod_set, template, "Never")  # a failed pod is the policies' matter; nothing counts restarts
+    pods = _pods(plan, pod_set, template, "Never")  # policies act on a failed pod; container restarts are not counted
     task: JSON = {
         "name": pod_set.name,
         "replicas": pod_set.count,
@@ -207,7 +207,7 @@ def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: 
 
 
 def _deciding(plan: Plan, members: list[PodSetPlan]) -> list[str]:
-    """The pod sets each of whose ends is the end of the Job, where those are not all of them together."""
+    """The pod sets each of which ends the Job when it is complete; none if all have to be."""
     launchers = [pod_set.name for pod_set in members if pod_set.role == "launcher"]
     if plan.framework == "mpi" and not (plan.base.get("successPolicy") or {}).get("targetReplicatedJobs"):
         return launchers if len(launchers) == 1 else []  # sshd never ends by itself

@@ -1,4 +1,4 @@
-"""Gangs of TrainJobs: which pods start together, by which API."""
+"""Gangs of TrainJobs, and the PodGroup API that they use."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,7 +18,7 @@ JOBSET = "JobSet"
 
 
 class Volcano:
-    """A PodGroup of scheduling.volcano.sh, which is also Muster's. A Job of Muster's is a gang without asking."""
+    """A PodGroup of scheduling.volcano.sh, which is also Muster's. A Job of Muster's is always a gang."""
 
     name = "Volcano"
 
@@ -35,7 +35,7 @@ class Volcano:
         return findings
 
     def enforce_pod_group_policy(self, info: Info) -> None:
-        """Marks the members by annotation where the pods are a JobSet's."""
+        """Sets the gang; if the pods are a JobSet's, marks the members by annotation."""
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         wanted = policy.volcano if policy else None
         if policy and policy.coscheduling and info.target == JOBSET:
@@ -84,7 +84,7 @@ class CoScheduling:
             pod_set.labels[names.COSCHEDULING_GROUP] = info.owner.name
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """The PodGroup, where this plugin has made the gang."""
+        """The PodGroup, if this plugin has made the gang."""
         if plan.gang is None or plan.gang.plugin != self.name:
             return
         spec = {"minMember": plan.gang.minimum, "minResources": _quantities(plan), **plan.gang.details}
@@ -107,7 +107,7 @@ def queue_of(info: Info) -> str:
 
 
 def _mark(info: Info, queue: str) -> None:
-    """The pods of a JobSet name their gang, and the queue by which Muster takes them; so do its initializers."""
+    """Has the pods of a JobSet name their gang, and, like its initializers, the queue by which Muster takes them."""
     for pod_set in members(info):
         pod_set.annotations[names.GROUP_NAME] = info.owner.name
     for pod_set in info.pod_sets:
@@ -116,7 +116,7 @@ def _mark(info: Info, queue: str) -> None:
 
 
 def _priority(info: Info) -> str:
-    """The last pod set's, as clients expect it."""
+    """The PriorityClass of the last pod set, as clients expect it."""
     classes = [pod_set.spec.priority_class_name for pod_set in members(info) if pod_set.spec.priority_class_name]
     return classes[-1] if classes else ""
 

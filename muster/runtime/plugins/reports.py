@@ -1,7 +1,7 @@
-"""How trainers tell their progress: variables, a token and a certificate in each container that trains.
+"""Reports of progress: variables, a token and a certificate in each container that trains.
 
-Names, paths and audience are Kubeflow Trainer's; its SDK's `update_trainjob_status` uses them as they stand. The token
-is good for this TrainJob's status and nothing else. Only the controller has this plugin, and only where it serves.
+Names, paths and audience are those of Kubeflow Trainer's SDK (`update_trainjob_status`). The token is valid for this
+TrainJob's status and nothing else. Only the controller has this plugin, and only with a status server.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ _STEPS = frozenset({"trainer", "launcher"})
 
 
 class TrainerReports:
-    """For one status server: its URL as pods reach it, and what gives the certificates (PEM) of its authorities now."""
+    """For one status server: its URL for pods, and a function for the current certificates (PEM) of its authorities."""
 
     name = "TrainerReports"
 

@@ -13,7 +13,7 @@ from muster.runtime.train_job import injections, pod_template, step_of
 _PATH = "spec.runtimeRef"
 _PATCHES = "spec.runtimePatches"
 _MOUNT = "initializer"
-"""The volume where initializers put what they fetch, in Kubeflow's runtimes."""
+"""The volume for the data of initializers, in Kubeflow's runtimes."""
 _OWN_FIELDS = frozenset({DATASET_INITIALIZER, MODEL_INITIALIZER, NODE})
 _MANAGER = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", re.ASCII
@@ -23,12 +23,12 @@ Runtime = TrainingRuntime | ClusterTrainingRuntime
 
 
 class Rules:
-    """Validates what every TrainJob must keep to."""
+    """Validates every TrainJob."""
 
     name = "Rules"
 
     def validate(self, info: Info) -> Findings:
-        """All that is wrong, whatever the framework and the target."""
+        """The mistakes that do not depend on framework and target."""
         job, runtime = info.train_job, info.runtime
         if job is None or runtime is None:
             return Findings()
@@ -40,7 +40,7 @@ class Rules:
 
 
 def check_managers(job: TrainJob) -> Iterator[FieldError]:
-    """Who patches the runtime must say so in a name of its own; this can be said without the runtime."""
+    """Each patch must name its manager by a domain-prefixed path; this check does not need the runtime."""
     for index, patch in enumerate(job.spec.runtime_patches):
         if not _MANAGER.fullmatch(patch.manager):
             message = 'must be a domain-prefixed path (such as "acme.io/foo")'
@@ -59,7 +59,7 @@ def _framework(info: Info) -> Iterator[FieldError]:
 
 
 def _trainer(info: Info) -> Iterator[FieldError]:
-    """The pods that train need container `node`: it is what trainer, env and ports are for."""
+    """The pods that train need container `node`, which gets trainer, env and ports."""
     for pod_set in info.pod_sets:
         if pod_set.role in {"trainer", "launcher"} and pod_set.target is None:
             message = f"must refer to a runtime whose job {pod_set.name} has a container {NODE!r}"
@@ -83,7 +83,7 @@ def _initializers(job: TrainJob, runtime: Runtime) -> Iterator[FieldError]:
 
 
 def _without_mount(job: TrainJob, runtime: Runtime) -> Iterator[str]:
-    """A warning where an initializer has no volume to put its data into; Kubeflow Trainer refuses that."""
+    """A warning for each initializer without a volume for its data; Kubeflow Trainer refuses that."""
     initializer = job.spec.initializer
     asked = {DATASET_INITIALIZER: initializer.dataset, MODEL_INITIALIZER: initializer.model} if initializer else {}
     for each in _jobs(runtime):

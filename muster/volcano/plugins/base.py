@@ -1,4 +1,4 @@
-"""What a job plugin is."""
+"""The base class of job plugins, and the checks that several of them share."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
@@ -12,7 +12,7 @@ from muster.volcano.slots import PodSlot
 
 
 class PluginError(ValueError):
-    """A Job asks for a plugin that cannot be had; the message is for the user."""
+    """A Job asks for a plugin that is missing or cannot work; the message is for the user."""
 
 
 class KeyPair(Protocol):
@@ -24,17 +24,17 @@ class KeyPair(Protocol):
 
     @property
     def public(self) -> bytes:
-        """The line of authorized_keys that lets it in."""
+        """The line of authorized_keys for it."""
 
 
 class KeyMaker(Protocol):
-    """Who makes pairs of ssh keys (`certs.ssh`): plugins draw no random numbers."""
+    """The maker of pairs of ssh keys (`certs.ssh`): plugins draw no random numbers."""
 
     def key_pair(self, kind: Literal["ed25519", "rsa"], /) -> KeyPair:
         """A new pair."""
 
     def pair_of(self, private: bytes, /) -> KeyPair:
-        """The pair of a private key; ValueError says why it cannot be read."""
+        """The pair of a private key; ValueError if it cannot be read."""
 
 
 class Owned(NamedTuple):
@@ -45,44 +45,44 @@ class Owned(NamedTuple):
     made_once: Callable[[], Mapping[str, str]] | None = None
     """More entries of `data` (base64), made when the object is created and kept from then on: a token, for example."""
     keys: Callable[[KeyMaker], Mapping[str, str]] | None = None
-    """The same for entries that hold ssh keys; PluginError if those that the user brings cannot be read."""
+    """The same for entries that hold ssh keys; PluginError if the user's own keys cannot be read."""
 
 
 class Plugin:
-    """One plugin, made from its arguments for one Job. A subclass overrides what it has something to say about.
+    """One plugin, made from its arguments for one Job. A subclass overrides the methods that it needs.
 
-    All methods are pure and may be called as often as one likes, also for a Job that never comes to be. They and the
-    constructor may raise PluginError: then the Job does not start, and says why.
+    All methods are pure and may be called any number of times, also for a Job that is never created. They and the
+    constructor may raise PluginError: then the Job does not start, and its status has the reason.
     """
 
     name: ClassVar[str]
-    """What `spec.plugins` calls it; a plugin of another package needs none, as its entry point has one."""
+    """Its name in `spec.plugins`; a plugin of another package needs none, as its entry point has one."""
     flags: ClassVar[Flags] = {}
-    """The flags that it takes, and their defaults."""
+    """Its flags and their defaults."""
     requires: ClassVar[Sequence[str]] = ()
-    """Plugins that it cannot work without: admission adds them to the Job."""
+    """Plugins that it needs: admission adds them to the Job."""
     env_in_init_containers: bool = True
-    """Whether init containers get the variables of `env`, too."""
+    """False: init containers do not get the variables of `env`."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self.values = parse(arguments, self.flags).values
         """The flags as the Job has them."""
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """What is wrong with a new Job that has tasks: admission refuses it."""
+        """The mistakes of a new Job with tasks, for which admission refuses it."""
         del job
         return ()
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """The ports, by name, that `shape` opens in the task's pods.
 
-        On the network of the node a port is taken on the node: who plans the pods before they exist must know of it.
+        On the node's own network the planner counts them as taken on the node, before the pods exist.
         """
         del job, task
         return {}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """The variables of the containers of the slot's pod: those that a container has not got are added."""
+        """Variables for the containers of the slot's pod, added unless a container has one of that name."""
         del job, slot
         return ()
 
@@ -92,12 +92,12 @@ class Plugin:
         return ()
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Adds everything else to the pod of `slot`, in place; its variables are there already."""
+        """Adds everything else to the pod of `slot`, in place; it has its variables already."""
         del job, slot, manifest
 
 
 def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:
-    """For `check`: an error if no Service can be named after the Job.
+    """For `check`: an error if the Job's name is no name of a Service.
 
     Names of Services are stricter than those of pods (RFC 1035) in all but the newest Kubernetes.
     """

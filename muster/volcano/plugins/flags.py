@@ -1,4 +1,4 @@
-"""The flags of job plugins: admission warns of those that mean nothing, the others hold.
+"""The flags of job plugins: admission warns of unknown flags and unfit values, and ignores them.
 
 Arguments are in the style of Go's flag package (`--k=v`, `-k v`, `--switch`), as in Volcano. Unlike there, an unknown
 flag does not hide those behind it.
@@ -11,11 +11,11 @@ from muster.api.limits import whole_number
 
 Default = str | bool | int
 Flags = Mapping[str, Default]
-"""Flag → its default, which also says of what type its values are."""
+"""Flag → its default, which also has the type of its values."""
 
 
 class Parsed(NamedTuple):
-    """Flags over their defaults, and the flags that mean nothing: unknown ones, and those whose value does not fit."""
+    """Flags over their defaults, and the ignored ones: unknown flags, and those whose value does not fit."""
 
     values: dict[str, Any]
     unknown: list[str]
@@ -23,7 +23,7 @@ class Parsed(NamedTuple):
 
 
 def parse(arguments: Sequence[str], defaults: Flags) -> Parsed:
-    """The flags among `arguments`. Unknown ones are passed over with their value; an unfit value leaves the default."""
+    """The flags among `arguments`. An unknown one is ignored with its value; an unfit value leaves the default."""
     result = Parsed(dict(defaults), [], [])
     words = list(arguments)
     while words:
@@ -61,7 +61,7 @@ def _value(text: str, default: Default) -> Default | None:
 
 
 def warnings(plugin: str, arguments: Sequence[str], defaults: Flags) -> list[str]:
-    """A sentence for each flag of a plugin that means nothing, with those that would."""
+    """A sentence for each ignored flag of a plugin, with the flags that it has."""
     parsed = parse(arguments, defaults)
     known = f"its flags are {', '.join(defaults)}" if defaults else "it has no flags"
     return [

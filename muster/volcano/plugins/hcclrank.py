@@ -19,7 +19,7 @@ class HCCLRank(Plugin):
     flags: ClassVar[Flags] = {"master": "master", "worker": "worker"}
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Annotates the pod, unless the template has done so; RANK of a container (pytorch sets it) goes first."""
+        """Annotates the pod, unless the template has done so; RANK of a container (pytorch sets it) comes first."""
         value = _rank_variable(manifest) or self._rank(job, slot)
         if value:
             manifest["metadata"]["annotations"].setdefault(ANNOTATION, value)

@@ -1,4 +1,4 @@
-"""Plugin `mpi`: who the workers are, for `mpiexec --host`."""
+"""Plugin `mpi`: the names of the workers, for `mpiexec --host`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
@@ -29,7 +29,7 @@ class MPI(Plugin):
         self._hosts: str | None = None
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """There must be a master."""
+        """Refuses a Job without a master."""
         return missing_task(job, self.name, "master", self.values["master"])
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
@@ -40,7 +40,7 @@ class MPI(Plugin):
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
         """The names of the workers, separated by commas, in the master's pods; none if there is no such task.
 
-        More workers than fit in a variable are in the file that svc writes: `mpiexec --hostfile` takes it.
+        A list that is too long for a variable is in the file of plugin svc, for `mpiexec --hostfile`.
         """
         hosts = self._workers(job) if slot.task.name == self.values["master"] else ""
         if not hosts:

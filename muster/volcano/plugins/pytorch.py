@@ -1,4 +1,4 @@
-"""Plugin `pytorch`: where the master is, how many we are, and which rank this pod has."""
+"""Plugin `pytorch`: the address of the master, the number of pods, and the rank of this pod."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -55,7 +55,7 @@ class PyTorch(Plugin):
         return variables(found)
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Opens the port, and makes workers wait where that is wanted."""
+        """Opens the port, and adds the wait to workers if the flags ask for it."""
         for name, port in self.ports(job, slot.task).items():
             open_port(manifest, name, port)
         master = self._master(job)

@@ -1,4 +1,4 @@
-"""Plugin `ray`: a head and workers that join it, by commands of its own; and a Service for those outside."""
+"""Plugin `ray`: commands of a head and of workers that join it, and a Service for clients outside of the Job."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
@@ -30,7 +30,7 @@ class Ray(Plugin):
     requires = ("svc",)
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """There must be a head."""
+        """Refuses a Job without a head."""
         return missing_task(job, self.name, "head", self.values["head"])
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:

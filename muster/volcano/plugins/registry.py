@@ -1,4 +1,4 @@
-"""The plugins there are, in the order in which they run: the built-in ones, then those of other packages by name.
+"""The plugins in the order in which they run: the built-in ones, then those of other packages by name.
 
 A package names its plugin in its metadata, and Muster finds it when both are installed (docs/plugins.md):
 
@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Protocol
 
 from muster.api.fields import FieldError
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.plugins import flags
 from muster.volcano.plugins.base import Plugin, PluginError
 from muster.volcano.plugins.env import Env
-from muster.volcano.plugins.flags import Flags
 from muster.volcano.plugins.hcclrank import HCCLRank
 from muster.volcano.plugins.mpi import MPI
 from muster.volcano.plugins.pytorch import PyTorch
@@ -31,35 +29,20 @@ ENTRY_POINTS = "muster.controller.plugins"
 """Group of the entry points by which other packages add plugins."""
 
 
-class Factory(Protocol):
-    """The class of a plugin, or what stands for it: makes one from the arguments of a Job."""
-
-    @property
-    def flags(self) -> Flags:
-        """See `Plugin.flags`."""
-
-    @property
-    def requires(self) -> Sequence[str]:
-        """See `Plugin.requires`."""
-
-    def __call__(self, arguments: Sequence[str], /) -> Plugin:
-        """PluginError if these arguments are impossible."""
-
-
 BUILT_IN: Mapping[str, type[Plugin]] = {
     plugin.name: plugin for plugin in (Env, Svc, SSH, PyTorch, TensorFlow, MPI, Ray, HCCLRank)
 }
 
 
 @cache
-def known() -> Mapping[str, Factory]:
-    """Every plugin that is installed by name, in order; other packages cannot replace built-in ones."""
+def known() -> Mapping[str, type[Plugin] | ThirdParty]:
+    """Every installed plugin by name, in order; other packages cannot replace built-in ones."""
     entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     return {**BUILT_IN, **{name: ThirdParty(entries[name]) for name in sorted(entries.keys() - BUILT_IN.keys())}}
 
 
 def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[Plugin]:
-    """The Job's plugins in order. Raises PluginError that names every plugin which cannot be had."""
+    """The Job's plugins in order. Raises PluginError with the names of all missing plugins."""
     found = known()
     missing = [name for name in wanted if name not in found]
     if missing:
@@ -68,13 +51,13 @@ def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[Plugin]:
 
 
 def required(wanted: Mapping[str, Sequence[str]]) -> list[str]:
-    """The plugins that the wanted ones cannot work without and that are not among them."""
+    """The plugins that the wanted ones need and that are not among them."""
     needs = [need for name, factory in known().items() if name in wanted for need in factory.requires]
     return [name for name in dict.fromkeys(needs) if name not in wanted]
 
 
 def check(job: Job) -> Iterator[FieldError]:
-    """What admission refuses a new Job for: plugins that nobody has, and what the others find wrong with it."""
+    """The mistakes of a new Job, for which admission refuses it: missing plugins, and the findings of the others."""
     found = known()
     for name in sorted(job.spec.plugins.keys() - found.keys()):
         message = f"unable to find job plugin: {name}; the plugins are {', '.join(found)}"
@@ -84,7 +67,7 @@ def check(job: Job) -> Iterator[FieldError]:
 
 
 def warnings(wanted: Mapping[str, Sequence[str]]) -> list[str]:
-    """A sentence for each flag that means nothing: manifests in the field carry some, so they refuse no Job."""
+    """A sentence for each ignored flag: existing manifests have some, so they are no reason to refuse a Job."""
     return [
         sentence
         for name, factory in known().items()
@@ -103,7 +86,7 @@ def ports(job: Job, task: TaskSpec) -> list[int]:
 
 
 def _possible(job: Job) -> Iterator[Plugin]:
-    """The plugins that can be had; of the others the controller tells, and makes no pod of such a Job."""
+    """The Job's plugins that can be made; the controller reports the others, and makes no pod of such a Job."""
     for name, factory in known().items():
         if name in job.spec.plugins:
             try:

@@ -1,8 +1,7 @@
-"""Plugin `ssh`: the pods of a Job may log in to each other.
+"""Plugin `ssh`: the pods of a Job can log in to each other.
 
-One pair of keys for the Job, in a Secret that is mounted as `.ssh`. The Secret lives as long as pods of the Job do: it
-stays through restarts of pods, tasks and the whole Job, and is never given other keys, as running pods have mounted
-the old ones.
+One pair of keys for the Job, in a Secret that is mounted as `.ssh`. The Secret exists as long as pods of the Job do: it
+stays through restarts of pods, tasks and the whole Job, and its keys never change, as running pods have mounted them.
 """
 
 from base64 import b64encode
@@ -19,7 +18,7 @@ from muster.volcano.plugins.flags import Flags
 from muster.volcano.slots import PodSlot
 
 PRIVATE, PUBLIC, AUTHORIZED, CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
-"""The files, whatever kind of keys they hold: ssh looks for these names, and programs of users do."""
+"""The files, for every kind of keys: ssh looks for these names, and so do users' programs."""
 
 _FOLDER = ".ssh"
 _DEFAULT_PATH = "/root/.ssh"
@@ -52,7 +51,7 @@ class SSH(Plugin):
         return [Owned(SECRETS, manifest, keys=self._files)]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Mounts the Secret; where others than root are to read it, with a mode that lets them."""
+        """Mounts the Secret; outside of root's folder with a mode that lets all users read it."""
         del slot
         path = self.values["ssh-key-file-path"]
         name = secret_name(job)
@@ -64,7 +63,7 @@ class SSH(Plugin):
         add_volume(manifest, {"name": name, "secret": secret}, path=path, sub_path=_FOLDER)
 
     def _files(self, keys: KeyMaker) -> Mapping[str, str]:
-        """The keys that the user brings, else new ones; the public one follows from the private one if left out."""
+        """The user's own keys, else new ones; the public one is derived from the private one if left out."""
         private, public = self.values["ssh-private-key"], self.values["ssh-public-key"]
         if not private:
             pair = keys.key_pair(self.values["ssh-key-type"])
@@ -85,8 +84,8 @@ def secret_name(job: Job) -> str:
 def config(job: Job, port: int) -> str:
     """The client's configuration: no questions about unknown hosts, and short names for all pods of the Job.
 
-    A pattern for each task, so that its size does not follow the number of pods: a Secret holds 1 MiB. The first one
-    that fits a name counts, and a longer one is more exact; names with a dot are whole already.
+    A pattern for each task, so that its size does not grow with the number of pods: a Secret holds 1 MiB. ssh takes the
+    first pattern that fits, so longer, more exact ones come first; names with a dot are complete.
     """
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
     for pattern, host in sorted(_patterns(job), key=lambda pair: len(pair[0]), reverse=True):

@@ -1,11 +1,11 @@
-"""Plugin `svc`: names for the pods of a Job, and who the others are.
+"""Plugin `svc`: host names for the pods of a Job, and lists of them.
 
 A headless Service named as the Job gives each pod the name `<pod>.<job>`; a ConfigMap lists the names per task,
 mounted at /etc/volcano and as environment variables; a NetworkPolicy keeps pods of other jobs out.
 
 A list of hosts that is too long for an environment variable (some 1,100 pods) is in the files only: a container could
-not be started with it. A ConfigMap holds 1 MiB; where both forms of the lists do not fit, the one of such a task for
-environments is left out.
+not be started with it. A ConfigMap holds 1 MiB; if both forms of the lists do not fit, the form for environments of
+such a task is left out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class Svc(Plugin):
         self._known: list[Manifest] | None = None
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """The Job's name is the Service's too, and the lists of hosts fit into a ConfigMap."""
+        """Refuses a name that is none for a Service, and lists of hosts that do not fit into a ConfigMap."""
         yield from unfit_for_a_service(job, self.name)
         size = sum(_file_bytes(job, task) for task in job.spec.tasks)
         if size > CONFIG_MAP_BYTES:
@@ -109,12 +109,12 @@ def config_map_name(job: Job) -> str:
 
 
 def hosts_file(task: str) -> str:
-    """Where the containers find the hosts of a task, one on each line."""
+    """The file with the hosts of a task, one on each line, in the containers."""
     return f"{MOUNT_PATH}/{_file(task)}"
 
 
 def hosts_data(job: Job) -> dict[str, str]:
-    """The ConfigMap's data: per task a list of hosts for files, one for environments, and their number."""
+    """The ConfigMap's data: per task the hosts in the form of files and of environments, and their number."""
     data = {}
     for task in job.spec.tasks:
         hosts = task_hosts(job, task)
@@ -129,7 +129,7 @@ def hosts_data(job: Job) -> dict[str, str]:
 
 
 def _file_bytes(job: Job, task: TaskSpec) -> int:
-    """The size of the task's file of hosts with its count: computed, as nobody has looked at the number of pods yet."""
+    """The size of the task's file of hosts with its count, computed as the number of pods is not checked yet."""
     hosts = task_hosts(job, task)
     if isinstance(hosts, Run):
         count, size = max(0, hosts.size), hosts.characters

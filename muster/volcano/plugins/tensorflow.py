@@ -1,4 +1,4 @@
-"""Plugin `tensorflow`: TF_CONFIG, the cluster and this pod's task in it."""
+"""Plugin `tensorflow`: TF_CONFIG, with the cluster and this pod's task in it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class TensorFlow(Plugin):
         return variables({TF_CONFIG: self._config(job, slot.task.name, slot.index)})
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """None; PluginError where no program could be started with the variable."""
+        """None; PluginError if no program could be started with the variable."""
         text = self._config(job, "worker", max((task.replicas for task in job.spec.tasks), default=0))
         if not fits_env(TF_CONFIG, text):
             raise PluginError(

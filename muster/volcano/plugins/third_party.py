@@ -1,6 +1,6 @@
-"""Plugins of other packages: what goes wrong in one concerns only the Jobs that ask for it, and is told there.
+"""Plugins of other packages: an exception in one concerns only the Jobs that ask for it, and is reported there.
 
-Such a plugin need not be a subclass of `Plugin`: what it does not have is as there.
+Such a plugin need not be a subclass of `Plugin`: methods that it lacks are those of `Plugin`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,36 +18,36 @@ T = TypeVar("T")
 
 
 class ThirdParty:
-    """What an entry point names; it is imported when a Job first asks for it."""
+    """The plugin of an entry point; it is imported when a Job first asks for it."""
 
     def __init__(self, entry: EntryPoint) -> None:
         self._entry = entry
 
     @property
     def flags(self) -> Flags:
-        """Its flags; none if it does not say, or cannot be imported."""
+        """Its flags; none if it has none, or cannot be imported."""
         found = self._said("flags")
         return found if isinstance(found, Mapping) else {}
 
     @property
     def requires(self) -> Sequence[str]:
-        """The plugins that it cannot work without; none if it does not say, or cannot be imported."""
+        """The plugins that it needs; none if it names none, or cannot be imported."""
         found = self._said("requires")
         return [str(name) for name in found] if isinstance(found, tuple | list) else ()
 
     def __call__(self, arguments: Sequence[str], /) -> Plugin:
-        """The plugin; PluginError if it cannot be had."""
+        """The plugin; PluginError if it cannot be loaded."""
         return Guarded(self._entry, arguments)
 
     def _said(self, attribute: str) -> Any:
         try:
             return getattr(self._entry.load(), attribute, None)
-        except Exception:  # noqa: BLE001 - whatever it is: who makes the plugin next meets it again, and tells
+        except Exception:  # noqa: BLE001 - any: it is raised again, and reported, when the plugin is made
             return None
 
 
 class Guarded(Plugin):
-    """A plugin of another package: all that it raises is a PluginError."""
+    """A plugin of another package: all its exceptions become PluginErrors."""
 
     def __init__(self, entry: EntryPoint, arguments: Sequence[str]) -> None:
         super().__init__(arguments)
@@ -56,7 +56,7 @@ class Guarded(Plugin):
         self.env_in_init_containers = getattr(self._plugin, "env_in_init_containers", True) is True
 
     def check(self, job: Job) -> Sequence[FieldError]:
-        """See `Plugin.check`; a check that fails refuses the Job, since nobody else would tell."""
+        """See `Plugin.check`; an exception refuses the Job, since it would not be reported elsewhere."""
         try:
             return self._do("check failed", lambda: list(self._method("check")(job)))
         except PluginError as error:
