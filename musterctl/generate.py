@@ -14,10 +14,9 @@ from typing import Any
 import click
 
 from muster.crds import growth
-from muster.crds.limits import limits_page
 from muster.crds.manifest import manifests
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
-from muster.crds.reference import reference
+from muster.crds.pages import limits_page, reference
 from muster.kube.client import Client
 from musterctl import facts, metricspage, settings
 from musterctl.chart import generated, page, values

@@ -1,7 +1,7 @@
-"""From wire types to CustomResourceDefinitions: what `make generate` writes.
+"""From wire types to CustomResourceDefinitions and the pages about them, for `make generate`.
 
-The Structs of muster.api are the source; this package adds what a Struct cannot say (printer columns, CEL rules,
-server-side defaults) and the API server's own schema of pod templates. It promises that equal sources give equal bytes,
-reads no file but its own core.json, and must not import anything that talks to an API server. Start with `definitions`
-for what a kind has, `schema` for how a Struct becomes a schema.
+The Structs of muster.api are the source; `definitions` and `training` add the parts that a Struct cannot have (printer
+columns, CEL rules, server-side defaults), `openapi` the API server's own schema of pod templates. `growth` checks that
+CRDs only grow. Promises that equal sources give equal bytes, and reads no file but its own core.json. It must not
+import a client of the API server. Start with `definitions`, then `schema`.
 """

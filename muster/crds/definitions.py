@@ -1,7 +1,13 @@
-"""The kinds that Muster installs: their names, columns, and what their Structs cannot say."""
+"""The kinds that Muster installs: their names and columns, and the schema rules that their Structs cannot have."""
+
+from dataclasses import dataclass
+from typing import Any
 
 from msgspec import Struct
 
+from muster.api.base import Resource
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.meta import LabelSelector
 from muster.api.muster.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
 from muster.api.volcano.batch import JOBS, JobSpec, PartitionPolicy, VolumeSpec
@@ -15,12 +21,50 @@ from muster.api.volcano.topology import (
     MemberSelector,
     RegexMatch,
 )
-from muster.crds.definition import AGE, Column, Definition
 from muster.crds.schema import Schema
-from muster.crds.training import TRAINING_DEFINITIONS, TRAINING_OVERLAYS
+from muster.crds.training import TRAINING_OVERLAYS
 
 _LABELS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _SUBDOMAIN = {"maxLength": 253, "pattern": rf"^({_LABELS})?$"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of `kubectl get`; those with a priority above 0 are shown with `-o wide` only."""
+
+    name: str
+    type: str
+    path: str
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One kind, without its schema. `about` opens its section in docs/api.md."""
+
+    resource: Resource[Any]
+    short_names: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    status_subresource: bool = False
+    about: str
+
+
+AGE = Column("AGE", "date", ".metadata.creationTimestamp")
+_TRAIN_JOB = """A training job in a few lines: which runtime it runs on, and what differs from it.
+
+After creation only `suspend` and `runtimePatches` may change, and those of the patches that decide where pods go only
+while the job is suspended. `status` carries no condition while the job waits or runs: clients read one as "not
+running". docs/trainjobs.md describes its life."""
+
+_RUNTIME = """What TrainJobs of its namespace become: a JobSet's template, and which framework sets the pods up.
+
+Job templates tell their step of the TrainJob by the label `trainer.kubeflow.org/trainjob-ancestor-step`: `trainer`,
+with a container `node`, or `dataset-initializer` or `model-initializer`, with a container of the same name. Label
+`trainer.kubeflow.org/framework` tells clients what it is for; `trainer.kubeflow.org/support: deprecated` makes its
+users read a warning."""
+
+_CLUSTER_RUNTIME = """What TrainJobs of all namespaces become. Muster brings `torch-distributed`, `mpi-distributed`,
+`jax-distributed`, `plain` and the `torchtune-…` runtimes."""
 
 DEFINITIONS = (
     Definition(
@@ -44,7 +88,6 @@ change. `tasks[].maxRetry` takes -1 for "no limit", which Volcano intends but it
         resource=POD_GROUPS,
         short_names=("pg", "podgroup-v1beta1"),
         # Clients write the status through the main resource; a subresource would silently drop their writes.
-        status_subresource=False,
         columns=(
             Column("STATUS", "string", ".status.phase"),
             Column("minMember", "integer", ".spec.minMember"),
@@ -78,8 +121,6 @@ write `status.state: Closed` through the status subresource.""",
     ),
     Definition(
         resource=COMMANDS,
-        short_names=(),
-        status_subresource=False,
         columns=(
             Column("ACTION", "string", ".action"),
             Column("TARGET", "string", ".target.name"),
@@ -90,7 +131,6 @@ write `status.state: Closed` through the status subresource.""",
     Definition(
         resource=PLACEMENTS,
         short_names=("pl",),
-        status_subresource=False,
         columns=(
             Column("PHASE", "string", ".status.phase"),
             Column("EPOCH", "integer", ".spec.epoch"),
@@ -120,7 +160,27 @@ in which gangs ask to sit together. docs/topology.md says how the tree is made o
 The planner writes `status`: `nodeCount`, and a condition `Valid` that says what is wrong, e.g. nodes that are in
 another HyperNode of the same tier too.""",
     ),
-    *TRAINING_DEFINITIONS,
+    Definition(
+        resource=TRAIN_JOBS,
+        short_names=("tj",),
+        status_subresource=True,
+        columns=(
+            Column("State", "string", ".status.conditions[-1:].type"),
+            Column("Runtime", "string", ".spec.runtimeRef.name", priority=1),
+            Column("Age", AGE.type, AGE.path),
+        ),
+        about=_TRAIN_JOB,
+    ),
+    Definition(
+        resource=TRAINING_RUNTIMES,
+        short_names=("tr",),
+        about=_RUNTIME,
+    ),
+    Definition(
+        resource=CLUSTER_TRAINING_RUNTIMES,
+        short_names=("ctr",),
+        about=_CLUSTER_RUNTIME,
+    ),
 )
 
 OVERLAYS: dict[type[Struct], Schema] = {
@@ -189,4 +249,4 @@ OVERLAYS: dict[type[Struct], Schema] = {
     PlacementStatus: {"properties": {"bound": {"default": 0}, "planned": {"default": 0}}},
     Placement: {"required": ["spec"], "properties": {"status": {"default": {}}}},
 }
-"""What is laid over the schema of a type: server-side defaults, required fields, rules in CEL, list keys."""
+"""Overlays of the schemas of types: server-side defaults, required fields, rules in CEL, list keys."""

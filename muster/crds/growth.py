@@ -1,9 +1,9 @@
-"""Whether a CustomResourceDefinition takes every object that an earlier one took: CRDs only grow.
+"""The check that CRDs only grow: a CustomResourceDefinition accepts every object that an earlier one accepted.
 
-`told` writes down what a definition says, without descriptions, as sorted lines: one for the definition, one for each
-version, one for each field, which stands deeper than what it is in. `taken` finds what a later definition takes back:
-an object or a client of the earlier one that it would refuse, prune or read in another way. What was released last
-stands in charts/released.
+`told` writes a definition, without descriptions, as sorted lines: one for the definition, one for each version, one for
+each field, indented below its parent. `taken` compares a later definition with these lines: it finds objects and
+clients of the earlier one that the later one would refuse, prune or read in another way. charts/released has the lines
+of the last release.
 """
 
 import json
@@ -12,19 +12,19 @@ from typing import Any, Final
 
 JSON = dict[str, Any]
 _STRUCTURE: Final = frozenset({"description", "properties", "items", "additionalProperties", "title", "example"})
-"""What is not of a node itself, or of no consequence."""
+"""Members of a node that hold other nodes, or have no effect."""
 _WIDER: Final = {("int32", "int64"), ("float", "double")}
 _VALIDATIONS: Final = "x-kubernetes-validations"
 
 
 def told(definition: JSON) -> list[str]:
-    """What a definition says, as lines: the last part of a path, and a JSON object of what holds there."""
+    """A definition as lines: the last part of a path, and a JSON object of the facts there."""
     parts = sorted((path.split("."), facts) for path, facts in _facts(definition).items())
     return [f"{' ' * len(path[:-1])}{path[-1]} {json.dumps(facts, sort_keys=True)}" for path, facts in parts]
 
 
 def _read(lines: list[str]) -> Iterator[tuple[str, JSON]]:
-    """The paths that `told` wrote, and what holds at each."""
+    """The paths that `told` wrote, and the facts at each."""
     stack: list[str] = []
     for line in lines:
         name, _, text = line.strip().partition(" ")
@@ -34,7 +34,7 @@ def _read(lines: list[str]) -> Iterator[tuple[str, JSON]]:
 
 
 def taken(released: list[str], definition: JSON | None) -> list[str]:
-    """What the definition takes back of what was released, as sentences; None says that it is gone."""
+    """The ways in which the definition is narrower than the released one, as sentences; None: it is gone."""
     if definition is None:
         return ["the definition is gone"]
     now = _facts(definition)
@@ -42,13 +42,13 @@ def taken(released: list[str], definition: JSON | None) -> list[str]:
     for path, before in _read(released):
         if path in now:
             found += [f"{path}: {each}" for each in _narrowed(before, now[path])]
-        elif path.rpartition(".")[0] in now or "." not in path:  # of what is gone, its top is named
+        elif path.rpartition(".")[0] in now or "." not in path:  # of a removed part only the top is named
             found.append(f"{path}: is gone")
     return found
 
 
 def _facts(definition: JSON) -> dict[str, JSON]:
-    """What holds at each path: of the definition, of its versions, and of their fields."""
+    """The facts at each path: of the definition, of its versions, and of their fields."""
     spec = definition["spec"]
     names = {name: spec["names"][name] for name in ("kind", "plural", "singular")}
     found: dict[str, JSON] = {"definition": {"group": spec["group"], "scope": spec["scope"], "names": names}}
@@ -71,7 +71,7 @@ def _fields(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, JSON]]:
 
 
 def _narrowed(before: JSON, now: JSON) -> Iterator[str]:
-    """In which ways a node takes less than before."""
+    """The ways in which a node accepts less than before."""
     for name in sorted(before.keys() | now.keys()):
         old, new = before.get(name), now.get(name)
         if old == new:
@@ -95,9 +95,9 @@ def _enum(old: list[Any] | None, new: list[Any] | None) -> Iterator[str]:
 
 
 def _is_narrower(name: str, old: Any, new: Any) -> bool:
-    """Whether a value of that name takes less than the other did."""
+    """True if the new value of that name accepts less than the old one did."""
     if name not in _NARROWER:
-        raise ValueError(f"nobody has said whether another {name} takes less")
+        raise ValueError(f"{name} is not in the table that says when another value accepts less")
     return _NARROWER[name](old, new)
 
 
@@ -122,7 +122,7 @@ def _stays(_: Any, new: Any) -> bool:
 
 
 def _changes(_old: Any, _new: Any) -> bool:
-    return True  # what takes more cannot be seen, or clients depend on it
+    return True  # a wider value cannot be told from a narrower one, or clients depend on it
 
 
 _NARROWER: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -138,4 +138,4 @@ _NARROWER: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "format": lambda old, new: new is not None and (old, new) not in _WIDER,
     "subresources": lambda old, new: not set(old) <= set(new),
 }
-"""When another value, or none, takes less; asked only where the two differ."""
+"""For each name, if another value, or none, accepts less; called only if the two differ."""

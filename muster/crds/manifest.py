@@ -5,8 +5,7 @@ from typing import Any
 
 import yaml
 
-from muster.crds.definition import Column, Definition
-from muster.crds.definitions import DEFINITIONS, OVERLAYS
+from muster.crds.definitions import DEFINITIONS, OVERLAYS, Column, Definition
 from muster.crds.openapi import embedded_schemas
 from muster.crds.schema import Schema, definitions_of
 
@@ -28,7 +27,7 @@ def kind_schemas(embedded: Mapping[str, Schema]) -> dict[str, Schema]:
 
 
 def manifests(core: Mapping[str, Any]) -> dict[str, str]:
-    """The files of charts/muster/crds: name → text."""
+    """The CRDs as files (charts/muster/files/crds): name → text."""
     schemas = kind_schemas(embedded_schemas(core))
     return {
         f"{definition.resource.plural}.{definition.resource.group}.yaml": HEADER
@@ -56,7 +55,7 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
         "subresources": {"status": {}} if definition.status_subresource else {},
         "schema": {"openAPIV3Schema": schema},
     }
-    if definition.columns:  # without any, the API server shows the age
+    if definition.columns:  # without any, kubectl shows the age
         version["additionalPrinterColumns"] = [_column(column) for column in definition.columns]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -82,7 +81,7 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes shared parts out each time they occur."""
+    """Writes shared parts in full each time they occur."""
 
     def ignore_aliases(self, _data: object) -> bool:
         return True

@@ -1,6 +1,6 @@
 """The API server's own schemas of Job and pod templates and their parts, made fit for a CRD.
 
-core.json holds what Muster needs of `GET /openapi/v3/apis/batch/v1`, one definition a line, with the references kept;
+core.json holds the part of `GET /openapi/v3/apis/batch/v1` that Muster needs, one definition a line, with references;
 `python -m musterctl.generate --openapi-from …` renews it. A test compares it with the API server that the tests run.
 """
 
@@ -29,14 +29,14 @@ _CORE = (
 ROOTS = {"JobTemplateSpec": "io.k8s.api.batch.v1.JobTemplateSpec"} | {
     name: f"io.k8s.api.core.v1.{name}" for name in _CORE
 }
-"""What wire types name by `x-muster-schema`, and the API server's name for it."""
+"""Schemas that wire types name by `x-muster-schema` → the API server's names for them."""
 PLAIN: dict[str, Schema] = {"IntOrString": INT_OR_STRING}
-"""The same, for what needs no definition."""
+"""The same, for schemas without a definition."""
 _STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _REPLACED: dict[str, Schema] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": QUANTITY,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": INT_OR_STRING,
-    # Only these parts of a template's metadata mean something; the rest belongs to objects that exist.
+    # Only these parts of a template's metadata have an effect; the rest belongs to objects that exist.
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {
         "type": "object",
         "properties": {

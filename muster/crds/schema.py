@@ -1,8 +1,8 @@
 """msgspec's JSON schema → the structural schema that a CustomResourceDefinition takes.
 
-Differences that matter: no `$ref`, no `null` (a field is optional by being left out), every node has a type, and
-unknown fields are dropped unless the schema says otherwise. Defaults that are the type's zero are left out, so that
-objects stay as their author wrote them; a zero that the API server shall fill in stands in the overlay of its type.
+Differences: no `$ref`, no `null` (an optional field is left out), every node has a type, and unknown fields are dropped
+unless the schema says otherwise. Defaults that are the type's zero are left out, so that objects stay as their author
+wrote them; a zero that the API server fills in is in the overlay of its type.
 """
 
 import ast
@@ -90,7 +90,7 @@ def _structs(types: tuple[type[msgspec.Struct], ...]) -> list[type[msgspec.Struc
 
 
 class _Converter:
-    """Converts one set of definitions; it holds only what every step of the recursion needs."""
+    """Converts one set of definitions; it holds the arguments of every step of the recursion."""
 
     def __init__(
         self, components: Mapping[str, Schema], overlays: Mapping[str, Schema], embedded: Mapping[str, Schema]

@@ -1,4 +1,4 @@
-"""TrainJob and its runtimes: their names and columns, and the rules that their Structs cannot say.
+"""TrainJob and its runtimes: the schema rules that their Structs cannot have.
 
 Rules and defaults are those that Kubeflow Trainer's clients rely on. Muster takes a little more: `auto`, `cpu` and
 `gpu` for `numProcPerNode`, and Intel MPI and MPICH as implementations.
@@ -8,52 +8,7 @@ from msgspec import Struct
 
 from muster.api.kubeflow import jobset, runtimepatch, trainer, trainingruntime
 from muster.api.kubernetes.meta import Condition
-from muster.crds.definition import AGE, Column, Definition
 from muster.crds.schema import Schema
-
-_TRAIN_JOB = """A training job in a few lines: which runtime it runs on, and what differs from it.
-
-After creation only `suspend` and `runtimePatches` may change, and those of the patches that decide where pods go only
-while the job is suspended. `status` carries no condition while the job waits or runs: clients read one as "not
-running". docs/trainjobs.md describes its life."""
-
-_RUNTIME = """What TrainJobs of its namespace become: a JobSet's template, and which framework sets the pods up.
-
-Job templates tell their step of the TrainJob by the label `trainer.kubeflow.org/trainjob-ancestor-step`: `trainer`,
-with a container `node`, or `dataset-initializer` or `model-initializer`, with a container of the same name. Label
-`trainer.kubeflow.org/framework` tells clients what it is for; `trainer.kubeflow.org/support: deprecated` makes its
-users read a warning."""
-
-_CLUSTER_RUNTIME = """What TrainJobs of all namespaces become. Muster brings `torch-distributed`, `mpi-distributed`,
-`jax-distributed`, `plain` and the `torchtune-…` runtimes."""
-
-TRAINING_DEFINITIONS = (
-    Definition(
-        resource=trainer.TRAIN_JOBS,
-        short_names=("tj",),
-        status_subresource=True,
-        columns=(
-            Column("State", "string", ".status.conditions[-1:].type"),
-            Column("Runtime", "string", ".spec.runtimeRef.name", priority=1),
-            Column("Age", AGE.type, AGE.path),
-        ),
-        about=_TRAIN_JOB,
-    ),
-    Definition(
-        resource=trainingruntime.TRAINING_RUNTIMES,
-        short_names=("tr",),
-        status_subresource=False,
-        columns=(),
-        about=_RUNTIME,
-    ),
-    Definition(
-        resource=trainingruntime.CLUSTER_TRAINING_RUNTIMES,
-        short_names=("ctr",),
-        status_subresource=False,
-        columns=(),
-        about=_CLUSTER_RUNTIME,
-    ),
-)
 
 _LARGEST_ARGUMENT = 1024 * 1024
 _ATOMIC: Schema = {"x-kubernetes-list-type": "atomic"}
@@ -65,7 +20,7 @@ def _rule(rule: str, message: str) -> Schema:
 
 
 def _by(key: str) -> Schema:
-    """A list whose elements are told apart by one member."""
+    """A list with one member of its elements as the key."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
 
 
@@ -173,7 +128,7 @@ _RUNTIMES: dict[type[Struct], Schema] = {
     trainingruntime.TorchPolicy: {"properties": {"numProcPerNode": _PROCESSES}},
     trainingruntime.MPIPolicy: {"properties": {"runLauncherAsNode": {"default": False}}},
     trainingruntime.MLPolicy: {
-        # A policy that came after this version must reach admission, which refuses it: left out by the API server, its
+        # A policy of a later version must reach admission, which refuses it: if the API server dropped it, its
         # TrainJobs would run as plain ones.
         "x-kubernetes-preserve-unknown-fields": True,
         **_rule(

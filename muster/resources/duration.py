@@ -1,4 +1,4 @@
-"""Durations as Go writes them ("1h30m", "0.5s"), which is how Kubernetes' clients write them, too."""
+"""Durations in Go's form ("1h30m", "0.5s"), which Kubernetes' clients use, too."""
 
 import re
 
@@ -11,9 +11,9 @@ _DURATION = re.compile(r"\+?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ms|us|µs
 
 
 def parse_duration_ns(text: str) -> int:
-    """A duration in whole nanoseconds; the same ones for every way to write it. ValueError says how to write one.
+    """A duration in whole nanoseconds, equal for every spelling of it; ValueError says how to write one.
 
-    Negative durations, which Go and the schema know, are refused: nobody can wait for less than no time.
+    Negative durations, which Go and the schema know, are refused.
     """
     if len(text) > _MAX_CHARS or not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration; write it like 30s, 5m or 1h30m")

@@ -2,7 +2,7 @@
 
 KAI-Scheduler: `gpu-fraction` ("0.5") or `gpu-memory` (MiB, or with a unit) of one device or of each of
 `gpu-fraction-num-devices`. Volcano: `volcano.sh/gpu-memory` (MiB of one device) as a limit of the containers, and
-`volcano.sh/gpu-number` (so many devices that nobody shares). Portions are counted in thousandths of a device.
+`volcano.sh/gpu-number` (whole devices). Portions are counted in thousandths of a device.
 """
 
 import re
@@ -31,7 +31,7 @@ from muster.resources.quantity import parse
 from muster.resources.vector import GPU, WHOLE, Vector, add
 
 ASKING = frozenset(GPU_SHARE_KEYS)
-"""The annotations that say which part a pod asks for."""
+"""The annotations with which a pod asks for a part of a GPU."""
 _MEBI = 2**20
 _FRACTION = re.compile(r"0?\.[0-9]{1,3}0*")
 _COUNT = re.compile(r"[1-9][0-9]{0,17}")
@@ -46,19 +46,19 @@ class GpuShare:
     memory: int = 0
     """MiB of each device; 0 if the portion decides."""
     devices: int = 1
-    """How many different devices."""
+    """The number of different devices."""
     by_resource: bool = False
-    """It is asked for by Volcano's resource: only nodes with Volcano's device plugin have it, and those no other."""
+    """True if it is asked for by Volcano's resource, which only nodes with Volcano's device plugin have."""
 
     def on(self, memory: int) -> int:
-        """Thousandths of a device that has so much memory (MiB), rounded up; over 1000 if it is not enough."""
+        """Thousandths of a device with so much memory (MiB), rounded up; over 1000 if it is not enough."""
         if self.portion:
             return self.portion
         return -(-self.memory * WHOLE // memory) if memory > 0 else WHOLE + 1
 
 
 def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | None:
-    """The part that a pod asks for; None if it asks for none. ValueError says what cannot be read."""
+    """The part that a pod asks for; None if it asks for none. ValueError names annotations that cannot be read."""
     if GPU_FRACTION in annotations or GPU_MEMORY_ASKED in annotations:
         errors = list(_read_errors(annotations))
         if errors:
@@ -72,13 +72,13 @@ def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | Non
 
 
 def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_path: str) -> Iterator[FieldError]:
-    """All that is wrong with what a pod or template says about parts of GPUs; paths as users see them."""
+    """The mistakes in the annotations and requests of a pod or template for parts of GPUs; paths as users see them."""
     yield from _read_errors(annotations, path)
     asked = [name for name in (GPU_FRACTION, GPU_MEMORY_ASKED) if name in annotations]
     try:
         requests = pod_requests(spec)
     except ValueError:
-        requests = {}  # told elsewhere
+        requests = {}  # another check refuses it
     if asked:
         for whole in (GPU, VOLCANO_GPU_MEMORY, VOLCANO_GPU_NUMBER):
             if requests.get(whole, 0) > 0:
@@ -140,9 +140,9 @@ def _memory(text: str) -> int:
 
 
 def counted(pod: Pod) -> Vector:
-    """What a pod on a node counts for its queue: what it takes there, and its part of GPUs as its binding says it.
+    """The amounts that a pod on a node counts for its queue, with the part of GPUs that was noted when it was bound.
 
-    A part that nobody can read counts nothing; ValueError names a quantity that is wrong.
+    A part that cannot be read counts nothing; ValueError names a quantity that is wrong.
     """
     requests = requests_on_node(pod)
     try:
@@ -152,12 +152,12 @@ def counted(pod: Pod) -> Vector:
     if share is None or share.by_resource:
         return requests
     text = pod.metadata.annotations.get(GPU_PORTION, "")
-    told = WHOLE if text == "1" else _portion(text) if _FRACTION.fullmatch(text) else 0
-    return add(requests, {GPU: (share.portion or told) * share.devices})
+    noted = WHOLE if text == "1" else _portion(text) if _FRACTION.fullmatch(text) else 0
+    return add(requests, {GPU: (share.portion or noted) * share.devices})
 
 
 def device_memory(node: Node, amounts: Vector) -> int:
-    """MiB of each GPU of a node: as Volcano's device plugin counts it, else as the node's label says; 0: not known."""
+    """MiB of each GPU of a node: by Volcano's device plugin, else by the node's label; 0: not known."""
     number = amounts.get(VOLCANO_GPU_NUMBER, 0)
     if number > 0:
         return amounts.get(VOLCANO_GPU_MEMORY, 0) // number
@@ -171,6 +171,6 @@ def format_portion(portion: int) -> str:
 
 
 def chosen_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
-    """The devices that a pod on a node has, as its annotations say; empty if they say nothing."""
+    """The devices of a pod on a node, from its annotations; empty without any."""
     text = annotations.get(GPU_DEVICES_CHOSEN) or annotations.get(VOLCANO_GPU_INDEX, "")
     return devices_of_text(text)

@@ -1,4 +1,4 @@
-"""What a pod asks for, computed as kube-scheduler does, and what a node has.
+"""The requests of a pod, computed as kube-scheduler does, and the amounts of a node.
 
 Init containers run one after the other before the containers, so the largest of them counts, not their sum. A sidecar
 (an init container that restarts always) goes on running: it counts with the containers and with the init containers
@@ -16,24 +16,24 @@ _HUGE_PAGES = "hugepages-"
 
 
 def pod_requests(spec: PodSpec) -> Vector:
-    """What the pod takes from a node, always with one of `pods`; ValueError names a quantity that is wrong."""
-    return _total(spec, lambda container: _requests(container.resources), _nothing)
+    """The requests of the pod, always with one of `pods`; ValueError names a quantity that is wrong."""
+    return _total(spec, lambda container: _requests(container.resources), {})
 
 
 class AmountsOnNode(NamedTuple):
-    """What kubelet says that a pod has, which need not be what it asks for."""
+    """The amounts of a pod in its status by kubelet, which may differ from its requests while it is resized."""
 
     containers: dict[str, tuple[ResourceRequirements, Quantities]]
-    """Name → what it has, and what is set aside for it."""
+    """Container → its actual resources, and those allocated to it."""
     whole: ResourceRequirements | None
-    """What the pod has as a whole, where resources are given for the pod."""
+    """Actual resources of the pod as a whole, if its spec has resources for the pod."""
     whole_allocated: Quantities
     infeasible: bool
-    """What is asked for can never be."""
+    """True if the requested resize can never be carried out."""
 
 
 def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
-    """What kubelet says of a pod; None if it says nothing."""
+    """The amounts in a pod's status; None if it has none."""
     status = pod.status
     containers = {
         each.name: (each.resources, each.allocated_resources)
@@ -50,42 +50,34 @@ def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
 
 
 def requests_on_node(pod: Pod) -> Vector:
-    """What a pod that has a node takes of it: a resize that is not carried out yet counts with both amounts.
+    """The amounts that a pod takes of its node: a resize that is not carried out yet counts with the larger amounts.
 
-    As kube-scheduler 1.36 counts: the most of what was asked for, what kubelet has set aside and what containers have;
-    without what was asked for where kubelet says that it can never be.
+    As kube-scheduler 1.36 counts: the maximum of requested, allocated and actual resources, without the requested ones
+    if kubelet reports that the resize is infeasible.
     """
     on_node = amounts_on_node(pod)
     if on_node is None:
         return pod_requests(pod.spec)
 
     def of_container(container: Container) -> Vector:
-        asked, told = _requests(container.resources), on_node.containers.get(container.name)
+        asked, actual = _requests(container.resources), on_node.containers.get(container.name)
         ordinary = container in pod.spec.init_containers and not _is_sidecar(container)
-        if told is None or ordinary:
+        if actual is None or ordinary:
             return asked
-        resources, allocated = told
+        resources, allocated = actual
         has = maximum(vector(resources.requests), vector(allocated))
         return has if on_node.infeasible else maximum(asked, has)
 
-    def of_pod() -> Vector:
-        has = on_node.whole.requests if on_node.whole is not None else {}
-        return maximum(vector(has), vector(on_node.whole_allocated)) if has else {}
-
-    return _total(pod.spec, of_container, of_pod, infeasible=on_node.infeasible)
+    has = on_node.whole.requests if on_node.whole is not None else {}
+    whole = maximum(vector(has), vector(on_node.whole_allocated)) if has else {}
+    return _total(pod.spec, of_container, whole, infeasible=on_node.infeasible)
 
 
-def _nothing() -> Vector:
-    return {}
-
-
-def _total(
-    spec: PodSpec, of: Callable[[Container], Vector], of_pod: Callable[[], Vector], *, infeasible: bool = False
-) -> Vector:
-    """Containers, what the pod has as a whole in their place (`of_pod`: has already), overhead, and one of `pods`."""
+def _total(spec: PodSpec, of: Callable[[Container], Vector], whole: Vector, *, infeasible: bool = False) -> Vector:
+    """The sum of the containers, pod-level resources in their place (`whole`: actual ones), overhead, one of `pods`."""
     result = _container_requests(spec, of)
     if spec.resources:
-        wanted, has = _pod_level_requests(spec.resources, result), _of_pods(of_pod())
+        wanted, has = _pod_level_requests(spec.resources, result), _of_pods(whole)
         result |= (has if infeasible else maximum(wanted, has)) if has else wanted
     if spec.overhead:
         result = add(result, vector(spec.overhead))
@@ -101,7 +93,7 @@ def resource_names(spec: PodSpec) -> set[str]:
 
 
 def node_allocatable(node: Node) -> Vector:
-    """What the node has for pods."""
+    """The amounts that a node has for pods."""
     return vector(node.status.allocatable)
 
 

@@ -55,7 +55,7 @@ def _read(text: str) -> tuple[int, int]:
     amount = int(f"{match['sign']}{match['whole'] or ''}{part}")
     tens = -len(part)
     if match["exponent"]:
-        # Beyond this, every mantissa of the allowed length is over the largest amount or next to nothing.
+        # Beyond this, every mantissa of the allowed length is over the largest amount or rounds to the smallest.
         tens += max(-2 * _MAX_CHARS, min(int(match["exponent"]), 2 * _MAX_CHARS))
     elif match["suffix"] in _BINARY:
         amount <<= _BINARY[match["suffix"]]

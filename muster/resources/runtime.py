@@ -1,4 +1,4 @@
-"""How long pods are expected to run, as their owners say; what plans around them reads it from here. Pure."""
+"""The expected running time of pods, from annotations and deadlines. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from muster.resources.duration import parse_duration_s
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What a pod or template says; times in seconds, None where it says nothing."""
+    """The times of a pod or template, in seconds; None if it has none."""
 
     declared_s: float | None = None
     """The annotation `muster.dev/expected-runtime`."""
@@ -18,21 +18,18 @@ class Runtime:
     """The pod's activeDeadlineSeconds, after which it is ended."""
 
     def expected_s(self, otherwise: float | None) -> float | None:
-        """How long it is expected to run; `otherwise` is what its workload says for pods that say nothing.
-
-        None if it may run for ever.
-        """
+        """The time that it is expected to run; `otherwise` is its workload's default. None if it may run for ever."""
         declared = otherwise if self.declared_s is None else self.declared_s
         known = [seconds for seconds in (declared, self.deadline_s) if seconds is not None]
         return min(known, default=None)
 
 
 UNKNOWN = Runtime()
-"""Of a pod that says nothing; it may run for ever."""
+"""The runtime of a pod without annotation and deadline, which may run for ever."""
 
 
 def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | None) -> Runtime:
-    """What these annotations and this deadline say. A deadline out of bounds says nothing."""
+    """The runtime by these annotations and this deadline. A deadline out of bounds is ignored."""
     declared = declared_s(annotations)
     deadline = active_deadline_seconds
     if deadline is None or not 0 < deadline <= SECONDS.value:
@@ -41,9 +38,9 @@ def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | No
 
 
 def declared_s(annotations: Mapping[str, str]) -> float | None:
-    """Seconds that the annotation `muster.dev/expected-runtime` names; None without one, or one that says nothing.
+    """Seconds in the annotation `muster.dev/expected-runtime`; None without one.
 
-    A text that is no duration, a time of 0 and one over the limit of seconds say nothing.
+    A text that is no duration, a time of 0 and one over the limit of seconds are ignored.
     """
     text = annotations.get(EXPECTED_RUNTIME, "")
     if not text:

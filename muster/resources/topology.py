@@ -1,8 +1,8 @@
-"""How near to each other pods must be, as their owners say it: annotations, and Volcano's networkTopology. Pure.
+"""The wishes of workloads about topology: annotations, and Volcano's networkTopology. Pure.
 
 Two spellings mean the same on a pod template or a pod: Muster's own (`muster.dev/topology-…`) and Kueue's
-(`kueue.x-k8s.io/podset-…`); where both are there, Muster's count. A *level* is a node label key, the tierName of
-HyperNodes, or a tier's number. What is wrong here has no effect; admission refuses it with `mistakes`.
+(`kueue.x-k8s.io/podset-…`); if both are there, Muster's count. A *level* is a node label key, the tierName of
+HyperNodes, or a tier's number. A malformed annotation has no effect; admission refuses it with `mistakes`.
 """
 
 import re
@@ -32,13 +32,13 @@ class Nearness:
     """Pods that are to be in one domain."""
 
     topology: str = ""
-    """Which topology; empty: the one that has the level."""
+    """The name of the topology; empty: the one that has the level."""
     required: Level | None = None
-    """They wait until one domain of this level, or of one within it, holds them."""
+    """The level of the domain that must hold them, itself or by a domain within it; else they wait."""
     preferred: Level | None = None
-    """The level that is enough; None: as near as possible."""
+    """The level at which they are near enough; None: as near as possible."""
     anywhere: bool = False
-    """Kueue's unconstrained: anywhere, and where little is left anyway."""
+    """Kueue's unconstrained: anywhere, first in domains with little room."""
 
     def __bool__(self) -> bool:
         return self.required is not None or self.preferred is not None or self.anywhere or bool(self.topology)
@@ -57,7 +57,7 @@ class Slices:
 
 @dataclass(frozen=True, slots=True)
 class PodTopology:
-    """What a pod template or a pod says about itself and those like it."""
+    """The wishes of a pod template, or of a pod."""
 
     near: Nearness = NOTHING
     slices: tuple[Slices, ...] = ()
@@ -65,7 +65,7 @@ class PodTopology:
     group: str = ""
     """Pod sets of one name are near to each other as a whole: a leader and its workers."""
     kind: str = ""
-    """Tells pods apart that stand in one pod set of the gang: the ReplicatedJob of a JobSet."""
+    """Distinguishes pods in one pod set of the gang: the replicated job of a JobSet."""
 
 
 class _Layer(msgspec.Struct, forbid_unknown_fields=True):
@@ -77,32 +77,32 @@ _KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS))
 
 
 def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str]) -> PodTopology | None:
-    """What these annotations of a pod or template say; None, at once, for most: they say nothing."""
+    """The wishes in these annotations of a pod or template; None, at once, without any."""
     if _KEYS.isdisjoint(annotations):
         return None
-    said = tuple(sorted((key, annotations[key]) for key in _KEYS & annotations.keys()))
-    return _of_pods(said, labels.get(names.REPLICATED_JOB, ""))
+    given = tuple(sorted((key, annotations[key]) for key in _KEYS & annotations.keys()))
+    return _of_pods(given, labels.get(names.REPLICATED_JOB, ""))
 
 
 @lru_cache(maxsize=4096)
-def _of_pods(said: tuple[tuple[str, str], ...], kind: str) -> PodTopology | None:
-    annotations = dict(said)
+def _of_pods(given: tuple[tuple[str, str], ...], kind: str) -> PodTopology | None:
+    annotations = dict(given)
     near = of_gang(annotations) or _kueue(annotations)
-    found = PodTopology(near, _slices(annotations, near.topology), _said(annotations, names.TOPOLOGY_GROUP), kind)
+    found = PodTopology(near, _slices(annotations, near.topology), _first(annotations, names.TOPOLOGY_GROUP), kind)
     return found if found.near or found.slices or found.group else None
 
 
 def of_gang(annotations: Mapping[str, str]) -> Nearness:
-    """What `muster.dev/topology…` says of a whole gang (on a workload or PodGroup), or of the pods that carry it."""
+    """The wishes in `muster.dev/topology…` for a whole gang (on a workload or PodGroup), or for pods."""
     topology = annotations.get(names.TOPOLOGY, "")
     required = _level(topology, annotations.get(names.TOPOLOGY_REQUIRED, ""))
     return Nearness(topology, required, _level(topology, annotations.get(names.TOPOLOGY_PREFERRED, "")))
 
 
 def of_network(topology: NetworkTopology | None) -> Nearness:
-    """What Volcano's networkTopology says: always as near as possible; hard, and within the highest tier allowed.
+    """The wishes in Volcano's networkTopology: as near as possible; if hard, within the highest tier allowed.
 
-    hard without a tier is as soft: any tier will do, and the whole cluster (so does Volcano).
+    hard without a tier is as soft, as in Volcano: any tier will do, and the whole cluster.
     """
     if topology is None:
         return NOTHING
@@ -111,7 +111,7 @@ def of_network(topology: NetworkTopology | None) -> Nearness:
 
 
 def mistakes(annotations: Mapping[str, str], path: str, pods: int | None = None) -> Iterator[FieldError]:
-    """What is wrong with these annotations, at the path of `annotations`; `pods` is how many carry them, if known."""
+    """The mistakes in these annotations, at this field path; `pods` is the number of pods with them, if known."""
     if _KEYS.isdisjoint(annotations):
         return
     yield from _wrong_levels(annotations, path)
@@ -207,7 +207,7 @@ def _slices(annotations: Mapping[str, str], topology: str) -> tuple[Slices, ...]
     return ()
 
 
-def _said(annotations: Mapping[str, str], keys: tuple[str, ...]) -> str:
+def _first(annotations: Mapping[str, str], keys: tuple[str, ...]) -> str:
     return next((annotations[key] for key in keys if annotations.get(key)), "")
 
 

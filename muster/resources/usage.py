@@ -1,4 +1,4 @@
-"""What pods use of a quota: the keys that a PodGroup's minResources carries. Pure."""
+"""The use of a quota by pods, under the keys of a PodGroup's minResources. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ NOTHING = Usage({PODS: 0}, {})
 
 
 def template_usage(template: Mapping[str, Any]) -> Usage:
-    """The usage of one pod of a template; ValueError says what is wrong with it."""
+    """The usage of one pod of a template; ValueError names a quantity that is wrong."""
     return pod_usage(convert(template.get("spec") or {}, PodSpec))
 
 
@@ -44,7 +44,7 @@ def pod_usage(spec: PodSpec) -> Usage:
 
 
 def _limits_as_requests(spec: PodSpec) -> PodSpec:
-    """The same pod asking for its limits, as limits are summed by the same rules; overhead counts where one is set."""
+    """The pod with its limits as requests, as limits are summed by the same rules; overhead counts if it is limited."""
     limited = {name for container in (*spec.containers, *spec.init_containers) for name in container.resources.limits}
     return structs.replace(
         spec,

@@ -1,9 +1,8 @@
 """Resource vectors: resource name → amount, and their arithmetic.
 
 CPU and GPUs, of which pods can have parts, are counted in thousandths, everything else in base units (bytes, devices,
-pods). Every function returns a new vector and leaves its arguments as they are; a name that is missing counts as 0. No
-amount leaves 64 bits: as quantities are capped when they are read, so are their sums and multiples (8E and 8E are 8E),
-whoever wrote them.
+pods). Every function returns a new vector and leaves its arguments as they are; a missing name counts as 0. No amount
+exceeds 64 bits: quantities are capped when they are read, and so are their sums and multiples (8E and 8E are 8E).
 """
 
 from collections.abc import Mapping
@@ -16,9 +15,9 @@ CPU = "cpu"
 PODS = "pods"
 GPU = "nvidia.com/gpu"
 MILLI = frozenset({CPU, GPU})
-"""Resources of which there are parts: they are counted in thousandths."""
+"""Resources that can be divided: they are counted in thousandths."""
 WHOLE = 1000
-"""So many thousandths are one."""
+"""Thousandths of one whole."""
 
 
 def unit(resource: str) -> int:
@@ -27,7 +26,7 @@ def unit(resource: str) -> int:
 
 
 def vector(quantities: Mapping[str, str | int | float]) -> Vector:
-    """Quantities as written, counted; ValueError names the resource whose quantity is wrong."""
+    """Quantities as a vector; ValueError names the resource whose quantity is wrong."""
     result: Vector = {}
     for name, quantity in quantities.items():
         try:
@@ -38,7 +37,7 @@ def vector(quantities: Mapping[str, str | int | float]) -> Vector:
 
 
 def add(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
-    """What `a` and `b` are together."""
+    """The sum of `a` and `b`."""
     result = dict(a)
     for name, amount in b.items():
         result[name] = _capped(result.get(name, 0) + amount)
@@ -46,7 +45,7 @@ def add(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 
 def subtract(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
-    """What is left of `a` without `b`; may be negative."""
+    """The difference of `a` and `b`, which may be negative."""
     result = dict(a)
     for name, amount in b.items():
         result[name] = _capped(result.get(name, 0) - amount)
@@ -62,12 +61,12 @@ def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 
 def scale(a: Mapping[str, int], n: int) -> Vector:
-    """What `n` such as `a` are together."""
+    """`n` times `a`."""
     return {name: _capped(amount * n) for name, amount in a.items()}
 
 
 def fits(request: Mapping[str, int], free: Mapping[str, int]) -> bool:
-    """Whether `free` has all of `request`. What is not asked for does not matter, even where `free` is negative."""
+    """True if `free` has all of `request`. Other resources do not matter, even if `free` is negative."""
     return all(amount <= 0 or amount <= free.get(name, 0) for name, amount in request.items())
 
 

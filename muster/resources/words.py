@@ -1,4 +1,4 @@
-"""Amounts of resources as people say them: short, rounded, with the resource's name. `quantity` writes them exactly."""
+"""Amounts of resources for messages: short, rounded, with the resource's name. `quantity` writes them exactly."""
 
 from collections.abc import Mapping
 
@@ -22,17 +22,17 @@ def amount_words(resource: str, amount: int) -> str:
 
 
 def vector_words(vector: Mapping[str, int]) -> str:
-    """What one pod asks for: `4 cpu, 16Gi memory, 8 nvidia.com/gpu`; the one of `pods` goes without saying."""
+    """The requests of one pod: `4 cpu, 16Gi memory, 8 nvidia.com/gpu`, without the one of `pods`."""
     names = sorted((name for name, amount in vector.items() if amount and name != PODS), key=_rank)
     parts = [f"{amount_words(name, vector[name])} {name}" for name in names]
     return ", ".join(parts) or "nothing"
 
 
 def _rank(resource: str) -> tuple[int, str]:
-    """CPU and memory first, as everybody knows them."""
+    """CPU and memory first, the others by name."""
     return (_FIRST.index(resource) if resource in _FIRST else len(_FIRST), resource)
 
 
 def _short(number: float) -> str:
-    """Three digits are enough for people; whole numbers stay whole."""
+    """Three significant digits; whole numbers stay whole."""
     return str(round(number)) if number == round(number) or abs(number) >= _LONG else f"{number:.3g}"
