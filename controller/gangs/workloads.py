@@ -55,9 +55,11 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
     pod or owner it is the default one: admission moves the group to that of its namespace.
     """
     members = min_member(pod, owner)
-    annotations = _picked(owner.metadata.annotations, _OWNER_PREFIX) if owner else {}
-    if owner:
-        annotations |= {key: value for key, value in owner.metadata.annotations.items() if key in _OF_THE_WORKLOAD}
+    annotations = {
+        key: value
+        for key, value in (owner.metadata.annotations if owner else {}).items()
+        if key.startswith(_OWNER_PREFIX) or key in _OF_THE_WORKLOAD
+    }
     for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
         annotations |= {key: source.annotations[key] for key in _GROUP_ANNOTATIONS if key in source.annotations}
         if names.SCALE_UP in source.labels:
@@ -73,7 +75,7 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
             namespace=pod.metadata.namespace,
             labels={key: pod.metadata.labels[key] for key in _POD_KEYS[:2] if key in pod.metadata.labels},
             annotations=annotations,
-            owner_references=[_reference(world) if world else pod.metadata.controller or _itself(pod)],
+            owner_references=[_reference(world) if world else pod.metadata.controller or _reference(pod)],
         ),
         spec=PodGroupSpec(
             min_member=members,
@@ -130,15 +132,6 @@ def queue_of(pod: Pod, owner: Object | None) -> str:
 
 
 def _reference(workload: Object) -> OwnerReference:
-    meta = workload.metadata
-    return OwnerReference(
-        api_version=workload.api_version, kind=workload.kind, name=meta.name, uid=meta.uid, controller=True
-    )
-
-
-def _itself(pod: Pod) -> OwnerReference:
-    return OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
-
-
-def _picked(annotations: Mapping[str, str], prefix: str) -> dict[str, str]:
-    return {key: value for key, value in annotations.items() if key.startswith(prefix)}
+    """The reference to a workload, or to a pod without owner, which may have come without its kind."""
+    meta, api_version, kind = workload.metadata, workload.api_version or "v1", workload.kind or "Pod"
+    return OwnerReference(api_version=api_version, kind=kind, name=meta.name, uid=meta.uid, controller=True)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -46,7 +47,9 @@ class Watched:
         self._seen = seen
         self._lock = threading.Lock()
         self._objects: dict[str, dict[str, Object]] = {name: {} for name in self.names}
-        self._reflectors = [OptionalReflector(client, _resource(name), self._teller(name)) for name in self.names]
+        self._reflectors = [
+            OptionalReflector(client, _resource(name), partial(self._changed, name)) for name in self.names
+        ]
 
     def start(self) -> None:
         """Starts to watch."""
@@ -83,19 +86,16 @@ class Watched:
             ]
         return [msgspec.to_builtins(each) for each in sorted(found, key=lambda each: (each.kind, each.metadata.name))]
 
-    def _teller(self, name: str) -> Callable[[Object | None, Object | None], None]:
-        def changed(old: Object | None, new: Object | None) -> None:
-            one = new or old
-            if one is None or not _of_train_job(one):
-                return
-            with self._lock:
-                if new is None:
-                    self._objects[name].pop(one.metadata.key, None)
-                else:
-                    self._objects[name][one.metadata.key] = new
-            self._seen(old, new)
-
-        return changed
+    def _changed(self, name: str, old: Object | None, new: Object | None) -> None:
+        one = new or old
+        if one is None or not _of_train_job(one):
+            return
+        with self._lock:
+            if new is None:
+                self._objects[name].pop(one.metadata.key, None)
+            else:
+                self._objects[name][one.metadata.key] = new
+        self._seen(old, new)
 
 
 def _of_train_job(one: Object) -> bool:

@@ -83,7 +83,9 @@ def _narrowed(before: JSON, now: JSON) -> Iterator[str]:
         elif name == _VALIDATIONS:
             rules = {rule["rule"] for rule in old or ()}
             yield from (f"has a new rule, {rule['rule']}" for rule in new or () if rule["rule"] not in rules)
-        elif _is_narrower(name, old, new):
+        elif name not in _NARROWER:
+            raise ValueError(f"{name} is not in the table that says when another value accepts less")
+        elif _NARROWER[name](old, new):
             yield f"{name} was {json.dumps(old)} and is {json.dumps(new)}"
 
 
@@ -94,48 +96,25 @@ def _enum(old: list[Any] | None, new: list[Any] | None) -> Iterator[str]:
         yield from (f"does not take {value} any more" for value in old if value not in new)
 
 
-def _is_narrower(name: str, old: Any, new: Any) -> bool:
-    """True if the new value of that name accepts less than the old one did."""
-    if name not in _NARROWER:
-        raise ValueError(f"{name} is not in the table that says when another value accepts less")
-    return _NARROWER[name](old, new)
-
-
-def _rises(old: Any, new: Any) -> bool:
-    return new is not None and (old is None or new > old)
-
-
-def _falls(old: Any, new: Any) -> bool:
-    return new is not None and (old is None or new < old)
-
-
-def _comes(_: Any, new: Any) -> bool:
-    return bool(new)
-
-
-def _goes(old: Any, _: Any) -> bool:
-    return bool(old)
-
-
-def _stays(_: Any, new: Any) -> bool:
-    return new is not None
-
-
-def _changes(_old: Any, _new: Any) -> bool:
-    return True  # a wider value cannot be told from a narrower one, or clients depend on it
-
-
 _NARROWER: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    **dict.fromkeys(("minimum", "minLength", "minItems", "minProperties"), _rises),
-    **dict.fromkeys(("maximum", "maxLength", "maxItems", "maxProperties"), _falls),
-    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum", "uniqueItems"), _comes),
-    **dict.fromkeys(("nullable", "served", "x-kubernetes-preserve-unknown-fields"), _goes),
-    **dict.fromkeys(("multipleOf", "not", "pattern"), _stays),
-    **dict.fromkeys(("allOf", "anyOf", "default", "oneOf", "type"), _changes),
-    **dict.fromkeys(("group", "names", "scope"), _changes),
-    **dict.fromkeys(("x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"), _changes),
-    **dict.fromkeys(("x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type"), _changes),
+    **dict.fromkeys(
+        ("minimum", "minLength", "minItems", "minProperties"),
+        lambda old, new: new is not None and (old is None or new > old),
+    ),
+    **dict.fromkeys(
+        ("maximum", "maxLength", "maxItems", "maxProperties"),
+        lambda old, new: new is not None and (old is None or new < old),
+    ),
+    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum", "uniqueItems"), lambda _, new: bool(new)),
+    **dict.fromkeys(("nullable", "served", "x-kubernetes-preserve-unknown-fields"), lambda old, _: bool(old)),
+    **dict.fromkeys(("multipleOf", "not", "pattern"), lambda _, new: new is not None),
+    # A wider value of these cannot be told from a narrower one, or clients depend on it.
+    **dict.fromkeys(
+        ("allOf", "anyOf", "default", "oneOf", "type", "group", "names", "scope", "x-kubernetes-embedded-resource",
+         "x-kubernetes-int-or-string", "x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type"),
+        lambda _old, _new: True,
+    ),
     "format": lambda old, new: new is not None and (old, new) not in _WIDER,
     "subresources": lambda old, new: not set(old) <= set(new),
-}
+}  # fmt: skip
 """For each name, if another value, or none, accepts less; called only if the two differ."""

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from muster.api.base import Resource
+from muster.workloads.adapter import Owner
 
 JSON = dict[str, Any]
 
@@ -43,12 +44,8 @@ def part_of(owner: JSON, resource: Resource[Any], name: str, spec: Mapping[str, 
     metadata = {"name": name, "ownerReferences": [_reference(owner)], "uid": uid_of(name)}
     if owner["metadata"].get("namespace"):
         metadata["namespace"] = owner["metadata"]["namespace"]
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": metadata,
-        "spec": deepcopy(dict(spec)),
-    }
+    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return {**kind, "metadata": metadata, "spec": deepcopy(dict(spec))}
 
 
 def pod_of(owner: JSON, template: JSON, name: str, labels: Mapping[str, str], place: JSON) -> JSON:
@@ -80,10 +77,6 @@ def holds(conditions: Iterable[Mapping[str, Any]], *types: str) -> bool:
 
 
 def _reference(owner: JSON) -> JSON:
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": name_of(owner),
-        "uid": owner["metadata"].get("uid") or uid_of(name_of(owner)),
-        "controller": True,
-    }
+    name = name_of(owner)
+    uid = owner["metadata"].get("uid") or uid_of(name)
+    return Owner(owner["apiVersion"], owner["kind"], name, uid=uid).reference(blocking=False)

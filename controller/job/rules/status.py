@@ -1,6 +1,7 @@
 """The status of a Job: its phase, its counters, and reason and message of its state. Pure: time is an argument."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import NamedTuple
 
 from msgspec import structs
@@ -126,17 +127,9 @@ def explained(status: JobStatus, reason: str, message: str) -> JobStatus:
 
 def counted(status: JobStatus, counts: Counts, min_available: int) -> JobStatus:
     """The status with these counters."""
-    return structs.replace(
-        status,
-        min_available=min_available,
-        pending=counts.pending,
-        running=counts.running,
-        succeeded=counts.succeeded,
-        failed=counts.failed,
-        terminating=counts.terminating,
-        unknown=counts.unknown,
-        task_status_count={task: TaskState(phase=phases) for task, phases in counts.tasks.items()},
-    )
+    tasks = {task: TaskState(phase=phases) for task, phases in counts.tasks.items()}
+    totals = {name: count for name, count in asdict(counts).items() if name != "tasks"}
+    return structs.replace(status, min_available=min_available, task_status_count=tasks, **totals)
 
 
 def finished_with_duration(job: Job, status: JobStatus) -> JobStatus:

@@ -141,20 +141,18 @@ def is_ready(pod: Pod) -> bool:
 
 def _initializer_status(train_job: TrainJob, pod_set: str, children: Children, *, done: bool) -> ReplicatedJobStatus:
     job = children.initializers.get(initializer_name(train_job, pod_set))
+    status = ReplicatedJobStatus(name=pod_set, ready=0, succeeded=0, failed=0, active=0, suspended=0)
     if done or (job and succeeded(job)):
-        return ReplicatedJobStatus(name=pod_set, ready=0, succeeded=1, failed=0, active=0, suspended=0)
-    if job is None:
-        suspended = int(train_job.spec.suspend)
-        return ReplicatedJobStatus(name=pod_set, ready=0, succeeded=0, failed=0, active=0, suspended=suspended)
-    failed = has(job, "Failed")
-    return ReplicatedJobStatus(
-        name=pod_set,
-        ready=int(not failed and _count(job, "ready") + _count(job, "succeeded") >= (job.spec.completions or 1)),
-        succeeded=0,
-        failed=int(failed),
-        active=int(not failed and _count(job, "active") > 0),
-        suspended=int(not failed and job.spec.suspend),
-    )
+        status.succeeded = 1
+    elif job is None:
+        status.suspended = int(train_job.spec.suspend)
+    elif has(job, "Failed"):
+        status.failed = 1
+    else:
+        status.ready = int(_count(job, "ready") + _count(job, "succeeded") >= (job.spec.completions or 1))
+        status.active = int(_count(job, "active") > 0)
+        status.suspended = int(job.spec.suspend)
+    return status
 
 
 def _count(job: IndexedJob, state: str) -> int:

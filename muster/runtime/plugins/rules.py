@@ -1,11 +1,12 @@
 """Rules for a TrainJob and its runtime that belong to no framework. They look at the runtime as it is, unmerged."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from muster.api.fields import FieldError, Findings
 from muster.api.kubeflow.runtimepatch import ContainerPatch, PodSpecPatch, ReplicatedJobPatch, RuntimePatch
-from muster.api.kubeflow.trainer import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, StepInitializer, TrainJob
+from muster.api.kubeflow.trainer import DATASET_INITIALIZER, MODEL_INITIALIZER, NODE, TrainJob
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.info import Info
 from muster.runtime.train_job import injections, pod_template, step_of
@@ -70,44 +71,41 @@ def _trainer(info: Info) -> Iterator[FieldError]:
 
 
 def _initializers(job: TrainJob, runtime: Runtime) -> Iterator[FieldError]:
-    initializer = job.spec.initializer
-    if initializer is None:
-        return
-    steps: dict[str, StepInitializer | None] = {
-        DATASET_INITIALIZER: initializer.dataset,
-        MODEL_INITIALIZER: initializer.model,
-    }
-    for step, wanted in steps.items():
-        if wanted is not None:
-            yield from _initializer(step, runtime)
+    """Each initializer of the TrainJob must be a step of the runtime, with a container of its name."""
+    name = runtime.metadata.name
+    for step in _wanted(job):
+        jobs = [each for each in _jobs(runtime) if each["name"] == step or step_of(each) == step]
+        if not jobs:
+            message = f"must have {step} job when trainJob is configured with input {step.partition('-')[0]} config"
+            yield FieldError(_PATH, message, name)
+        elif step not in [each.get("name") for each in _containers_of(jobs[0])]:
+            message = f"must have container with name {step} in the {jobs[0]['name']} job"
+            yield FieldError(_PATH, message, name)
 
 
 def _without_mount(job: TrainJob, runtime: Runtime) -> Iterator[str]:
     """A warning for each initializer without a volume for its data; Kubeflow Trainer refuses that."""
-    initializer = job.spec.initializer
-    asked = {DATASET_INITIALIZER: initializer.dataset, MODEL_INITIALIZER: initializer.model} if initializer else {}
+    wanted = _wanted(job)
     for each in _jobs(runtime):
         step = str(step_of(each) or each["name"])
-        for container in (pod_template(each).get("spec") or {}).get("containers") or []:
+        for container in _containers_of(each) if step in wanted else ():
             mounts = [mount.get("name") for mount in container.get("volumeMounts") or []]
-            if asked.get(step) and container.get("name") == step and _MOUNT not in mounts:
+            if container.get("name") == step and _MOUNT not in mounts:
                 yield (
                     f"{_PATH}: {runtime.metadata.name}: container {step} of job {each['name']} mounts no volume "
-                    f"{_MOUNT!r}, so what it fetches may be lost before the training starts"
+                    f"{_MOUNT!r}, so its data may be lost before the training starts"
                 )
 
 
-def _initializer(step: str, runtime: Runtime) -> Iterator[FieldError]:
-    name = runtime.metadata.name
-    jobs = [job for job in _jobs(runtime) if job["name"] == step or step_of(job) == step]
-    if not jobs:
-        message = f"must have {step} job when trainJob is configured with input {step.partition('-')[0]} config"
-        yield FieldError(_PATH, message, name)
-        return
-    containers = (pod_template(jobs[0]).get("spec") or {}).get("containers") or []
-    if step not in [each.get("name") for each in containers]:
-        message = f"must have container with name {step} in the {jobs[0]['name']} job"
-        yield FieldError(_PATH, message, name)
+def _wanted(job: TrainJob) -> list[str]:
+    """The initializers of a TrainJob, by their steps."""
+    initializer = job.spec.initializer
+    steps = {DATASET_INITIALIZER: initializer.dataset, MODEL_INITIALIZER: initializer.model} if initializer else {}
+    return [step for step, wanted in steps.items() if wanted is not None]
+
+
+def _containers_of(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return list((pod_template(job).get("spec") or {}).get("containers") or [])
 
 
 def _injections(info: Info) -> Iterator[FieldError]:
@@ -149,5 +147,5 @@ def _containers(patch: ReplicatedJobPatch) -> dict[str, list[ContainerPatch]]:
     return {"initContainer": spec.init_containers, "container": spec.containers}
 
 
-def _jobs(runtime: Runtime) -> list[dict[str, object]]:
+def _jobs(runtime: Runtime) -> list[dict[str, Any]]:
     return [{"name": job.name, "template": job.template} for job in runtime.spec.template.spec.replicated_jobs]
