@@ -12,6 +12,8 @@ from inspect import getdoc, signature
 from pathlib import Path
 from typing import Final, get_args, get_origin, get_type_hints
 
+from controller.job.commands import KNOWN
+from controller.trainjob.rules.reports import MAX_BYTES as REPORT_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.explain.clusterdump import READ, kind_name
 from extender.planner.actions import ACTIONS, evicting, inflight
@@ -22,7 +24,13 @@ from extender.planner.framework.registry import Registry
 from extender.planner.framework.reserved import ReservationRules
 from extender.planner.plugins import PLUGINS
 from extender.settings import ExtenderSettings
+from muster.runtime.plugins import mpi_objects, mpi_settings, simple, torch
+from muster.volcano.plugins.registry import BUILT_IN
+from muster.workloads.table import KINDS
+from musterctl.chart.files import RUNTIMES
+from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
 from musterctl.plane.build import CONTROL_PLANE
+from webhook.config import UNTOUCHED_NAMESPACES
 
 _MARK: Final = re.compile(r"<!--fact (?P<name>[\w-]+)-->.*?<!--/fact-->", re.DOTALL)
 _MINUTE_S: Final = 60
@@ -81,6 +89,27 @@ def _hooks() -> str:
 
 _TABLES: Final = tables(Registry(PLUGINS, ACTIONS, installed=False))
 """Of what Muster itself has: packages that happen to be installed are not in the pages."""
+def _flags(plugin: str) -> str:
+    """The flags of a job plugin, each with its default."""
+    flags = BUILT_IN[plugin].flags.items()
+    shown = {flag: str(value).lower() if isinstance(value, bool) else value for flag, value in flags}
+    return ", ".join(f"`{flag}` ({value})" if value != "" else f"`{flag}`" for flag, value in shown.items())
+
+
+def _required() -> str:
+    """The job plugins that admission adds, each with those that need it."""
+    needs = {need: [name for name, plugin in BUILT_IN.items() if need in plugin.requires] for need in BUILT_IN}
+    return ", and ".join(f"`{need}` for {_code(names)}" for need, names in needs.items() if names)
+
+
+def _reserved() -> str:
+    """The reserved variables of each framework."""
+    plain = {"torch": torch.RESERVED, "jax": simple.JAX.RESERVED, "xgboost": simple.XGBoost.RESERVED}
+    plain["tensorflow"] = simple.TensorFlow.RESERVED
+    mpi = {f"mpi with {each.name}": each.reserved for each in mpi_settings.IMPLEMENTATIONS.values()}
+    return "; ".join(f"{name}: {_code(variables)}" for name, variables in (plain | mpi).items())
+
+
 FACTS: Final[dict[str, Callable[[], str]]] = {
     "barrier-timeout": lambda: _plain(ExtenderSettings().barrier_timeout_s, "s"),
     "barrier-member": lambda: _plain(MEMBER_S * 1000, "ms"),
@@ -88,13 +117,25 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "build-minutes": lambda: _plain(
         -(-sum(each.seconds for each in CONTROL_PLANE.programs.values()) // _MINUTE_S), "minutes"
     ),
+    "command-actions": lambda: _code(KNOWN),
+    "command-unchecked-namespaces": lambda: _code(UNTOUCHED_NAMESPACES),
     "cluster-reads": lambda: _code(kind_name(resource) for resource in READ),
     "default-actions": lambda: f"`{SchedulerConfig().actions}`",
     "default-configuration": lambda: f"\n\n```yaml\n{defaults()}```\n\n",
     "default-plugins": _default_plugins,
     "hooks": _hooks,
+    "framework-variables-reserved": _reserved,
+    "job-plugins": lambda: _code(BUILT_IN),
+    "job-plugins-required": _required,
+    "kinds-without-ranks": lambda: _code(kind.resource.kind for kind in KINDS if kind.no_ranks),
+    "mpi-hostfile-annotation": lambda: _plain(mpi_objects.ANNOTATION_BYTES / 1024, "KiB"),
+    "mpi-wait": lambda: _plain(mpi_settings.DEFAULT_WAIT_S, "s"),
     "patience": lambda: _plain(ReservationRules().patience_s / _MINUTE_S, "minutes"),
     "pods-on-their-way": lambda: f"{inflight.LIMIT:,}",
     "searches-of-a-queue": lambda: str(evicting.ATTEMPTS_PER_QUEUE),
     "searches-of-a-cycle": lambda: str(evicting.ATTEMPTS),
+    "train-source-bytes": lambda: _plain(SOURCE_BYTES, "bytes"),
+    "train-report-bytes": lambda: _plain(REPORT_BYTES / 1024, "KiB"),
+    "train-runtimes": lambda: _code(sorted(path.stem for path in RUNTIMES.glob("*.yaml"))),
+    **{f"job-plugin-flags-{name}": partial(_flags, name) for name in BUILT_IN if BUILT_IN[name].flags},
 } | {f"scheduler-{name}": partial(str, text) for name, text in _TABLES.items()}

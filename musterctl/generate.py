@@ -68,7 +68,7 @@ def main(source: Path | None, *, check: bool, release: bool) -> None:
 def released_files() -> dict[Path, str]:
     """What the CRDs say, in the form that later ones are held against."""
     return {
-        RELEASED / f"{path.stem}.txt": "\n".join(growth.told(document(path))) + "\n"
+        RELEASED / f"{path.stem}.txt": "\n".join(growth.as_lines(document(path))) + "\n"
         for path in sorted((ROOT / CRDS).glob("*.yaml"))
     }
 

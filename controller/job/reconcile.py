@@ -42,7 +42,7 @@ class Reconciler:
         self._actions = Actions(context)
         self._commands = Commands(context, self._actions)
         self._provisioner = Provisioner(context)
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         """UID of a Job → the obstacle of its last event; a new process sends one event more."""
 
     def process(self, key: str) -> None:
@@ -55,7 +55,7 @@ class Reconciler:
         for gone in self._pending_events.take_gone(key):
             self._context.forget(gone)
             self._actions.forget(gone)
-            self._told.pop(gone.metadata.uid, None)
+            self._reported.pop(gone.metadata.uid, None)
         job = self._context.job(key)
         if job is None or job.metadata.deletion_timestamp:
             with self._pending_events.batch(key) as batch:
@@ -175,15 +175,15 @@ class Reconciler:
         """Writes the outcome of the work; raises Retry for failures that are worth another try."""
         status, unschedulable = concluded(job, work, self._context.wall_s())
         self._context.writer.write(job, self._actions.noted(job, status))
-        self._tell_obstacle(job, unschedulable)
+        self._report_obstacle(job, unschedulable)
         left = [failure.message for failure in work.failures if failure.transient]
         if left:
             raise Retry(and_more(left[0], len(left)))
 
-    def _tell_obstacle(self, job: Job, obstacle: str | None) -> None:
+    def _report_obstacle(self, job: Job, obstacle: str | None) -> None:
         """Sends an event about what keeps the gang from being placed: once, however many passes find it."""
         if obstacle is None:
-            self._told.pop(job.metadata.uid, None)
-        elif self._told.get(job.metadata.uid) != obstacle:
-            self._told[job.metadata.uid] = obstacle
+            self._reported.pop(job.metadata.uid, None)
+        elif self._reported.get(job.metadata.uid) != obstacle:
+            self._reported[job.metadata.uid] = obstacle
             self._context.recorder.event(job, "Warning", "PodGroupPending", obstacle)

@@ -1,7 +1,7 @@
 """The check that CRDs only grow: a CustomResourceDefinition accepts every object that an earlier one accepted.
 
-`told` writes a definition, without descriptions, as sorted lines: one for the definition, one for each version, one for
-each field, indented below its parent. `taken` compares a later definition with these lines: it finds objects and
+`as_lines` writes a definition, without descriptions, as sorted lines: one for the definition, one for each version, one for
+each field, indented below its parent. `taken_back` compares a later definition with these lines: it finds objects and
 clients of the earlier one that the later one would refuse, prune or read in another way. charts/released has the lines
 of the last release.
 """
@@ -17,14 +17,14 @@ _WIDER: Final = {("int32", "int64"), ("float", "double")}
 _VALIDATIONS: Final = "x-kubernetes-validations"
 
 
-def told(definition: JSON) -> list[str]:
+def as_lines(definition: JSON) -> list[str]:
     """A definition as lines: the last part of a path, and a JSON object of the facts there."""
     parts = sorted((path.split("."), facts) for path, facts in _facts(definition).items())
     return [f"{' ' * len(path[:-1])}{path[-1]} {json.dumps(facts, sort_keys=True)}" for path, facts in parts]
 
 
 def _read(lines: list[str]) -> Iterator[tuple[str, JSON]]:
-    """The paths that `told` wrote, and the facts at each."""
+    """The paths that `as_lines` wrote, and the facts at each."""
     stack: list[str] = []
     for line in lines:
         name, _, text = line.strip().partition(" ")
@@ -33,7 +33,7 @@ def _read(lines: list[str]) -> Iterator[tuple[str, JSON]]:
         yield ".".join(stack), json.loads(text)
 
 
-def taken(released: list[str], definition: JSON | None) -> list[str]:
+def taken_back(released: list[str], definition: JSON | None) -> list[str]:
     """The ways in which the definition is narrower than the released one, as sentences; None: it is gone."""
     if definition is None:
         return ["the definition is gone"]

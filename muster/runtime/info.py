@@ -41,7 +41,7 @@ def text(value: Value | Late) -> str:
 
 
 Variables = Mapping[str, tuple[Value | Late, str]]
-"""Names of variables → value, and what it follows from."""
+"""Names of variables → value and its source."""
 
 
 @dataclass(frozen=True, slots=True)

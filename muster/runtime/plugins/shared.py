@@ -50,16 +50,16 @@ def give(info: Info, pod_set: PodSet, plugin: str, variables: Variables, port: i
 
 
 def rank(info: Info, pod_set: PodSet) -> tuple[Late, str]:
-    """The pod's rank, and what it follows from."""
+    """The pod's rank, and its source."""
     return Late(lambda: pod_set.rank), f"index of the pod in {info.workload}"
 
 
 def leader(info: Info, port: int | None = None) -> tuple[Late, str]:
-    """The host name of rank 0, with a port if one is given, and what it follows from."""
+    """The host name of rank 0, with a port if one is given, and its source."""
     address = info.leader if port is None else lambda: f"{text(info.leader())}:{port}"
     return Late(address), f"rank 0 of {info.workload}"
 
 
 def size(info: Info) -> tuple[str, str]:
-    """The number of pods, and what it follows from."""
+    """The number of pods, and its source."""
     return str(info.size), f"number of pods of {info.workload}"

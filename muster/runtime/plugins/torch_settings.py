@@ -8,7 +8,7 @@ PORT = 29500
 
 
 def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
-    """PET_NPROC_PER_NODE, and what it follows from."""
+    """PET_NPROC_PER_NODE, and its source."""
     setting = info.setting(NPROC_PER_NODE) or Setting("auto", "", "default (auto)")
     wanted, source = setting.text, setting.source
     if is_plain(info):
@@ -40,7 +40,7 @@ def form(info: Info) -> None:
 
 
 def nodes(info: Info) -> tuple[str, str]:
-    """`minNodes:maxNodes`, and what it follows from; empty if the world has a fixed size."""
+    """`minNodes:maxNodes`, and its source; empty if the world has a fixed size."""
     setting = info.setting(ELASTIC)
     if setting is None:
         return "", ""
@@ -54,7 +54,7 @@ def nodes(info: Info) -> tuple[str, str]:
 
 
 def restarts(info: Info) -> tuple[str, str]:
-    """The number of times that the workers of an elastic run may start again, and what it follows from."""
+    """The number of times that the workers of an elastic run may start again, and its source."""
     setting = info.setting(MAX_RESTARTS)
     if setting is None:
         return "3", "default"

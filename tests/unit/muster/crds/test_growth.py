@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.crds.growth import taken, told
+from muster.crds.growth import as_lines, taken_back
 from musterctl.chart.files import CRDS, document
 from musterctl.generate import RELEASED, ROOT
 
@@ -143,29 +143,29 @@ def changed(change: Change) -> JSON:
 def test_what_is_taken_back_is_named(what: str) -> None:
     """With its path; nothing that follows from it is said beside."""
     change, sentence = TAKEN_BACK[what]
-    (found,) = taken(told(BEFORE), changed(change))
+    (found,) = taken_back(as_lines(BEFORE), changed(change))
     assert found.endswith(sentence)
 
 
 @pytest.mark.parametrize("what", GROWN)
 def test_growth_is_none_of_it(what: str) -> None:
     """Whatever was taken is still taken."""
-    assert taken(told(BEFORE), changed(GROWN[what])) == []
+    assert taken_back(as_lines(BEFORE), changed(GROWN[what])) == []
 
 
 def test_a_kind_cannot_go() -> None:
     """Nor can an unknown word of a schema pass: somebody must say what it means."""
-    assert taken(told(BEFORE), None) == ["the definition is gone"]
+    assert taken_back(as_lines(BEFORE), None) == ["the definition is gone"]
     after = changed(lambda _, spec: spec["properties"]["name"].update({"x-kubernetes-new": True}))
     with pytest.raises(ValueError, match="x-kubernetes-new is not in the table"):
-        taken(told(BEFORE), after)
+        taken_back(as_lines(BEFORE), after)
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / RELEASED).glob("*.txt")), ids=lambda file: file.stem)
 def test_these_crds_take_back_nothing_that_was_released(file: Any) -> None:
     """`make release-crds` writes charts/released, at a release and at no other time."""
     now = CRDS / f"{file.stem}.yaml"
-    assert taken(file.read_text(encoding="utf-8").splitlines(), document(now) if now.exists() else None) == []
+    assert taken_back(file.read_text(encoding="utf-8").splitlines(), document(now) if now.exists() else None) == []
 
 
 def test_every_crd_was_released() -> None:
