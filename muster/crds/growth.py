@@ -1,6 +1,6 @@
 """The check that CRDs only grow: a CustomResourceDefinition accepts every object that an earlier one accepted.
 
-`as_lines` writes a definition, without descriptions, as sorted lines: one for the definition, one for each version, one for
+`as_lines` writes a definition, without descriptions, as sorted lines: one for the definition, for each version and for
 each field, indented below its parent. `taken_back` compares a later definition with these lines: it finds objects and
 clients of the earlier one that the later one would refuse, prune or read in another way. charts/released has the lines
 of the last release.
