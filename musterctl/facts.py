@@ -89,6 +89,8 @@ def _hooks() -> str:
 
 _TABLES: Final = tables(Registry(PLUGINS, ACTIONS, installed=False))
 """Of what Muster itself has: packages that happen to be installed are not in the pages."""
+
+
 def _flags(plugin: str) -> str:
     """The flags of a job plugin, each with its default."""
     flags = BUILT_IN[plugin].flags.items()
