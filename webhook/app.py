@@ -25,15 +25,14 @@ from webhook.mutate import queue as mutate_queue
 from webhook.mutate import trainjob as mutate_trainjob
 from webhook.mutate import workload as mutate_workload
 from webhook.review import Handler
-from webhook.validate import batch_job as validate_batch_job
 from webhook.validate import command as validate_command
 from webhook.validate import hypernode as validate_hyper_node
 from webhook.validate import pod as validate_pod
 from webhook.validate import podgroup as validate_podgroup
+from webhook.validate import queue as validate_queue
 from webhook.validate import trainingruntime as validate_runtime
 from webhook.validate import trainjob as validate_trainjob
 from webhook.validate import workload as validate_workload
-from webhook.validate.queues import queue as validate_queue
 from webhook.validate.volcano_job import job as validate_job
 
 _TRAINER = "-trainer-kubeflow-org-v1alpha1"  # the paths of Kubeflow's own webhook
@@ -64,7 +63,6 @@ def routes(
         f"/validate{_TRAINER}-trainingruntime": validate_runtime.reviewer(TrainingRuntime, target),
         f"/validate{_TRAINER}-clustertrainingruntime": validate_runtime.reviewer(ClusterTrainingRuntime, target),
         "/validate/job": validate_job.reviewer(queues, framework, lookups.dry_runs, lookups.rights),
-        "/validate/batch-job": validate_batch_job.reviewer(queues, framework),
         "/validate/workload": validate_workload.reviewer(queues, framework),
         "/validate/command": validate_command.reviewer(lookups.rights),
         "/validate/pod": validate_pod.review,

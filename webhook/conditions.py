@@ -1,11 +1,11 @@
-"""Which objects the API server sends, as far as that takes more than a selector: conditions in CEL. Pure.
+"""Conditions in CEL on the objects that the API server sends, beyond selectors. Pure.
 
-They are put together from names. Each has a name of its own, which the API server shows in its errors, and an
-expression over the object.
+Expressions are put together from names of labels and annotations. Each condition is a name, which the API server shows
+in its errors, and an expression over the object.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from muster.api import names
@@ -15,32 +15,36 @@ from muster.workloads.kind import WorkloadKind
 from muster.workloads.templates import Path
 from webhook.config import ResourceGroup
 from webhook.mutate.optin import TIED_OWNERS
-from webhook.validate.disruption import MAX_UNAVAILABLE, MIN_AVAILABLE
 
 Conditions = tuple[tuple[str, str], ...]
-"""All of them must hold."""
+"""Names and expressions, all of which must hold."""
 _ANNOTATIONS: Final = "object.metadata.annotations"
 _OWNERS: Final = "object.metadata.ownerReferences"
 _OF_A_JOB: Final = (
     f"has({_OWNERS}) && {_OWNERS}.exists(owner, has(owner.controller) && owner.controller && "
     f"owner.kind == '{JOBS.kind}' && owner.apiVersion.startsWith('{JOBS.group}/'))"
 )
-"""A Volcano Job is the object's controller; other owners say nothing about it."""
+"""A Volcano Job is the object's controller; other owners do not count."""
 
 
 def quoted(text: str) -> str:
-    """A string literal. JSON's escapes are CEL's too, but for those beyond Unicode's first plane, which need none."""
+    """Return a string literal: JSON's escapes are CEL's too, except beyond Unicode's first plane, which needs none."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def annotated(key: str, value: str) -> str:
-    """An expression that holds where the object has this annotation with this very value."""
+    """Return an expression that holds if the object has this annotation with this value."""
     name = quoted(key)
     return f"(has({_ANNOTATIONS}) && {name} in {_ANNOTATIONS} && {_ANNOTATIONS}[{name}] == {quoted(value)})"
 
 
+def _any_annotation(keys: Iterable[str]) -> str:
+    found = " || ".join(f"'{key}' in {_ANNOTATIONS}" for key in keys)
+    return f"(has({_ANNOTATIONS}) && ({found}))"
+
+
 def in_a_group(groups: Sequence[ResourceGroup]) -> str:
-    """An expression: one of the groups takes the pod, and it has no template that was given its group already."""
+    """Return an expression that holds for pods of a group, unless a Volcano Job's template has given it to them."""
     namespaces = sorted({namespace for group in groups for namespace in group.namespaces})
     taken = [f"request.namespace in [{', '.join(map(quoted, namespaces))}]"] if namespaces else []
     pairs = dict.fromkeys(pair for group in groups for pair in group.annotations)
@@ -49,39 +53,38 @@ def in_a_group(groups: Sequence[ResourceGroup]) -> str:
 
 
 def of_grouped(groups: Sequence[ResourceGroup]) -> Conditions:
-    """Pods that are sent because a resource group takes them; those with a gate are sent anyway."""
+    """Return the conditions of pods that are sent for their resource group; those with a gate are sent anyway."""
     return (("is-in-a-resource-group", in_a_group(groups)), _NO_GATE)
 
 
 def of_namespaced(groups: Sequence[ResourceGroup]) -> Conditions:
-    """Pods that are sent because of their namespace, and for no other reason.
+    """Return the conditions of pods that are sent for their namespace, and for no other reason.
 
-    Those that need no place must not wait for us, whatever their namespace says.
+    Pods that need no place must not depend on the webhook, whatever their namespace says.
     """
     elsewhere = (("is-in-no-resource-group", f"!({in_a_group(groups)})"),) if groups else ()
     return (*_NEEDS_A_PLACE, _NO_GATE, *elsewhere)
 
 
 def _labelled(metadata: str) -> str:
-    """This metadata has one of our labels."""
+    """Return an expression that holds if this metadata has a label that opts in or out."""
     labels = (names.QUEUE, names.FRAMEWORK, names.MANAGED)
     either = " || ".join(f"'{label}' in {metadata}.labels" for label in labels)
     return f"(has({metadata}.labels) && ({either}))"
 
 
 _LABELLED: Final = _labelled("object.metadata")
-# A workload may carry the labels itself or, as far as Jobs are concerned, on its template only.
+# A workload may carry the labels itself or, for batch Jobs, on its template only.
 _JOB_LABELLED: Final = (
     f"{_LABELLED} || (has(object.spec.template.metadata) && {_labelled('object.spec.template.metadata')})"
 )
-_SHARES: Final = " || ".join(f"'{key}' in {_ANNOTATIONS}" for key in names.GPU_SHARE_KEYS)
-_SHARES_GPUS: Final = f"(has({_ANNOTATIONS}) && ({_SHARES}))"
+_SHARES_GPUS: Final = _any_annotation(names.GPU_SHARE_KEYS)
 ASKS_ITSELF: Final = f"{annotated(names.QUEUE_ALLOCATION_GATE, 'true')} || {_SHARES_GPUS}"
 """The pod has the annotation for a gate, or for a part of a GPU."""
 _NO_GATE: Final = ("asks-for-nothing-itself", f"!({ASKS_ITSELF})")
 _TIED: Final = f"owner, owner.kind in {list(TIED_OWNERS)}"
 _SCHEDULERS: Final = ["", names.CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
-# Where the namespace says nothing, no pod is sent at all: that is a selector.
+# A selector leaves out pods of namespaces without a queue.
 _NEEDS_A_PLACE: Final = (
     ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
     (
@@ -93,7 +96,6 @@ _NEEDS_A_PLACE: Final = (
         f"!has(object.spec.schedulerName) || object.spec.schedulerName in {_SCHEDULERS}",
     ),
 )
-_BUDGETS: Final = " || ".join(f"'{key}' in {_ANNOTATIONS}" for key in (MIN_AVAILABLE, MAX_UNAVAILABLE))
 
 OPTS_IN: Final = (("asks-for-muster", _LABELLED),)
 """A workload that opts in itself."""
@@ -104,12 +106,12 @@ JOB_SAYS_NOTHING: Final = (("says-nothing-itself", f"!({_JOB_LABELLED})"),)
 
 
 def _asks(metadata: str) -> str:
-    """This metadata has any label under our name, known or not: one that is not is warned of."""
+    """Return an expression that holds if this metadata has any label of Muster's domain; unknown ones are warned of."""
     return f"(has({metadata}.labels) && {metadata}.labels.exists(key, key.startsWith('{names.DOMAIN}/')))"
 
 
 def _template_asks(path: Path, node: str = "object") -> str:
-    """A pod template at this path in the object has such a label."""
+    """Return an expression that holds if a pod template at this path in the object has such a label."""
     if not path:
         return f"(has({node}.metadata) && {_asks(f'{node}.metadata')})"
     if path[0] == "*":
@@ -132,9 +134,9 @@ _CHANGED: Final = (
 
 
 def validated(kind: WorkloadKind) -> Conditions:
-    """A workload of this kind that is checked: it or a template has a label of ours, and what we read has changed.
+    """Return the conditions of workloads to check: one of Muster's labels, also in a template, and a relevant change.
 
-    Controllers write to objects all the time; what they write there is none of ours.
+    Controllers write status and annotations all the time, which are not checked.
     """
     asks = " || ".join([_asks("object.metadata"), *(_template_asks(path) for path in kind.templates)])
     return (("asks-for-muster", asks), ("changes-what-muster-reads", _CHANGED))
@@ -142,9 +144,6 @@ def validated(kind: WorkloadKind) -> Conditions:
 
 REQUESTS_A_GATE: Final = (("asks-for-muster", ASKS_ITSELF),)
 """A pod with the annotation for a gate, or for a part of a GPU."""
-_HAS_A_BUDGET: Final = f"(has({_ANNOTATIONS}) && ({_BUDGETS}))"
-
-
 _TOPOLOGY: Final = " || ".join(
     f"key.startsWith('{prefix}')" for prefix in (names.TOPOLOGY, names.KUEUE_REQUIRED.removesuffix("required-topology"))
 )
@@ -152,7 +151,7 @@ _HAS_TOPOLOGY: Final = f"(has({_ANNOTATIONS}) && {_ANNOTATIONS}.exists(key, {_TO
 
 
 def _many(container: str) -> str:
-    """The container names so many resources that its pod may name too many."""
+    """Return an expression that holds if the container has so many resource names that its pod may exceed the limit."""
     some = RESOURCES.value // 4
     amounts = (f"{container}.resources.{kind}" for kind in ("limits", "requests"))
     return (
@@ -168,6 +167,7 @@ _VOLCANO_GPUS: Final = (
     "object.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) && "
     f"'{names.VOLCANO_GPU_MEMORY}' in c.resources.limits)"
 )
+_HAS_A_BUDGET: Final = _any_annotation((names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE))
 NEEDS_A_CHECK: Final = (
     ("asks-for-muster", f"has(object.spec.schedulerName) && object.spec.schedulerName in {sorted(names.SCHEDULERS)}"),
     (
@@ -175,7 +175,7 @@ NEEDS_A_CHECK: Final = (
         f"{_HAS_A_BUDGET} || {_HAS_TOPOLOGY} || {_SHARES_GPUS} || {_VOLCANO_GPUS} || {_NAMES_MANY}",
     ),
 )
-"""A pod of our schedulers with a disruption budget, a topology, a part of a GPU, or more resource names than usual."""
+"""A pod of Muster's schedulers with a disruption budget, a topology, a part of a GPU, or unusually many resources."""
 _QUEUE: Final = "(has({0}.spec) && has({0}.spec.queue) ? {0}.spec.queue : '')"
 _ENTERS_A_QUEUE: Final = (
     "enters-a-queue",
@@ -184,10 +184,10 @@ _ENTERS_A_QUEUE: Final = (
 
 
 def enters_a_queue(namespace: str) -> Conditions:
-    """A new PodGroup, or one that moves; not each write of a status, which is no subresource.
+    """Return the conditions of PodGroups that are new or move, unlike each write of a status, which is no subresource.
 
-    Nor a new one that Muster's controller, whose account is in this namespace, makes for a Volcano Job: it is computed
-    from what was checked when the Job was admitted.
+    New ones that Muster's controller, whose account is in this namespace, makes for a Volcano Job are left out: they
+    are computed from fields that were checked with the Job.
     """
     controller = f"system:serviceaccount:{namespace}:{names.CONTROLLER_ACCOUNT}"
     made_by_us = f"request.operation == 'CREATE' && request.userInfo.username == {quoted(controller)} && ({_OF_A_JOB})"
@@ -195,4 +195,4 @@ def enters_a_queue(namespace: str) -> Conditions:
 
 
 OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)
-"""A PodGroup that is in no queue yet: a Volcano Job's is created in the queue where the Job was admitted."""
+"""A PodGroup whose queue is open to change: a Volcano Job's is created in the queue where the Job was admitted."""

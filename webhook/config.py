@@ -1,6 +1,7 @@
 """The configuration of admission: resource groups, in the YAML of Volcano's admission. Only `load` does I/O.
 
-A *resource group* says which pods belong to some of the nodes, and what takes them there.
+A *resource group* binds pods, chosen by namespace or annotation, to some of the nodes: by node labels, tolerations,
+affinity or a scheduler of their own.
 """
 
 import re
@@ -15,12 +16,13 @@ from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.constraints import Affinity, Toleration
 from muster.process.mistakes import mistakes
-from webhook.grouprules import affinity_errors, label_errors, scheduler_errors, toleration_errors
+from webhook.objects.constraints import affinity_errors, label_errors, toleration_errors
+from webhook.objects.names import is_subdomain
 
 GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
-"""On a pod: the group that it belongs to, where the configuration does not say how its pods are known."""
+"""Annotation of pods with the name of their group; it counts for groups without `object`."""
 UNTOUCHED_NAMESPACES: Final = ("kube-system", "kube-node-lease", names.SYSTEM_NAMESPACE)
-"""Nothing in them is sent to the webhook."""
+"""Namespaces whose objects are never sent to the webhook."""
 _KEYS: Final = ("namespace", "annotation")
 _LIST: Final = "resourceGroups"
 
@@ -34,24 +36,24 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     scheduler_name: str = ""
     tolerations: tuple[Toleration, ...] = ()
     labels: dict[str, str] = {}
-    """Of its nodes: the node selector of its pods."""
+    """Labels of the group's nodes: the node selector of its pods."""
     affinity: dict[str, Any] = {}
-    """As JSON."""
+    """Affinity as JSON."""
 
     def takes(self, namespace: str, annotations: Mapping[str, str]) -> bool:
-        """Whether a pod with these annotations, in that namespace, belongs to the group."""
+        """Return True for pods of the group, by their namespace or one of their annotations."""
         return namespace in self.namespaces or any(annotations.get(key) == value for key, value in self.annotations)
 
 
 class _Object(msgspec.Struct, forbid_unknown_fields=True):
-    """How pods are known: `value` are namespaces, or annotations as `key: value`."""
+    """The pods of a group; `value` lists namespaces, or annotations as `key: value`."""
 
     key: str
     value: list[str]
 
 
 class _Group(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """A group as its author writes it; `ResourceGroup` is what becomes of it."""
+    """A group as its author writes it; `ResourceGroup` is made of it."""
 
     resource_group: str
     object: _Object | None = None
@@ -63,19 +65,19 @@ class _Group(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """The whole configuration as it is written."""
+    """The whole file."""
 
     resource_groups: list[Any] = []
 
 
 class AdmissionConfig(msgspec.Struct, frozen=True):
-    """What the webhook is configured to do."""
+    """The configuration of the webhook."""
 
     resource_groups: tuple[ResourceGroup, ...] = ()
 
 
 def load(path: Path) -> AdmissionConfig:
-    """The configuration in a file. Raises ValueError that names the file and all that is wrong with it."""
+    """Read the configuration in a file; ValueError names the file and everything that is wrong in it."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -83,13 +85,13 @@ def load(path: Path) -> AdmissionConfig:
 
 
 def parse(text: str) -> AdmissionConfig:
-    """Reads the YAML; empty means no groups. Raises one ValueError with everything that is wrong, and where."""
+    """Read the YAML, where empty means no groups; ValueError names everything that is wrong, and where."""
     try:
         document = _read(text)
     except ValueError as error:
         raise ValueError(f"admission configuration: {error}") from error
     if not isinstance(document, dict):
-        raise ValueError(  # noqa: TRY004 - the caller wrote nothing of this type, the file's author did
+        raise ValueError(  # noqa: TRY004 - no argument of the caller has a wrong type, but the file
             f"admission configuration: there should be a mapping with the list {_LIST}"
         )
     errors = mistakes(document, _File, "")
@@ -110,7 +112,7 @@ def parse(text: str) -> AdmissionConfig:
 
 
 def _read(text: str) -> Any:
-    """What the YAML says, empty as a mapping; ValueError that says on one line why it cannot be read."""
+    """Return the content of YAML, empty as a mapping; ValueError says on one line why it cannot be read."""
     try:
         return _without_nulls(yaml.safe_load(text) or {})
     except (yaml.YAMLError, ValueError) as error:  # a date that does not exist is no YAMLError
@@ -120,14 +122,14 @@ def _read(text: str) -> Any:
 
 
 def _without_nulls(node: Any) -> Any:
-    """A member that is null counts as left out."""
+    """Leave out members that are null."""
     if isinstance(node, dict):
         return {key: _without_nulls(member) for key, member in node.items() if member is not None}
     return [_without_nulls(each) for each in node] if isinstance(node, list) else node
 
 
 def _sound(written: Mapping[Any, Any], wrong: Sequence[FieldError], path: str) -> dict[Any, Any]:
-    """The fields of a group in which nothing is wrong so far."""
+    """Return the fields of a group without mistakes in them."""
     bad = {re.split(r"[.\[]", mistake.path.removeprefix(f"{path}."))[0] for mistake in wrong}
     known = {field.encode_name for field in msgspec.structs.fields(_Group)}
     return {name: value for name, value in written.items() if name in known - bad}
@@ -146,29 +148,21 @@ def _name_errors(group: Mapping[Any, Any], path: str, seen: dict[str, int], inde
 
 
 def _resolved(group: _Group, path: str, errors: list[FieldError]) -> ResourceGroup:
-    """The group as it is used; what is wrong is added to `errors`."""
-    name, known = group.resource_group, group.object
-    namespaces: Sequence[str] = ()
-    annotations = [(GROUP_ANNOTATION, name)]
-    if known is not None:
-        values = known.value
-        namespaces = values if known.key == "namespace" else ()
-        annotations = list(_pairs(values, f"{path}.object.value", errors)) if known.key == "annotation" else []
-        if known.key not in _KEYS:
-            errors.append(FieldError(f"{path}.object.key", f"should be one of {', '.join(_KEYS)}", known.key))
-        if not values:
-            errors.append(FieldError(f"{path}.object.value", "name at least one, else no pod belongs to the group", []))
-        errors += _namespace_errors(namespaces, f"{path}.object.value")
+    """Return the group as it is used; mistakes are added to `errors`."""
+    namespaces, annotations = _members(group, f"{path}.object", errors)
     affinity = _affinity(group.affinity, f"{path}.affinity", errors)
     for index, toleration in enumerate(group.tolerations):
         errors += toleration_errors(toleration, f"{path}.tolerations[{index}]")
     errors += label_errors(group.labels, f"{path}.labels")
-    errors += scheduler_errors(group.scheduler_name, f"{path}.schedulerName")
+    if group.scheduler_name and not is_subdomain(group.scheduler_name):
+        syntax = "a-z, 0-9, '-' and '.', beginning and ending with a letter or digit"
+        message = f"should be the name of a scheduler: {syntax}"
+        errors.append(FieldError(f"{path}.schedulerName", message, group.scheduler_name))
     if not (errors or affinity or group.scheduler_name or group.tolerations or group.labels):
         message = "the group changes nothing; give it schedulerName, tolerations, labels or affinity"
-        errors.append(FieldError(path, message, name))
+        errors.append(FieldError(path, message, group.resource_group))
     return ResourceGroup(
-        name=name,
+        name=group.resource_group,
         namespaces=tuple(namespaces),
         annotations=tuple(annotations),
         scheduler_name=group.scheduler_name,
@@ -178,20 +172,32 @@ def _resolved(group: _Group, path: str, errors: list[FieldError]) -> ResourceGro
     )
 
 
-def _namespace_errors(namespaces: Sequence[str], path: str) -> Iterator[FieldError]:
+def _members(group: _Group, path: str, errors: list[FieldError]) -> tuple[Sequence[str], Sequence[tuple[str, str]]]:
+    """Return the namespaces and the annotations of the group's pods."""
+    if group.object is None:
+        return (), [(GROUP_ANNOTATION, group.resource_group)]
+    key, values = group.object.key, group.object.value
+    if key not in _KEYS:
+        errors.append(FieldError(f"{path}.key", f"should be one of {', '.join(_KEYS)}", key))
+    if not values:
+        errors.append(FieldError(f"{path}.value", "name at least one, else no pod belongs to the group", []))
+    if key == "annotation":
+        return (), list(_pairs(values, f"{path}.value", errors))
+    namespaces = values if key == "namespace" else []
     for index, namespace in enumerate(namespaces):
         if namespace in UNTOUCHED_NAMESPACES:
             message = f"pods of {', '.join(UNTOUCHED_NAMESPACES)} are never changed, so that the cluster can start"
-            yield FieldError(f"{path}[{index}]", message, namespace)
+            errors.append(FieldError(f"{path}.value[{index}]", message, namespace))
+    return namespaces, []
 
 
 def explicit(toleration: Toleration) -> Toleration:
-    """The toleration with its operator written out, so that equal ones compare equal."""
+    """Return the toleration with its operator written out, so that equal ones compare equal."""
     return msgspec.structs.replace(toleration, operator=toleration.operator or "Equal")
 
 
 def _pairs(values: Sequence[str], path: str, errors: list[FieldError]) -> Iterator[tuple[str, str]]:
-    """Annotations from texts like `key: value`; every scalar is text here, a truth value or a number, too."""
+    """Yield annotations of texts like `key: value`, where every scalar is text, also a truth value or a number."""
     for index, text in enumerate(values):
         try:
             pair = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - it makes nothing but texts, lists and mappings
@@ -205,7 +211,7 @@ def _pairs(values: Sequence[str], path: str, errors: list[FieldError]) -> Iterat
 
 
 def _affinity(written: Any, path: str, errors: list[FieldError]) -> dict[str, Any]:
-    """The affinity, which may be given as text."""
+    """Return the affinity, which may be given as text; empty if something is wrong with it."""
     found = written or {}
     if isinstance(written, str):
         try:
@@ -215,8 +221,5 @@ def _affinity(written: Any, path: str, errors: list[FieldError]) -> dict[str, An
             errors.append(FieldError(path, message, written))
             return {}
     wrong = mistakes(found, Affinity, path)
-    errors += wrong
-    if wrong:
-        return {}
-    errors += affinity_errors(msgspec.convert(found, Affinity), path)
-    return dict(found)
+    errors += wrong or affinity_errors(msgspec.convert(found, Affinity), path)
+    return {} if wrong else dict(found)

@@ -1,7 +1,6 @@
-"""How much time is left for the review at hand. The API server says in the URL how long it waits.
+"""The time that is left for the review at hand, of the timeout in its URL.
 
-An answer that comes later helps nobody: the client has its error, and a look-up for it would only take the time of the
-next review.
+A later answer is of no use: the client has its error, and look-ups for it would take the time of the next review.
 """
 
 import re
@@ -22,7 +21,7 @@ _end: ContextVar[float] = ContextVar("end of the review")
 
 @contextmanager
 def of(query: str) -> Iterator[None]:
-    """Sets the end of a review while it lasts: the query of its URL says how long is waited for it (`timeout=10s`)."""
+    """Set the end of a review while it lasts, from the query of its URL (`timeout=10s`)."""
     match = _TIMEOUT.search(query)
     given = float(match[1]) * _UNITS_S[match[2]] if match else DEFAULT_S
     token = _end.set(time.monotonic() + min(given, DEFAULT_S))
@@ -33,7 +32,7 @@ def of(query: str) -> Iterator[None]:
 
 
 def within(longest_s: float) -> float:
-    """How long a look-up may take, at most `longest_s`; raises Unreachable when there is no time left for it."""
+    """Return the timeout of a look-up, at most `longest_s`; raises Unreachable when no time is left for one."""
     end = _end.get(None)
     left = longest_s if end is None else end - time.monotonic() - MARGIN_S
     if left <= 0:

@@ -1,4 +1,4 @@
-"""JSON patches (RFC 6902) built operation by operation, which is hundreds of times cheaper than comparing documents."""
+"""JSON patches (RFC 6902) built operation by operation: hundreds of times cheaper than comparing documents."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -11,7 +11,7 @@ Part = str | int
 
 
 class Why(NamedTuple):
-    """Why something is added, and who says so: for `muster shape --explain`."""
+    """The reason of an addition and its source, for `muster shape --explain`."""
 
     reason: str
     source: str
@@ -21,7 +21,7 @@ UNSAID = Why("", "")
 
 
 def pointer(*path: Part) -> str:
-    """A JSON pointer (RFC 6901): in a part `~` is written `~0` and `/` is written `~1`."""
+    """Return a JSON pointer (RFC 6901): in a part `~` is written `~0` and `/` is written `~1`."""
     return "".join(map(_step, path))
 
 
@@ -31,7 +31,7 @@ def _step(part: Part) -> str:
 
 
 class Patch:
-    """Operations on one document, which stays as it is. Missing parents are added; null counts as missing.
+    """Operations on one document, which is not changed. Missing parents are added; null counts as missing.
 
     `reasons` holds one reason for each operation.
     """
@@ -43,25 +43,23 @@ class Patch:
         self._made: set[tuple[Part, ...]] = set()
 
     def set(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
-        """Sets a member, whether it exists or not."""
+        """Set a member, which may exist already."""
         *parent, _ = path
-        self._parent(tuple(parent), why)
+        if parent and not self._exists(tuple(parent)):
+            self.set(*parent, value={}, why=why)
+            self._made.add(tuple(parent))
         self._add(path, value, why)
 
     def append(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
-        """Adds an element at the end of a list, which is made when it is missing."""
-        if path in self._made or find(self._document, path) is not None:
+        """Add an element at the end of a list, which is made if it is missing."""
+        if self._exists(path):
             self._add((*path, "-"), value, why)
         else:
             self.set(*path, value=[value], why=why)
             self._made.add(path)
 
-    def _parent(self, path: tuple[Part, ...], why: Why) -> None:
-        """Makes the maps above a member."""
-        if not path or path in self._made or find(self._document, path) is not None:
-            return
-        self.set(*path, value={}, why=why)
-        self._made.add(path)
+    def _exists(self, path: tuple[Part, ...]) -> bool:
+        return path in self._made or find(self._document, path) is not None
 
     def _add(self, path: tuple[Part, ...], value: Any, why: Why) -> None:
         self.reasons.append(why)

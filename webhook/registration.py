@@ -1,10 +1,10 @@
-"""What the API server is told: which objects it sends to which route. Only what opts in to Muster is sent.
+"""The webhook configurations: which objects the API server sends to which route. Only objects that opt in are sent.
 
-The webhook fails closed: while it does not answer, the API server refuses what it would have sent. So the tables below
-decide how far an outage reaches, and each entry asks for as little as it can: labels by selectors where a label is the
-reason, conditions in CEL (`conditions`) where it is something else, and never the namespaces that a cluster needs to
-start. An object that two entries match is sent twice, which would cost every pod a round trip: no two entries that
-change pods overlap.
+The webhook fails closed: while it does not answer, the API server refuses the objects that it would have sent. So the
+tables below decide how far an outage reaches, and each entry selects as little as it can: by labels where a label is
+the reason, by conditions in CEL (`conditions`) otherwise, and never in the namespaces that a cluster needs to start. An
+object that two entries match is sent twice, which would cost every pod a round trip: no two entries that change pods
+overlap.
 """
 
 from base64 import b64encode
@@ -12,8 +12,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from muster.api import names
-from muster.api.kubeflow.trainer import WEBHOOK_VALIDATION
+from muster.api.base import Resource
+from muster.api.kubeflow.trainer import TRAIN_JOBS, WEBHOOK_VALIDATION
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubernetes.core import INDEXED_JOBS, PODS
+from muster.api.volcano.batch import JOBS
 from muster.api.volcano.bus import COMMANDS
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import HYPER_NODES
 from muster.workloads.batch_job import BATCH_JOB
 from webhook import conditions
@@ -23,17 +28,9 @@ from webhook.validate.workload import VALIDATED
 
 NAME = names.WEBHOOKS
 TIMEOUT_S = 10
-# A webhook's name is all that its user reads of us while it does not answer, so it says what to do.
+# While a webhook does not answer, its name is the only text of Muster that users read, so it says how to go on.
 _HINT = "start-the-muster-webhook"
 _POD_HINT = "start-the-muster-webhook-or-label-the-pod-managed-false"
-
-_VOLCANO_BATCH = ("batch.volcano.sh", "v1alpha1")
-_VOLCANO_BUS = (COMMANDS.group, COMMANDS.version)
-_VOLCANO_SCHEDULING = ("scheduling.volcano.sh", "v1beta1")
-_VOLCANO_TOPOLOGY = (HYPER_NODES.group, HYPER_NODES.version)
-_TRAINER = ("trainer.kubeflow.org", "v1alpha1")
-_PODS = ("", "v1")
-_BATCH_JOBS = (BATCH_JOB.resource.group, BATCH_JOB.resource.version)
 _CHANGES = ("CREATE", "UPDATE")
 
 Expression = dict[str, Any]
@@ -55,99 +52,91 @@ class _Entry(NamedTuple):
 
     name: str
     route: str
-    api: tuple[str, str]
-    plural: str
+    resource: Resource[Any]
     operations: tuple[str, ...] = ("CREATE",)
     object: tuple[Expression, ...] = ()
     namespace: tuple[Expression, ...] = ()
     conditions: tuple[tuple[str, str], ...] = ()
 
 
-def _trainer(verb: str, kind: str, *expressions: Expression) -> _Entry:
-    """A kind of Kubeflow Trainer's, at the path where its own webhook has it."""
-    return _Entry(
-        f"{kind}s", f"/{verb}-trainer-kubeflow-org-v1alpha1-{kind}", _TRAINER, f"{kind}s", _CHANGES, expressions
-    )
+def _name(resource: Resource[Any]) -> str:
+    """Return the name of a webhook for a kind that has only one in a configuration, e.g. `jobs.batch`."""
+    return f"{resource.plural}.{resource.group.partition('.')[0] or 'core'}"
+
+
+def _trainer(verb: str, resource: Resource[Any], *expressions: Expression) -> _Entry:
+    """Return the entry of a kind of Kubeflow Trainer's, at the path where its own webhook has it."""
+    route = f"/{verb}-trainer-kubeflow-org-v1alpha1-{resource.kind.lower()}"
+    return _Entry(resource.plural, route, resource, _CHANGES, expressions)
 
 
 _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
-# Muster's controller labels so the pods of a Job that was reviewed, where they have nothing for which we change pods.
-# Conditions would say the same, but for each of them the API server makes a copy of the pod.
+# Muster's controller sets this label on pods of a Job that was reviewed, if they have nothing for which pods are
+# changed. A condition could tell as much, but for each condition the API server makes a copy of the pod.
 _UNSEEN: Expression = {"key": names.REVIEWED, "operator": "NotIn", "values": ["true"]}
 _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 
 # Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here.
 _MUTATING = (
-    _Entry("jobs.batch-volcano-sh", "/mutate/job", _VOLCANO_BATCH, "jobs", _CHANGES),
-    _Entry("podgroups", "/mutate/podgroup", _VOLCANO_SCHEDULING, "podgroups", conditions=conditions.OF_NO_JOB),
-    _Entry("queues", "/mutate/queue", _VOLCANO_SCHEDULING, "queues"),
-    _trainer("mutate", "trainjob"),
-    _Entry("jobs.batch", "/mutate/workload", _BATCH_JOBS, "jobs", conditions=conditions.JOB_OPTS_IN),
+    _Entry("jobs.batch-volcano-sh", "/mutate/job", JOBS, _CHANGES),
+    _Entry("podgroups", "/mutate/podgroup", POD_GROUPS, conditions=conditions.OF_NO_JOB),
+    _Entry("queues", "/mutate/queue", QUEUES),
+    _trainer("mutate", TRAIN_JOBS),
+    _Entry("jobs.batch", "/mutate/workload", INDEXED_JOBS, conditions=conditions.JOB_OPTS_IN),
     _Entry(
-        "namespaced-jobs.batch", "/mutate/workload", _BATCH_JOBS, "jobs", namespace=_IN_A_QUEUE,
+        "namespaced-jobs.batch", "/mutate/workload", INDEXED_JOBS, namespace=_IN_A_QUEUE,
         conditions=conditions.JOB_SAYS_NOTHING,
     ),
     *(
-        _Entry(f"{each.plural}.{each.group.partition('.')[0]}", "/mutate/workload", (each.group, each.version),
-               each.plural, conditions=conditions.OPTS_IN)
-        for each in (kind.resource for kind in LABELLED if kind is not BATCH_JOB)
+        _Entry(_name(kind.resource), "/mutate/workload", kind.resource, conditions=conditions.OPTS_IN)
+        for kind in LABELLED if kind is not BATCH_JOB
     ),
-    _Entry("pods", "/mutate/pod", _PODS, "pods", object=(_has(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)),
-    _Entry("shaped-pods", "/mutate/pod", _PODS, "pods", object=(_has(names.FRAMEWORK), _MANAGED)),
-    _Entry(
-        "held-pods", "/mutate/pod", _PODS, "pods", object=_UNLABELLED,
-        conditions=conditions.REQUESTS_A_GATE,
-    ),
+    _Entry("pods", "/mutate/pod", PODS, object=(_has(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)),
+    _Entry("shaped-pods", "/mutate/pod", PODS, object=(_has(names.FRAMEWORK), _MANAGED)),
+    _Entry("held-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=conditions.REQUESTS_A_GATE),
 )  # fmt: skip
 _VALIDATING = (
-    _Entry("jobs.batch-volcano-sh", "/validate/job", _VOLCANO_BATCH, "jobs", _CHANGES),
-    _trainer("validate", "trainjob"),
-    _trainer("validate", "trainingruntime", _VALIDATED),
-    _trainer("validate", "clustertrainingruntime", _VALIDATED),
-    _Entry(
-        "jobs.batch", "/validate/batch-job", _BATCH_JOBS, "jobs", _CHANGES, conditions=conditions.validated(BATCH_JOB)
-    ),
+    _Entry("jobs.batch-volcano-sh", "/validate/job", JOBS, _CHANGES),
+    _trainer("validate", TRAIN_JOBS),
+    _trainer("validate", TRAINING_RUNTIMES, _VALIDATED),
+    _trainer("validate", CLUSTER_TRAINING_RUNTIMES, _VALIDATED),
     *(
-        _Entry(f"{kind.resource.plural}.{kind.resource.group.partition('.')[0] or 'core'}", "/validate/workload",
-               (kind.resource.group, kind.resource.version), kind.resource.plural, _CHANGES,
-               conditions=conditions.validated(kind))
+        _Entry(
+            _name(kind.resource), "/validate/workload", kind.resource, _CHANGES, conditions=conditions.validated(kind)
+        )
         for kind in VALIDATED
     ),
-    _Entry("pods", "/validate/pod", _PODS, "pods", object=(_MANAGED, _UNSEEN), conditions=conditions.NEEDS_A_CHECK),
-    _Entry("commands", "/validate/command", _VOLCANO_BUS, "commands", _CHANGES),
-    _Entry("queues", "/validate/queue", _VOLCANO_SCHEDULING, "queues", ("CREATE", "UPDATE", "DELETE")),
-    _Entry("hypernodes", "/validate/hypernode", _VOLCANO_TOPOLOGY, "hypernodes", _CHANGES),
-)  # fmt: skip
+    _Entry("pods", "/validate/pod", PODS, object=(_MANAGED, _UNSEEN), conditions=conditions.NEEDS_A_CHECK),
+    _Entry("commands", "/validate/command", COMMANDS, _CHANGES),
+    _Entry("queues", "/validate/queue", QUEUES, ("CREATE", "UPDATE", "DELETE")),
+    _Entry("hypernodes", "/validate/hypernode", HYPER_NODES, _CHANGES),
+)
 
 
 def _validating(namespace: str) -> list[_Entry]:
-    """The webhooks that check objects, with Muster's own accounts in this namespace."""
-    groups = _Entry(
-        "podgroups", "/validate/podgroup", _VOLCANO_SCHEDULING, "podgroups", _CHANGES,
-        conditions=conditions.enters_a_queue(namespace),
-    )  # fmt: skip
-    return [*_VALIDATING, groups]
+    """Return the webhooks that check objects, with Muster's own accounts in this namespace."""
+    entering = conditions.enters_a_queue(namespace)
+    return [*_VALIDATING, _Entry("podgroups", "/validate/podgroup", POD_GROUPS, _CHANGES, conditions=entering)]
 
 
 def _mutating(groups: Sequence[ResourceGroup]) -> list[_Entry]:
-    """The webhooks that change objects. No pod is in two of them.
+    """Return the webhooks that change objects. No pod is in two of them.
 
     The one by namespace comes last: its patch adds the label that the first one of pods selects.
     """
-    by_group = _Entry(
-        "grouped-pods", "/mutate/pod", _PODS, "pods", object=_UNLABELLED, conditions=conditions.of_grouped(groups)
-    )
+    grouped, namespaced = conditions.of_grouped(groups), conditions.of_namespaced(groups)
+    by_group = _Entry("grouped-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=grouped)
     by_namespace = _Entry(
-        "namespaced-pods", "/mutate/pod", _PODS, "pods", object=_UNLABELLED, namespace=_IN_A_QUEUE,
-        conditions=conditions.of_namespaced(groups),
-    )  # fmt: skip
+        "namespaced-pods", "/mutate/pod", PODS, object=_UNLABELLED, namespace=_IN_A_QUEUE, conditions=namespaced
+    )
     return [*_MUTATING, *([by_group] if groups else []), by_namespace]
 
 
 def routes_of(group: str, plural: str) -> list[str]:
-    """The routes that see new objects of a kind, those that change them first; each once."""
+    """Return the routes that see new objects of a kind, each once; those that change them first."""
     entries = [entry for entry in (*_MUTATING, *_validating("")) if "CREATE" in entry.operations]
-    return list(dict.fromkeys(entry.route for entry in entries if (entry.api[0], entry.plural) == (group, plural)))
+    matching = [entry.route for entry in entries if (entry.resource.group, entry.resource.plural) == (group, plural)]
+    return list(dict.fromkeys(matching))
 
 
 def configurations(
@@ -157,7 +146,7 @@ def configurations(
     ca_bundle: bytes,
     groups: Sequence[ResourceGroup] = (),
 ) -> list[dict[str, Any]]:
-    """The two webhook configurations, ready to apply; the webhook is at `url` or behind `service` (namespace, name).
+    """Return both webhook configurations, ready to apply, for a webhook at `url` or behind `service` (namespace, name).
 
     `ca_bundle` is the PEM of the authority that signed its certificate, `groups` are the resource groups that the
     webhook is configured with. Muster's own accounts are in the namespace of the service.
@@ -165,45 +154,37 @@ def configurations(
     if (url is None) == (service is None):
         raise ValueError("give either url or service (namespace, name)")
     bundle = b64encode(ca_bundle).decode()
-    namespace = service[0] if service else names.SYSTEM_NAMESPACE
+    namespace, name = service or (names.SYSTEM_NAMESPACE, "")
 
-    def webhook(entry: _Entry, *, mutating: bool) -> dict[str, Any]:
-        client = {"url": f"{url.rstrip('/')}{entry.route}"} if url else _service(service, entry.route)
-        return _webhook(entry, {**client, "caBundle": bundle}, mutating=mutating)
+    def configuration(kind: str, entries: list[_Entry], **settings: Any) -> dict[str, Any]:
+        webhooks = []
+        for entry in entries:
+            to_service = {"service": {"namespace": namespace, "name": name, "path": entry.route}}
+            client = {"url": f"{url.rstrip('/')}{entry.route}"} if url else to_service
+            webhooks.append({**_webhook(entry, {**client, "caBundle": bundle}), **settings})
+        return {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": NAME},
+            "webhooks": webhooks,
+        }
 
     return [
-        _configuration("MutatingWebhookConfiguration", [webhook(entry, mutating=True) for entry in _mutating(groups)]),
-        _configuration(
-            "ValidatingWebhookConfiguration", [webhook(entry, mutating=False) for entry in _validating(namespace)]
-        ),
+        configuration("MutatingWebhookConfiguration", _mutating(groups), reinvocationPolicy="IfNeeded"),
+        configuration("ValidatingWebhookConfiguration", _validating(namespace)),
     ]
 
 
-def _configuration(kind: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": kind,
-        "metadata": {"name": NAME},
-        "webhooks": webhooks,
-    }
-
-
-def _service(service: tuple[str, str] | None, route: str) -> dict[str, Any]:
-    namespace, name = service or ("", "")
-    return {"service": {"namespace": namespace, "name": name, "path": route}}
-
-
-def _webhook(entry: _Entry, client: dict[str, Any], *, mutating: bool) -> dict[str, Any]:
-    group, version = entry.api
+def _webhook(entry: _Entry, client: dict[str, Any]) -> dict[str, Any]:
     rule = {
-        "apiGroups": [group],
-        "apiVersions": [version],
-        "resources": [entry.plural],
+        "apiGroups": [entry.resource.group],
+        "apiVersions": [entry.resource.version],
+        "resources": [entry.resource.plural],
         "operations": list(entry.operations),
         "scope": "*",
     }
     result: dict[str, Any] = {
-        "name": f"{entry.name}.{_POD_HINT if entry.plural == 'pods' else _HINT}.{names.DOMAIN}",
+        "name": f"{entry.name}.{_POD_HINT if entry.resource is PODS else _HINT}.{names.DOMAIN}",
         "clientConfig": client,
         "rules": [rule],
         "admissionReviewVersions": ["v1"],
@@ -213,8 +194,6 @@ def _webhook(entry: _Entry, client: dict[str, Any], *, mutating: bool) -> dict[s
         "timeoutSeconds": TIMEOUT_S,
         "namespaceSelector": {"matchExpressions": [_OUTSIDE, *entry.namespace]},
     }
-    if mutating:
-        result["reinvocationPolicy"] = "IfNeeded"
     if entry.object:
         result["objectSelector"] = {"matchExpressions": list(entry.object)}
     if entry.conditions:

@@ -1,14 +1,15 @@
 """The envelope: an AdmissionReview's bytes in, a verdict, bytes out.
 
-A body that is not a review is a `BadReviewError` (the API server then applies the failure policy, which is Fail). A
-handler that fails is answered with `allowed: false`: the webhook fails closed, and its log says why, not its answer.
+A body that is not a review is a `BadReviewError`, to which the API server applies the failure policy (Fail). A handler
+that fails is answered with `allowed: false`: the webhook fails closed, and the reason stands in its log, not its
+answer.
 """
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -21,7 +22,7 @@ from muster.api.kubernetes.admission import (
     StatusCause,
     StatusDetails,
 )
-from webhook.patch import Operation, Why
+from webhook.patch import Operation, Patch, Why
 
 T = TypeVar("T")
 
@@ -30,19 +31,12 @@ CONTENT_TYPE = "application/json"
 API_VERSION = "admission.k8s.io/v1"
 
 _REVIEW = msgspec.json.Decoder(AdmissionReview)
-_CAUSE = {
-    "Invalid": "FieldValueInvalid",
-    "Required": "FieldValueRequired",
-    "Duplicate": "FieldValueDuplicate",
-    "NotFound": "FieldValueNotFound",
-    "NotSupported": "FieldValueNotSupported",
-    "Forbidden": "FieldValueForbidden",
-}
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a handler decided: errors refuse, a patch changes, warnings are shown to the user either way."""
+    """The decision of a handler: errors refuse, a patch changes, warnings are shown to the user either way."""
 
     errors: Sequence[FieldError] = ()
     patch: Sequence[Operation] = ()
@@ -51,6 +45,11 @@ class Verdict:
     """One for each operation of the patch."""
     refusal: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY
     """The code of a refusal; clients of Kubeflow Trainer expect FORBIDDEN from a webhook."""
+
+    @classmethod
+    def of(cls, patch: Patch, warnings: Sequence[str] = ()) -> Self:
+        """Admit the object with this patch."""
+        return cls(patch=patch.operations, reasons=patch.reasons, warnings=warnings)
 
     @property
     def outcome(self) -> str:
@@ -62,7 +61,7 @@ Handler = Callable[[AdmissionRequest], Verdict]
 
 
 class BadReviewError(Exception):
-    """The body is not an AdmissionReview that we can answer; the message says why."""
+    """The body is not an AdmissionReview that can be answered; the message says why."""
 
 
 class MalformedError(Exception):
@@ -70,7 +69,7 @@ class MalformedError(Exception):
 
 
 def read(body: bytes) -> AdmissionRequest:
-    """The request in a review; raises `BadReviewError`."""
+    """Return the request in a review; raises `BadReviewError`."""
     try:
         review = _REVIEW.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -83,15 +82,20 @@ def read(body: bytes) -> AdmissionRequest:
 
 
 def decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
-    """The object of a review; raises `MalformedError`."""
+    """Return the object of a review; raises `MalformedError`."""
     try:
         return decoder.decode(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise MalformedError(str(error)) from error
 
 
+def generic(raw: msgspec.Raw) -> dict[str, Any]:
+    """Return the object of a review as plain JSON; raises `MalformedError` if it is not a JSON object."""
+    return decode(raw, _OBJECT)
+
+
 def answer(request: AdmissionRequest, verdict: Verdict) -> bytes:
-    """The review that tells the API server the verdict."""
+    """Return the review that tells the API server the verdict."""
     response = AdmissionResponse(uid=request.uid, allowed=not verdict.errors, warnings=[*verdict.warnings] or None)
     if verdict.errors:
         response.status = _refusal(request, verdict)
@@ -102,16 +106,18 @@ def answer(request: AdmissionRequest, verdict: Verdict) -> bytes:
 
 
 def failure(request: AdmissionRequest, code: HTTPStatus, message: str) -> bytes:
-    """The review that refuses because we could not decide."""
+    """Return the review that refuses because there is no decision."""
     reason = {HTTPStatus.SERVICE_UNAVAILABLE: "ServiceUnavailable", HTTPStatus.BAD_REQUEST: "BadRequest"}
     status = ReviewStatus(message=message, reason=reason.get(code, "InternalError"), code=code)
     return _encode(AdmissionResponse(uid=request.uid, allowed=False, status=status))
 
 
 def _refusal(request: AdmissionRequest, verdict: Verdict) -> ReviewStatus:
-    """All errors, once as one message and once as causes that clients can show field by field."""
+    """Return all errors, once as one message and once as causes that clients can show field by field."""
     errors, code = verdict.errors, verdict.refusal
-    causes = [StatusCause(reason=_CAUSE[error.reason], message=error.cause, field=error.path) for error in errors]
+    causes = [
+        StatusCause(reason=f"FieldValue{error.reason}", message=error.cause, field=error.path) for error in errors
+    ]
     details = StatusDetails(name=request.name, group=request.kind.group, kind=request.kind.kind, causes=causes)
     message = "; ".join(map(str, errors))
     reason = "Forbidden" if code == HTTPStatus.FORBIDDEN else "Invalid"
@@ -120,11 +126,3 @@ def _refusal(request: AdmissionRequest, verdict: Verdict) -> ReviewStatus:
 
 def _encode(response: AdmissionResponse) -> bytes:
     return msgspec.json.encode(AdmissionReview(response=response))
-
-
-def generic(raw: msgspec.Raw) -> dict[str, Any]:
-    """The object of a review as it came; raises `MalformedError` if it is not a JSON object."""
-    return decode(raw, _OBJECT)
-
-
-_OBJECT = msgspec.json.Decoder(dict[str, Any])

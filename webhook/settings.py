@@ -1,4 +1,4 @@
-"""What the webhook can be told in a file."""
+"""Settings of the webhook, from a file."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -19,22 +19,22 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     status_port: Port = 8080
     """HTTP port of /metrics, /healthz and /readyz; apart from the webhook's, so that probes need no certificate."""
     cert_file: str = "/etc/muster/tls/tls.crt"
-    """Its serving certificate (PEM). A new file is taken up with the next connection."""
+    """Serving certificate (PEM). A new file is taken up with the next connection."""
     key_file: str = "/etc/muster/tls/tls.key"
-    """Its private key (PEM)."""
+    """Private key of the serving certificate (PEM)."""
     client_ca_file: str = ""
     """PEM of an authority: only clients with a certificate of it are answered, as the API server can be given one.
-    Empty answers everybody, as most clusters do: the webhook tells nobody anything that he has not sent."""
+    Empty answers all clients, as most clusters do: an answer tells its client nothing but what it has sent."""
     mark_pods: bool = False
-    """Marks the pods that Muster places with the resources muster.dev/member and muster.dev/binding, for a
-    kube-scheduler that serves others, too. With one of Muster's own there is nothing to tell apart."""
+    """Mark the pods that Muster places with the resources muster.dev/member and muster.dev/binding, for a
+    kube-scheduler that also serves other pods. A kube-scheduler of Muster's own needs no marks."""
     config: str | None = None
     """File with resource groups, in the YAML of Volcano's admission. It is read once, at the start. None: no groups."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
-    """What makes the pods of TrainJobs, as the controller has it: what each of them cannot carry out is refused."""
+    """Kind that the controller makes of TrainJobs; fields that it cannot carry out are refused."""
     traces_endpoint: str = ""
     """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
-    each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: what the variable
-    OTEL_EXPORTER_OTLP_ENDPOINT says, else no traces."""
+    each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: the variable
+    OTEL_EXPORTER_OTLP_ENDPOINT, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """What is logged, as JSON on standard error. `debug` has a line for each review."""
+    """Lowest level that is logged, as JSON on standard error. `debug` has a line for each review."""

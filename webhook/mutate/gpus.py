@@ -1,7 +1,7 @@
-"""A pod that shares GPUs: its container learns which ones it got, from the annotations of its binding.
+"""Variables that tell a container which GPUs it shares, from annotations that Muster writes with the binding.
 
-Kubelet reads annotations when it starts a container, and Muster writes them with the binding, so that variables that
-refer to them are known in time. Volcano's resource of GPU memory needs none: Volcano's device plugin sets them.
+Kubelet reads annotations when it starts a container, later than that. Volcano's resource of GPU memory needs no
+variables of Muster: Volcano's device plugin sets them.
 """
 
 from typing import Any
@@ -19,24 +19,24 @@ from webhook.mutate.podreview import PodReview
 from webhook.patch import Why
 
 VARIABLES = {"NVIDIA_VISIBLE_DEVICES": GPU_DEVICES_CHOSEN, "GPU_PORTION": GPU_PORTION}
-"""Variable of the container → the annotation that it has its value from."""
+"""Variable of the container → the annotation that holds its value."""
 
 
 def share_gpus(review: PodReview) -> None:
-    """Adds the variables to the container that uses the GPUs: the one that is named, else the first."""
+    """Add the variables to the container that uses the GPUs: the one that an annotation names, else the first."""
     annotations = review.meta.annotations
     asked = next((key for key in (GPU_FRACTION, GPU_MEMORY_ASKED) if key in annotations), "")
     if not asked or review.scheduler not in SCHEDULERS:
         return
     wanted = annotations.get(GPU_CONTAINER)
-    for place in ("containers", "initContainers"):
-        for index, container in enumerate(review.spec.get(place) or []):
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(review.spec.get(kind) or []):
             if wanted in {None, container.get("name")}:
-                _tell(review, place, index, container, asked)
+                _add_variables(review, kind, index, container, asked)
                 return
 
 
-def _tell(review: PodReview, place: str, index: int, container: dict[str, Any], asked: str) -> None:
+def _add_variables(review: PodReview, kind: str, index: int, container: dict[str, Any], asked: str) -> None:
     given = {variable.get("name"): (number, variable) for number, variable in enumerate(container.get("env") or [])}
     for name, annotation in VARIABLES.items():
         source = {"fieldPath": f"metadata.annotations['{annotation}']"}
@@ -44,7 +44,7 @@ def _tell(review: PodReview, place: str, index: int, container: dict[str, Any], 
         if known is None:
             why = Why("the container learns which GPUs it shares", f"annotation {asked}")
             value = {"name": name, "valueFrom": {"fieldRef": source}}
-            review.patch.append("spec", place, index, "env", value=value, why=why)
+            review.patch.append("spec", kind, index, "env", value=value, why=why)
         elif ((known.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath") != source["fieldPath"]:
             message = f"must be left out: Muster sets it, as the annotation {asked} asks for a part of a GPU"
-            review.errors.append(FieldError(f"spec.{place}[{index}].env[{number}].name", message, name))
+            review.errors.append(FieldError(f"spec.{kind}[{index}].env[{number}].name", message, name))

@@ -1,4 +1,4 @@
-"""Defaults of a Volcano Job, so that every reader finds the same values written down."""
+"""Defaults of a Volcano Job, written down so that all readers find the same values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +23,7 @@ from webhook.objects.documents import find
 from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, Verdict, generic
 
+JSON = dict[str, Any]
 _DEFAULT = Why("left out", "default")
 _IMPLIED = Why("another plugin cannot do without", "spec.plugins")
 _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
@@ -31,15 +32,16 @@ _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 def reviewer(
     namespaces: Namespaces | None = None, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()
 ) -> Handler:
-    """The handler for Volcano Jobs: defaults, `groups`, and with `marks` markers of the pods that Muster places.
+    """Return the handler for Volcano Jobs: defaults, `groups`, with `marks` markers of the pods that Muster places.
 
     A Job without a queue takes that of its namespace, if `namespaces` are known.
 
-    On CREATE whatever is missing is added; on UPDATE what creation had added and the update leaves out, since
-    `kubectl apply` and `replace` send lists as the user wrote them. So a manifest can be applied again.
+    On CREATE everything that is missing is added. On UPDATE only that is added again which creation had added and the
+    update leaves out, since `kubectl apply` and `replace` send lists as the user wrote them: so a manifest can be
+    applied again.
 
-    An object that does not have a Job's shape is let through unchanged: the API server checks it against the CRD's
-    schema next and names every wrong field, which is more than we could.
+    An object without a Job's shape passes unchanged: next, the API server checks it against the CRD's schema and names
+    every wrong field.
     """
 
     def review(request: AdmissionRequest) -> Verdict:
@@ -54,30 +56,38 @@ def reviewer(
                 set_queue(job, old, request.namespace, namespaces, patch)
         except (MalformedError, msgspec.ValidationError):
             return Verdict()
-        return Verdict(patch=patch.operations, reasons=patch.reasons)
+        return Verdict.of(patch)
 
     return review
 
 
-def _read(document: dict[str, Any]) -> Job:
-    return msgspec.convert(_with_names(document), Job)
+def _read(document: JSON) -> Job:
+    return msgspec.convert(_without_empty_names(document), Job)
+
+
+def _without_empty_names(document: JSON) -> JSON:
+    """Leave out empty task names, which the schema refuses: defaults take their place."""
+    spec = document.get("spec")
+    tasks = spec.get("tasks") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(tasks, list):
+        return document
+    named = [
+        {key: value for key, value in task.items() if (key, value) != ("name", "")} if isinstance(task, dict) else task
+        for task in tasks
+    ]
+    return {**document, "spec": {**spec, "tasks": named}}
 
 
 def _completed(
-    job: Job,
-    document: dict[str, Any],
-    old: dict[str, Any] | None,
-    namespace: str,
-    groups: Sequence[ResourceGroup],
-    *,
-    marks: bool,
+    job: Job, document: JSON, old: JSON | None, namespace: str, groups: Sequence[ResourceGroup], *, marks: bool
 ) -> Patch:
-    """Everything that is written into a Job; `old` is what an update replaces."""
+    """Return everything that is written into a Job; `old` is the Job that an update replaces."""
     if old is not None and same(old, document):
         patch = Patch(document)
         keep_record(document, old, patch)
         return patch
-    patch = defaulted(job, document, old)
+    patch = Patch(document) if old is None else Reapply(document, old)
+    _fill_in(job, document, old, patch)
     assign_groups(job, groups, namespace, patch, old)
     if marks:
         _mark(job, groups, namespace, patch)
@@ -92,29 +102,15 @@ def _completed(
 def _mark(job: Job, groups: Sequence[ResourceGroup], namespace: str, patch: Patch) -> None:
     for index, task in enumerate(job.spec.tasks):
         spec = task.template.get("spec") or {}
-        pod = msgspec.convert(spec, PodSpec)  # so that nobody below stumbles over its shape
+        pod = msgspec.convert(spec, PodSpec)  # raises here, so that `mark` can rely on its shape
         group = group_of_template(task.template, groups, namespace)
         chosen = (group.scheduler_name if group else "") or pod.scheduler_name or scheduler_of(job.spec)
         if chosen in names.SCHEDULERS:
             mark(spec, patch, "spec", "tasks", index, "template", "spec")
 
 
-def _with_names(document: dict[str, Any]) -> dict[str, Any]:
-    """The document without empty task names: the schema knows no such name, but they are ours to fill in."""
-    spec = document.get("spec")
-    tasks = spec.get("tasks") if isinstance(spec, dict) else None
-    if not isinstance(spec, dict) or not isinstance(tasks, list):
-        return document
-    named = [
-        {key: value for key, value in task.items() if (key, value) != ("name", "")} if isinstance(task, dict) else task
-        for task in tasks
-    ]
-    return {**document, "spec": {**spec, "tasks": named}}
-
-
-def defaulted(job: Job, document: dict[str, Any], old: dict[str, Any] | None = None) -> Patch:
-    """What is missing, written down; without operations when nothing is. `old` is what an update replaces."""
-    patch = Patch(document) if old is None else Reapply(document, old)
+def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
+    """Add the defaults that are missing."""
     spec = job.spec
     if not spec.queue:
         patch.set("spec", "queue", value=queue_of(spec), why=_DEFAULT)
@@ -123,52 +119,48 @@ def defaulted(job: Job, document: dict[str, Any], old: dict[str, Any] | None = N
     if not spec.max_retry:
         patch.set("spec", "maxRetry", value=max_retry(spec), why=_DEFAULT)
     for index, task in enumerate(spec.tasks):
-        _default_task(patch, index, task)
+        _fill_in_task(patch, index, task)
     total = total_minimum(spec)
     if _leaves_minimum(document, old, total):
         patch.set("spec", "minAvailable", value=total, why=Why("the sum over the tasks", "default"))
     for plugin in required(spec.plugins):
         patch.set("spec", "plugins", plugin, value=[], why=_IMPLIED)
-    return patch
 
 
-def _leaves_minimum(document: dict[str, Any], old: dict[str, Any] | None, total: int) -> bool:
-    """Whether the Job's minimum is ours to write. One that an update gives is kept, also 0, with one exception.
+def _leaves_minimum(document: JSON, old: JSON | None, total: int) -> bool:
+    """Return True if the Job's minimum is to be filled in. An update's own minimum is kept, also 0, but for one case.
 
-    `kubectl apply` keeps a minimum that its manifest does not have. One that was the sum over the tasks, and that no
-    client has set, stays the sum over the tasks: a gang that grows starts as a whole, and one that shrinks can start.
+    `kubectl apply` keeps a minimum that its manifest does not have. A minimum that was the sum over the tasks, and that
+    no client has set, stays the sum over the tasks: a gang that grows starts as a whole, and one that shrinks can
+    start.
     """
     given = find(document, ("spec", "minAvailable"))
     if given is None or given == total:
         return given is None
     if old is None:
         return not given
-    kept = given == find(old, ("spec", "minAvailable")) and not _says_minimum(document)
+    kept = given == find(old, ("spec", "minAvailable")) and not _sets_minimum(document)
     return kept and given == total_minimum(_read(old).spec)
 
 
-def _says_minimum(document: dict[str, Any]) -> bool:
-    """Whether some client has set the minimum.
+def _sets_minimum(document: JSON) -> bool:
+    """Return True if a client has set the minimum, by managedFields or by the manifest that `kubectl apply` has sent.
 
-    The API server notes who sets a field, not who says again what admission has filled in: kubectl notes that.
+    managedFields name the client that sets a field, not one that repeats a value that admission has filled in.
     """
     managers = find(document, ("metadata", "managedFields"))
     if isinstance(managers, list) and any(
         find(each, ("fieldsV1", "f:spec", "f:minAvailable")) is not None for each in managers
     ):
         return True
-    return find(_last_applied(document), ("spec", "minAvailable")) is not None
-
-
-def _last_applied(document: dict[str, Any]) -> Any:
-    """The manifest that `kubectl apply` has sent; None without one that can be read."""
     try:
-        return msgspec.json.decode(find(document, _LAST_APPLIED) or "null")
+        applied = msgspec.json.decode(find(document, _LAST_APPLIED) or "null")
     except (TypeError, msgspec.DecodeError):
-        return None
+        return False
+    return find(applied, ("spec", "minAvailable")) is not None
 
 
-def _default_task(patch: Patch, index: int, task: TaskSpec) -> None:
+def _fill_in_task(patch: Patch, index: int, task: TaskSpec) -> None:
     path = ("spec", "tasks", index)
     if not task.name:
         patch.set(*path, "name", value=task_name(index, task), why=_DEFAULT)
@@ -178,11 +170,5 @@ def _default_task(patch: Patch, index: int, task: TaskSpec) -> None:
         patch.set(*path, "maxRetry", value=task_max_retry(task), why=_DEFAULT)
     pod = task.template.get("spec")
     if isinstance(pod, dict) and pod.get("hostNetwork") is True and not pod.get("dnsPolicy"):
-        patch.set(
-            *path,
-            "template",
-            "spec",
-            "dnsPolicy",
-            value="ClusterFirstWithHostNet",
-            why=Why("it is on the host's network", "default"),
-        )
+        why = Why("it is on the host's network", "default")
+        patch.set(*path, "template", "spec", "dnsPolicy", value="ClusterFirstWithHostNet", why=why)

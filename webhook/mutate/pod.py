@@ -1,8 +1,8 @@
 """A pod that is sent to Muster: scheduled by it if it has a queue, shaped if it has a framework, in one patch.
 
-The steps stand in `mutate`, in their order. First the pod is taken to the nodes of its resource group, which may also
-choose its scheduler; then it is known whether the pod opts in, and to which queue; then which scheduler it ends up
-with, which the gate and the markers depend on. Shaping is independent of all that: a pod may want it without a queue.
+The steps stand in `mutate`, in their order. The resource group comes first, as it may choose the scheduler; then the
+queue, by which Muster's scheduler is set; then gates and markers, which depend on the scheduler. Shaping is independent
+of them: it does not need a queue.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from webhook.review import Handler, Verdict, generic
 def reviewer(
     lookups: Lookups, framework: Framework, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()
 ) -> Handler:
-    """The handler for pods, on CREATE. Reviewing a pod again that it changed already changes nothing."""
+    """Return the handler for pods, on CREATE. A second review of a pod changes nothing."""
 
     def review(request: AdmissionRequest) -> Verdict:
         return mutate(generic(request.object), request.namespace, lookups, framework, marks=marks, groups=groups)
@@ -48,22 +48,22 @@ def mutate(
     marks: bool = False,
     groups: Sequence[ResourceGroup] = (),
 ) -> Verdict:
-    """Patch, or errors. `namespace` is the review's: the pod's own may be empty.
+    """Return a patch, or errors. `namespace` is the review's, as the pod's own may be empty.
 
-    `marks`: pods that Muster places get markers; `groups` are the resource groups that there are.
+    `marks`: pods that Muster places get markers; `groups` are the configured resource groups.
     """
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if optin.opted_out(meta.labels):
         return Verdict()
     review = PodReview.of(pod, meta, namespace)
-    if meta.controller is None:  # nobody reads warnings about the pods of a controller; its workload has got them
+    if meta.controller is None:  # a controller's pods have no reader of warnings; its workload was warned
         review.warnings += unknown_keys(pod.get("metadata"))
     review.group = group_of_pod(groups, namespace, meta)
     if review.group:
         assign(review.spec, review.group, review.patch, "spec")
     review.opt_in = _opt_in(review, lookups.namespaces)
     if review.opt_in:
-        # The queue may have been closed since the workload was admitted; its pods still come.
+        # A queue that was closed after its workload was admitted still takes the pods.
         review.errors += unknown_queue(review.opt_in.path, review.opt_in.queue, lookups.queues)
         set_scheduler(review, review.opt_in)
     add_requested_gate(review)
@@ -76,7 +76,7 @@ def mutate(
 
 
 def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
-    """Who opts in: the pod, else its namespace for it, unless its resource group has a scheduler of somebody else's."""
+    """Return the queue that the pod names, else its namespace; None if its resource group has a foreign scheduler."""
     labels = review.meta.labels
     if optin.is_explicit(labels):
         return optin.from_labels(labels)
@@ -87,7 +87,7 @@ def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
         spec = {**spec, "schedulerName": review.assigned_scheduler}
     if not optin.may_inherit(spec, review.meta):
         return None
-    # Unless the pod itself is a reason to send it to us, its namespace is, and its labels are known to hold a queue.
+    # A pod that is not sent for its own sake is sent for its namespace, whose labels must then name a queue.
     annotated = not names.REVIEWED_FOR.isdisjoint(review.meta.annotations)
     for_itself = review.group is not None or names.FRAMEWORK in labels or annotated
     return optin.from_namespace(review.namespace, namespaces.labels(review.namespace, with_queue=not for_itself))

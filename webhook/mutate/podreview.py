@@ -1,7 +1,7 @@
-"""What travels together through the mutations of a pod: the pod, what was found out about it, and what is to be added.
+"""The state that the steps of a pod's mutation share: the pod, the findings of earlier steps, and the additions.
 
-Each step of `webhook.mutate.pod` takes a `PodReview`, reads what the steps before it have found out, and adds to its
-patch, errors or warnings. The document itself stays as it came, so that every step sees what the user wrote.
+Each step of `webhook.mutate.pod` takes a `PodReview`, reads the findings of the steps before it, and adds to its patch,
+errors or warnings. The document is not changed, so that every step sees the pod as its user wrote it.
 """
 
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class PodReview:
     namespace: str
     meta: ObjectMeta
     typed_spec: PodSpec
-    """The spec as far as Muster has types for it; `spec` is the same as it came."""
+    """The spec as far as Muster has types for it; `spec` is the same as plain JSON."""
     patch: Patch
     group: ResourceGroup | None = None
     """The resource group that the pod belongs to."""
@@ -40,25 +40,25 @@ class PodReview:
 
     @classmethod
     def of(cls, document: JSON, meta: ObjectMeta, namespace: str) -> Self:
-        """Reads the spec too, always, so that no step stumbles over its shape; ValidationError says where it does."""
+        """Read the spec, so that all steps can rely on its shape; ValidationError says where it is malformed."""
         return cls(document, namespace, meta, msgspec.convert(document.get("spec") or {}, PodSpec), Patch(document))
 
     @property
     def spec(self) -> JSON:
-        """The spec as it came; empty where there is none."""
+        """The spec as plain JSON; empty if it is missing."""
         return self.document.get("spec") or {}
 
     @property
     def assigned_scheduler(self) -> str:
-        """The scheduler that the resource group gives to its pods, whatever they say; "" if it leaves that to them."""
+        """The scheduler that the resource group gives to all its pods; "" if it leaves that to them."""
         return self.group.scheduler_name if self.group else ""
 
     @property
     def scheduler(self) -> str:
         """The scheduler that the pod ends up with: that of its resource group, else its own, else Muster's.
 
-        Muster's only if it opts in: the API server has written the cluster's scheduler where the user wrote none, so
-        the two look the same.
+        Muster's only if the pod opts in: the API server has written the cluster's scheduler for none, so that the two
+        look the same.
         """
         own = self.spec.get("schedulerName") or names.CLUSTER_SCHEDULER
         if self.assigned_scheduler:
@@ -70,4 +70,4 @@ class PodReview:
         """The patch with its reasons, or all errors; warnings either way."""
         if self.errors:
             return Verdict(errors=self.errors, warnings=self.warnings)
-        return Verdict(patch=self.patch.operations, reasons=self.patch.reasons, warnings=self.warnings)
+        return Verdict.of(self.patch, self.warnings)

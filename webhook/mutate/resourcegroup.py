@@ -1,7 +1,7 @@
-"""Resource groups: pods that belong to some of the nodes are taken there, whatever they say themselves.
+"""Resource groups: their pods get the node labels, tolerations, affinity and scheduler of their group.
 
-The pods of a Volcano Job are as their template: the group is written into that when the Job is created, so that the
-gang is planned with it, and pods that replace others later are like them.
+The pods of a Volcano Job have the group from their template: it is written there when the Job is created, so that the
+gang is planned with it, and later pods of the Job are like the first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,17 +23,17 @@ Groups = Sequence[ResourceGroup]
 
 
 def group_of(groups: Groups, namespace: str, annotations: Mapping[str, str]) -> ResourceGroup | None:
-    """The group of pods with these annotations in that namespace: the first that takes them."""
+    """Return the group of pods with these annotations in that namespace: the first that takes them."""
     return next((group for group in groups if group.takes(namespace, annotations)), None)
 
 
 def group_of_pod(groups: Groups, namespace: str, meta: ObjectMeta) -> ResourceGroup | None:
-    """The group of a pod; None if its template was given one already."""
+    """Return the group of a pod; None for pods of a Volcano Job, whose template has it already."""
     return None if is_job(meta.controller) else group_of(groups, namespace, meta.annotations)
 
 
 def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch, *place: Part) -> None:
-    """Adds to `patch` what takes a pod with this spec, which stands at `place`, to the nodes of the group."""
+    """Add the settings of the group to a pod spec, which stands at `place`."""
     selector = spec.get("nodeSelector") or {}
     for key, value in group.labels.items():
         if selector.get(key) != value:
@@ -52,15 +52,15 @@ def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch, *place: 
 
 
 def group_of_template(template: Mapping[str, Any], groups: Groups, namespace: str) -> ResourceGroup | None:
-    """The group that a task's pods belong to, by the namespace or the annotations of their template."""
+    """Return the group of a task's pods, by the namespace or the annotations of their template."""
     meta = msgspec.convert(_without_nulls(template.get("metadata")), TemplateMeta)
     return None if opted_out(meta.labels) else group_of(groups, namespace, meta.annotations)
 
 
 def assign_groups(job: Job, groups: Groups, namespace: str, patch: Patch, old: Mapping[str, Any] | None) -> None:
-    """Writes the groups into the templates of a new Job, or of those tasks that creation has changed in the `old` one.
+    """Write the groups into the templates of a new Job, or of those tasks that creation has changed in the `old` one.
 
-    A Job keeps what it was created with: one that was there before its group was configured does not get it later.
+    A Job keeps what it was created with: one that is older than the configuration of its group does not get it later.
     """
     known = None if old is None else recorded(old)
     for index, task in enumerate(job.spec.tasks):
@@ -69,12 +69,12 @@ def assign_groups(job: Job, groups: Groups, namespace: str, patch: Patch, old: M
         group = group_of_template(task.template, groups, namespace)
         if group:
             spec = _without_nulls(task.template.get("spec"))
-            msgspec.convert(spec, PodSpec)  # so that nobody below stumbles over its shape
+            msgspec.convert(spec, PodSpec)  # raises here, so that `assign` can rely on its shape
             assign(spec, group, patch, "spec", "tasks", index, "template", "spec")
 
 
 def _without_nulls(part: Any) -> dict[str, Any]:
-    """The members of a part of a template; ValidationError if it can have none."""
+    """Return the members of a part of a template; ValidationError if it is not a map."""
     members = msgspec.convert(part or {}, dict[str, Any])
     return {name: value for name, value in members.items() if value is not None}
 

@@ -1,11 +1,11 @@
-"""Who places a pod, and when: its scheduler, its gang, its gates, and the markers by which a shared scheduler knows it.
+"""Scheduling of a pod: its scheduler, its gang, its gates, and the markers by which a shared scheduler knows it.
 
-A pod with a queue goes to Muster's scheduler, and waits behind a gate when it belongs to a gang. A pod may also request
-a gate itself, by Volcano's annotation. Muster takes its gates away when it pins the pod.
+A pod with a queue gets Muster's scheduler, and a gate if it belongs to a gang. A pod may also request a gate itself, by
+Volcano's annotation. Muster lifts the gates when it pins the pod.
 
-*Markers* are resources: where a cluster's own scheduler asks Muster too, it does so about the pods that request them.
-Only a container's resources can carry them, so one container gets a limit of 1 for each; the API server makes a request
-of it. kube-scheduler is told to ignore them when it looks for room.
+*Markers* are resources: a scheduler that is shared with the cluster asks Muster only about pods that request them. Only
+a container's resources can carry them, so one container gets a limit of 1 for each, of which the API server makes a
+request. kube-scheduler is configured to ignore them when it looks for room.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,17 @@ from muster.api.muster.gang import gang_of
 from muster.workloads.worlds import group_name
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
+from webhook.objects.names import MAX_LABEL
 from webhook.patch import Part, Patch, Why
 
-_MAX_LABEL = 63
 _MARKED = Why("the cluster's own scheduler asks Muster about it", "markPods")
 
 
 def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
-    """Adds queue, scheduler, gang and gate where they are missing.
+    """Add queue, scheduler, gang and gate where they are missing.
 
-    A pod that has a scheduler of somebody else's keeps it, with a warning. Pods without a controller have no gang: they
-    are placed one by one.
+    A pod with a foreign scheduler keeps it, with a warning. Pods without a controller have no gang: they are placed one
+    by one.
     """
     scheduler, meta, patch = review.scheduler, review.meta, review.patch
     source = opt_in.path if opt_in.inherited else f"label {names.QUEUE}"
@@ -41,14 +41,14 @@ def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
     gang = gang_of(meta)
     if gang is None and meta.controller:
         gang = group_name(meta)
-        place = ("labels", names.GANG) if len(gang) <= _MAX_LABEL else ("annotations", names.GROUP_NAME)
+        place = ("labels", names.GANG) if len(gang) <= MAX_LABEL else ("annotations", names.GROUP_NAME)
         patch.set("metadata", *place, value=gang, why=Why("it starts together with its siblings", source))
     if gang:
         _add_gate(review, names.GATE, Why("it waits until its gang has places", source))
 
 
 def add_requested_gate(review: PodReview) -> None:
-    """Adds the gate that the pod requests by its annotation; a warning if its scheduler is none of Muster's."""
+    """Add the gate that the pod requests by its annotation; warn if its scheduler is none of Muster's."""
     gate = names.QUEUE_ALLOCATION_GATE
     if review.meta.annotations.get(gate) != "true":
         return
@@ -56,15 +56,15 @@ def add_requested_gate(review: PodReview) -> None:
         _add_gate(review, gate, Why("it waits until Muster has a node for it", f"annotation {gate}"))
         return
     advice = f"set schedulerName to {names.SCHEDULER} or {names.VOLCANO_SCHEDULER}"
-    if review.scheduler == names.CLUSTER_SCHEDULER:  # a pod with another one stays with that, whatever its labels say
+    if review.scheduler == names.CLUSTER_SCHEDULER:  # labels do not change any other scheduler
         advice += f", or label the pod or its namespace {names.QUEUE}"
     _warn_no_effect(review, f"metadata.annotations[{gate}]: it", advice)
 
 
 def mark(spec: Mapping[str, Any], patch: Patch, *place: Part) -> None:
-    """Adds the markers that no container of the pod spec at `place` has yet.
+    """Add the markers that no container of the pod spec at `place` has yet.
 
-    A container that has limits gets them: one without any would no longer be a container without limits.
+    They go to a container that has limits, if there is one: in others, "no limits" would no longer be true.
     """
     containers: Sequence[Mapping[str, Any]] = spec.get("containers") or []
     limits = [(container.get("resources") or {}).get("limits") or {} for container in containers]
@@ -75,14 +75,14 @@ def mark(spec: Mapping[str, Any], patch: Patch, *place: Part) -> None:
 
 
 def _add_gate(review: PodReview, gate: str, why: Why) -> None:
-    """Adds a gate; not when the pod has a node or a pin already, nor when it has the gate."""
+    """Add a gate, unless the pod has the gate, a node or a pin already."""
     gates = [each.get("name") for each in review.spec.get("schedulingGates") or []]
     if not review.spec.get("nodeName") and names.NODE not in review.meta.annotations and gate not in gates:
         review.patch.append("spec", "schedulingGates", value={"name": gate}, why=why)
 
 
 def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
-    """Tells the user why what they wrote does nothing; where a resource group is the reason, no advice helps."""
+    """Warn that a field has no effect, with advice unless the resource group is the reason."""
     why = f"{review.scheduler!r} is not a scheduler of Muster's; {advice}"
     if review.group and review.assigned_scheduler:
         why = f"the resource group {review.group.name!r} gives the pod to {review.scheduler!r}"

@@ -1,9 +1,9 @@
 """Shaping: the plan of a pod's workload, written into the pod.
 
-The plan comes from the same formulas that validated the workload and size its gang: `muster.runtime` computes it from
-the owner (how many ranks, which is mine, where is rank 0) and the pod's own resources. Everything that the pod has
-already stays. Where it contradicts the plan, that is an error and not a correction: a user who sets MASTER_ADDR means
-something by it, and would search for the reason in vain.
+`muster.runtime` computes the plan from the owner (number of ranks, the pod's own rank, address of rank 0) and the pod's
+resources, by the formulas that validated the workload and size its gang. Members that the pod has already stay. One
+that contradicts the plan is an error and is not overwritten: a user who sets MASTER_ADDR has a purpose, and would
+search in vain for the reason of another value.
 """
 
 from typing import Any
@@ -24,35 +24,35 @@ from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError, own_rank
 from muster.workloads.choose import adapter_for, source_of
 from muster.workloads.kind import AskedPod
 from webhook.lookup import Owners
-from webhook.mutate.podreview import PodReview
+from webhook.mutate.podreview import JSON, PodReview
 from webhook.objects.names import unknown_framework
-from webhook.patch import Patch, Why
+from webhook.patch import Why
 
 FRAMEWORK_PATH = f"metadata.labels[{names.FRAMEWORK}]"
 
 
 class _DNSConfig(Wire):
-    """dnsConfig of a pod, as far as it is added to."""
+    """dnsConfig of a pod, reduced to the member that shaping adds to."""
 
     searches: list[str] | None = None
 
 
 def shape(review: PodReview, owners: Owners, framework: Framework) -> None:
-    """Adds what the pod's framework needs, or the errors that say why that is impossible."""
+    """Add everything that the pod's framework needs, or the errors that say why that is impossible."""
     errors = unknown_framework(FRAMEWORK_PATH, review.meta.labels[names.FRAMEWORK], framework)
     try:
         adapter = _adapter(review, owners)
-        errors += _reachable(adapter)
+        errors += _owner_errors(adapter)
         if not errors:
             write(plan_for(adapter, review.typed_spec, review.meta, framework), review)
-            _write_seat(adapter, review)
+            _write_rank(adapter, review)
     except (OwnerError, InvalidFieldError) as error:
         errors.append(error.error)
     review.errors += errors
 
 
-def _write_seat(adapter: Adapter, review: PodReview) -> None:
-    """Notes the rank for the planner where the pod's index is missing or another: that of a part of the gang only."""
+def _write_rank(adapter: Adapter, review: PodReview) -> None:
+    """Note the rank for the planner if the pod has no index, or one that counts only in a part of the gang."""
     rank, seat = own_rank(adapter.rank(review.meta), review.meta), seat_of(review.meta)
     if rank is None or review.meta.controller is None or not review.opt_in:
         return
@@ -62,7 +62,7 @@ def _write_seat(adapter: Adapter, review: PodReview) -> None:
 
 
 def _adapter(review: PodReview, owners: Owners) -> Adapter:
-    """What answers for the pod's owner: its rank, their number, and where rank 0 is. OwnerError if nothing can."""
+    """Return the adapter of the pod's owner; OwnerError if there is none."""
     source, reference = source_of(review.meta), review.meta.controller
     owner = owners.find(source, review.namespace, reference) if source and reference else None
     if reference and owner is None:
@@ -71,23 +71,21 @@ def _adapter(review: PodReview, owners: Owners) -> Adapter:
     return adapter_for(owner, AskedPod(review.meta, review.typed_spec, review.document))
 
 
-def _reachable(adapter: Adapter) -> list[FieldError]:
-    """Why the owner's pods cannot form a group. Only for a bare pod are those paths the pod's own."""
+def _owner_errors(adapter: Adapter) -> list[FieldError]:
+    """Return the reasons why the owner's pods cannot form a group; only a bare pod's paths are in the pod itself."""
+    errors = adapter.errors()
     if adapter.owner.kind == "Pod":
-        return adapter.errors()
-    return [
-        FieldError(OWNER_PATH, f"{adapter.owner} cannot be shaped: {error}", adapter.owner.name)
-        for error in adapter.errors()
-    ]
+        return errors
+    return [FieldError(OWNER_PATH, f"{adapter.owner} cannot be shaped: {each}", adapter.owner.name) for each in errors]
 
 
 def plan_for(adapter: Adapter, spec: PodSpec, meta: ObjectMeta, framework: Framework) -> Plan:
-    """The plan of a workload, from one of its pods as it is now; raises InvalidFieldError."""
+    """Return the plan of a workload, from one of its pods as it is now; raises InvalidFieldError."""
     return framework.plan(describe_pod(adapter, spec, meta))
 
 
 def write(plan: Plan, review: PodReview) -> None:
-    """Adds the plan's metadata, volumes, subdomain and containers; what stands there is kept, and must say the same."""
+    """Add the plan's metadata, volumes, subdomain and containers; existing members are kept and must agree."""
     pod_set = plan.pod_set(DEFAULT_POD_SET)
     if pod_set is None:
         return
@@ -98,12 +96,12 @@ def write(plan: Plan, review: PodReview) -> None:
             wanted = pod_set.container(container.get("name", ""))
             if wanted and wanted.init == (kind == "initContainers"):
                 _write_env(wanted, container, (kind, index), plan.framework, review)
-                _write_rest(wanted, container, (kind, index), plan.framework, review.patch)
+                _write_rest(wanted, container, (kind, index), plan.framework, review)
     _write_inits(pod_set, review)
 
 
 def _write_metadata(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
-    """Adds the labels and annotations by which the framework's own tools find the pod."""
+    """Add the labels and annotations by which the framework's own tools find the pod."""
     for place, values in (("labels", pod_set.labels), ("annotations", pod_set.annotations)):
         given = (review.document.get("metadata") or {}).get(place) or {}
         for key, value in values.items():
@@ -116,7 +114,7 @@ def _write_metadata(pod_set: PodSetPlan, framework: str, review: PodReview) -> N
 
 
 def _write_pod(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
-    """Adds volumes, DNS search domains and the subdomain."""
+    """Add volumes, DNS search domains and the subdomain."""
     spec, patch = review.spec, review.patch
     there = {volume.get("name") for volume in spec.get("volumes") or []}
     for volume in pod_set.volumes:
@@ -133,7 +131,7 @@ def _write_pod(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
 
 
 def _write_inits(pod_set: PodSetPlan, review: PodReview) -> None:
-    """Adds init containers behind the pod's own: what they wait for may need those."""
+    """Add init containers behind the pod's own, which they may depend on."""
     there = {each.get("name") for each in review.spec.get("initContainers") or []}
     containers = {each.get("name"): each for each in review.spec.get("containers") or []}
     for init in pod_set.inits:
@@ -147,11 +145,11 @@ def _write_inits(pod_set: PodSetPlan, review: PodReview) -> None:
 
 
 def _write_env(
-    wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], framework: str, review: PodReview
+    wanted: ContainerPlan, container: JSON, place: tuple[str, int], framework: str, review: PodReview
 ) -> None:
-    """Adds variables; one that the user has set must have the same value, however often it stands there."""
+    """Add variables; one that the user has set must have the same value at each of its places."""
     places: dict[str, list[int]] = {}
-    given = container.get("env") or []
+    given: list[dict[str, Any]] = container.get("env") or []
     for index, other in enumerate(given):
         places.setdefault(other.get("name", ""), []).append(index)
     for variable in wanted.env:
@@ -167,9 +165,10 @@ def _write_env(
 
 
 def _write_rest(
-    wanted: ContainerPlan, container: dict[str, Any], place: tuple[str, int], framework: str, patch: Patch
+    wanted: ContainerPlan, container: JSON, place: tuple[str, int], framework: str, review: PodReview
 ) -> None:
-    """Adds ports, mounts where nothing is mounted, and a readiness probe or command where there is none."""
+    """Add ports and mounts that are missing, and a readiness probe or command if there is none."""
+    patch = review.patch
     given = {port.get("containerPort") for port in container.get("ports") or [] if port.get("protocol", "TCP") == "TCP"}
     for port in wanted.ports:
         if port not in given:

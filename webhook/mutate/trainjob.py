@@ -1,4 +1,4 @@
-"""Stamps of a TrainJob's runtime patches, the queue of its namespace, and the version of its runtime."""
+"""Additions to a TrainJob: timestamps of its runtime patches, the queue of its namespace, its runtime's version."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,30 +20,31 @@ _PATCHES = "runtimePatches"
 
 
 def reviewer(namespaces: Namespaces, runtimes: Runtimes, wall_s: Callable[[], float]) -> Handler:
-    """The handler for TrainJobs, on CREATE and UPDATE; `wall_s` gives seconds since the epoch.
+    """Return the handler for TrainJobs, on CREATE and UPDATE; `wall_s` gives seconds since the epoch.
 
-    An object that does not have a TrainJob's shape is let through unchanged: the API server's schema names every wrong
-    field next.
+    An object without a TrainJob's shape passes unchanged: the API server's schema names every wrong field next.
     """
 
     def review(request: AdmissionRequest) -> Verdict:
         try:
             job = generic(request.object)
             old = generic(request.old_object) if request.operation == "UPDATE" else {}
-            patch = Patch(job)
+            patch, meta = Patch(job), _meta(job)
             stamp(job, old, format_time(wall_s()), patch)
-            if not old:
-                _inherit(job, request.namespace, namespaces, patch)
-            _note_version(job, old, request.namespace, runtimes, patch)
+            if old:
+                _keep_version(meta, _meta(old), patch)
+            else:
+                _inherit(meta, request.namespace, namespaces, patch)
+                _note_version(job, request.namespace, runtimes, patch)
         except (MalformedError, msgspec.ValidationError):
             return Verdict()
-        return Verdict(patch=patch.operations, reasons=patch.reasons)
+        return Verdict.of(patch)
 
     return review
 
 
 def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
-    """Sets `time` where a patch is new and has none, where it has changed, and back where it has not."""
+    """Set `time` of new patches that have none and of changed ones to now, and that of unchanged ones back."""
     before = {_manager(entry): entry for entry in _patches(old)}
     for index, entry in enumerate(_patches(job)):
         known = before.get(_manager(entry))
@@ -52,14 +53,12 @@ def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
         else:
             wanted = known.get("time") or now if _content(known) == _content(entry) else now
         if entry.get("time") != wanted:
-            patch.set(
-                "spec", _PATCHES, index, "time", value=wanted, why=Why("when the patch was last changed", "Muster")
-            )
+            why = Why("when the patch was last changed", "Muster")
+            patch.set("spec", _PATCHES, index, "time", value=wanted, why=why)
 
 
-def _inherit(job: JSON, namespace: str, namespaces: Namespaces, patch: Patch) -> None:
-    """Gives a TrainJob that is not explicit the queue of its namespace."""
-    meta = msgspec.convert(job.get("metadata") or {}, ObjectMeta)
+def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Patch) -> None:
+    """Give a TrainJob that is not explicit the queue of its namespace."""
     if optin.is_explicit(meta.labels):
         return
     opt_in = optin.from_namespace(namespace, namespaces.labels(namespace, with_queue=False))
@@ -68,19 +67,11 @@ def _inherit(job: JSON, namespace: str, namespaces: Namespaces, patch: Patch) ->
         patch.set("metadata", "labels", names.QUEUE, value=opt_in.queue, why=why)
 
 
-def _note_version(job: JSON, old: JSON, namespace: str, runtimes: Runtimes, patch: Patch) -> None:
-    """Notes which version of the runtime a new TrainJob meets, as that is the one it will run with; later it stays.
+def _note_version(job: JSON, namespace: str, runtimes: Runtimes, patch: Patch) -> None:
+    """Note the version of the runtime that a new TrainJob is checked against, as it will run with that.
 
-    A runtime that cannot be read is left to validation to complain of.
+    A runtime that cannot be read is an error of validation.
     """
-    meta = msgspec.convert(job.get("metadata") or {}, ObjectMeta)
-    noted = meta.annotations.get(names.RUNTIME_VERSION)
-    if old:
-        before = msgspec.convert(old.get("metadata") or {}, ObjectMeta).annotations.get(names.RUNTIME_VERSION)
-        if before and noted != before and not meta.deletion_timestamp:
-            why = Why("what it was created with", "Muster")
-            patch.set("metadata", "annotations", names.RUNTIME_VERSION, value=before, why=why)
-        return
     reference = msgspec.convert(msgspec.convert(job.get("spec") or {}, JSON).get("runtimeRef") or {}, RuntimeRef)
     try:
         runtime = runtimes.find(reference, namespace)
@@ -90,6 +81,18 @@ def _note_version(job: JSON, old: JSON, namespace: str, runtimes: Runtimes, patc
         value = f"{runtime.metadata.uid}/{runtime.metadata.resource_version}"
         why = Why("the version of the runtime that was checked", "spec.runtimeRef")
         patch.set("metadata", "annotations", names.RUNTIME_VERSION, value=value, why=why)
+
+
+def _keep_version(meta: ObjectMeta, old: ObjectMeta, patch: Patch) -> None:
+    """Give the noted version back to an update that lacks or changes it."""
+    before = old.annotations.get(names.RUNTIME_VERSION)
+    if before and meta.annotations.get(names.RUNTIME_VERSION) != before and not meta.deletion_timestamp:
+        why = Why("what it was created with", "Muster")
+        patch.set("metadata", "annotations", names.RUNTIME_VERSION, value=before, why=why)
+
+
+def _meta(job: JSON) -> ObjectMeta:
+    return msgspec.convert(job.get("metadata") or {}, ObjectMeta)
 
 
 def _patches(job: JSON) -> list[JSON]:

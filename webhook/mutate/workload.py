@@ -13,21 +13,22 @@ from muster.workloads.table import KINDS
 from muster.workloads.templates import Path, pod_templates
 from webhook.lookup import Namespaces
 from webhook.mutate import optin
+from webhook.objects.documents import find, mapping
 from webhook.patch import Patch, Why
 from webhook.review import Handler, Verdict, generic
 
 JSON = Mapping[str, Any]
 
 LABELLED = tuple(kind for kind in KINDS if kind.labelled)
-"""The kinds that are sent here."""
+"""The kinds that the API server sends here."""
 _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in LABELLED}
 
 
 def reviewer(namespaces: Namespaces) -> Handler:
-    """The handler for workloads, on CREATE.
+    """Return the handler for workloads, on CREATE.
 
-    Only a Job takes the queue of its namespace here, so that it is refused as a whole where that queue does not exist;
-    for the others their pods do.
+    Only a batch Job takes the queue of its namespace here, so that it is refused as a whole if that queue does not
+    exist; the pods of other kinds take it themselves.
     """
 
     def review(request: AdmissionRequest) -> Verdict:
@@ -37,9 +38,8 @@ def reviewer(namespaces: Namespaces) -> Handler:
         workload = generic(request.object)
         inherited: Mapping[str, str] = {}
         if kind is BATCH_JOB:
-            inherited = namespaces.labels(request.namespace, with_queue=not _says_something(workload))
-        patch = labelled(workload, kind.templates, inherited)
-        return Verdict(patch=patch.operations, reasons=patch.reasons)
+            inherited = namespaces.labels(request.namespace, with_queue=not _has_own_label(workload))
+        return Verdict.of(labelled(workload, kind.templates, inherited))
 
     return review
 
@@ -47,14 +47,14 @@ def reviewer(namespaces: Namespaces) -> Handler:
 def labelled(
     workload: JSON, paths: Iterable[Path] = BATCH_JOB.templates, inherited: Mapping[str, str] | None = None
 ) -> Patch:
-    """The workload's labels, brought to its templates, or else the queue of its namespace (`inherited`)."""
+    """Copy the workload's labels to its templates, or else the queue in the namespace's labels (`inherited`)."""
     patch = Patch(workload)
     labels = _labels(workload)
-    said = {key: labels[key] for key in (names.QUEUE, names.MANAGED) if key in labels}
+    own = {key: labels[key] for key in (names.QUEUE, names.MANAGED) if key in labels}
     opt_in = None if optin.is_explicit(labels) else optin.from_namespace("", inherited or {})
     for place, template in pod_templates(workload, paths):
         there = _labels(template)
-        wanted = {} if optin.is_explicit(there) else dict(said)
+        wanted = {} if optin.is_explicit(there) else dict(own)
         if opt_in and not optin.is_explicit(there) and _may_inherit(template):
             wanted[names.QUEUE] = opt_in.queue
         if names.FRAMEWORK in labels:
@@ -66,14 +66,14 @@ def labelled(
     return patch
 
 
-def _says_something(workload: JSON) -> bool:
-    """Whether there is another reason than its namespace to send us this workload."""
-    spoken = [_labels(workload), *(_labels(template) for _, template in pod_templates(workload, BATCH_JOB.templates))]
-    return any(key in labels for labels in spoken for key in (names.QUEUE, names.FRAMEWORK, names.MANAGED))
+def _has_own_label(workload: JSON) -> bool:
+    """Return True if the workload is sent for a label of its own, and not only for its namespace."""
+    nodes = [workload, *(template for _, template in pod_templates(workload, BATCH_JOB.templates))]
+    return any(key in _labels(node) for node in nodes for key in (names.QUEUE, names.FRAMEWORK, names.MANAGED))
 
 
 def _may_inherit(template: JSON) -> bool:
-    """As for a pod of this template, as far as the template tells."""
+    """Return True if a pod of this template may get the queue of its namespace."""
     try:
         meta = msgspec.convert(template.get("metadata") or {}, ObjectMeta)
         spec = msgspec.convert(template.get("spec") or {}, dict[str, Any])
@@ -83,6 +83,4 @@ def _may_inherit(template: JSON) -> bool:
 
 
 def _labels(node: JSON) -> dict[str, str]:
-    metadata = node.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-    return labels if isinstance(labels, dict) else {}
+    return mapping(find(node, ("metadata", "labels")))

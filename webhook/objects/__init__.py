@@ -1,9 +1,9 @@
-"""What mutation and validation both need to know of objects, so that neither has to import the other. No I/O.
+"""Knowledge of objects that mutation and validation share, so that neither has to import the other. No I/O.
 
-`canonical` brings the specs of two Volcano Jobs into one form, so that they can be compared by what they mean;
-`names` says what a name may look like, and whether the queue or framework that it names can be used; `documents` reads
-JSON whose shape nobody has checked yet.
+`canonical` brings the specs of two Volcano Jobs into one form, to compare what they mean; `names` checks names, and
+that the queue or framework that they name can be used; `constraints` checks labels, tolerations and affinities;
+`known_keys` finds typing errors in labels and annotations; `documents` reads JSON of unknown shape.
 
-Promises functions of what they are given, queues included. It must not import webhook.mutate or webhook.validate, nor
+Promises functions of their arguments, queues included. It must not import webhook.mutate or webhook.validate, nor
 anything that serves.
 """

@@ -1,4 +1,4 @@
-"""The spec of a Volcano Job in one form, whoever wrote it, so that two specs can be compared by what they mean.
+"""The canonical form of a Volcano Job's spec, in which two specs can be compared by what they mean.
 
 A client with types (Go, Java) that reads a Job and writes it back writes other JSON: it leaves out false, "" and 0,
 adds empty structures, and has its own way to write amounts and durations. None of that is a change.
@@ -14,7 +14,7 @@ PLUGINS = "plugins"
 TEXTS = frozenset(
     {"labels", "annotations", "nodeSelector", "matchLabels", "options", "volumeAttributes", "userAnnotations"}
 )
-"""Maps whose keys and values are the user's own words."""
+"""Maps with keys and values of the user."""
 AMOUNTS = frozenset({"limits", "requests", "overhead", "capacity"})
 """Maps from resources to quantities."""
 
@@ -25,11 +25,11 @@ _MEAN_NOTHING_EMPTY = TEXTS | AMOUNTS | {PLUGINS, "resources", "metadata", "spec
 """Elsewhere `{}` says something: `emptyDir: {}` is a volume, `namespaceSelector: {}` means all namespaces."""
 _MEAN_SOMETHING_ZERO = frozenset(
     {
-        # Not false unless somebody says so, or false against what the pod says:
+        # Left out, they are true, or as the pod says:
         "allowPrivilegeEscalation", "automountServiceAccountToken", "enableServiceLinks", "hostProcess", "hostUsers",
         "runAsNonRoot",
-        # 0 is a user, a group, a mode, a device, a tier, a priority, an exit code, or at once (`timeout`: then, too,
-        # an event that counts only where one is set counts):
+        # 0 is a user, a group, a mode, a device, a tier, a priority, an exit code, or at once (of policies, a `timeout`
+        # of 0 is one that is set):
         "runAsUser", "runAsGroup", "fsGroup", "defaultMode", "mode", "lun", "highestTierAllowed", "priority",
         "exitCode", "tolerationSeconds", "terminationGracePeriodSeconds", "ttlSecondsAfterFinished", "minAvailable",
         "timeout",
@@ -37,27 +37,27 @@ _MEAN_SOMETHING_ZERO = frozenset(
         "storageClassName", "volumeAttributesClassName", "hostnameOverride",
     }
 )  # fmt: skip
-"""Where false, 0 and "" are not the same as nothing: pointers in Go, which clients write as they found them."""
+"""Members for which false, 0 and "" differ from a missing value: pointers in Go, which clients write as they are."""
 
 
 def canonical(spec: Any) -> dict[str, Any]:
-    """The spec of a Job, or a part of it, in its one form, as a new document (maps of `TEXTS` are shared)."""
+    """Return the spec of a Job, or a part of it, in canonical form, as a new document (maps of `TEXTS` are shared)."""
     return _members(spec) if isinstance(spec, dict) else {}
 
 
 def same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether two Jobs (whole documents) have specs that mean the same."""
+    """Return True if two Jobs (whole documents) have specs that mean the same."""
     before, after = old.get("spec"), new.get("spec")
     return before == after or canonical(before) == canonical(after)
 
 
 def _members(document: Mapping[str, Any]) -> dict[str, Any]:
     members = ((name, _canonical(name, value)) for name, value in document.items())
-    return {name: value for name, value in members if not _says_nothing(name, value)}
+    return {name: value for name, value in members if not _is_empty(name, value)}
 
 
 def _canonical(name: str, value: Any) -> Any:
-    """A member; elements of lists have no name."""
+    """Return the canonical form of a member; elements of lists have no name."""
     if isinstance(value, dict):
         return _map(name, value)
     if isinstance(value, list):
@@ -77,8 +77,8 @@ def _map(name: str, value: dict[str, Any]) -> dict[str, Any]:
     return _members(value)
 
 
-def _says_nothing(name: str, value: Any) -> bool:
-    """Whether a member might as well be left out. A divisor of 0 is one that nobody gave."""
+def _is_empty(name: str, value: Any) -> bool:
+    """Return True if a member means the same as a missing one, e.g. a divisor of 0."""
     if value is None or value == [] or (name == _DIVISOR and value == _amount(0)):
         return True
     if value == {}:
@@ -87,7 +87,7 @@ def _says_nothing(name: str, value: Any) -> bool:
 
 
 def _amount(quantity: Any) -> Any:
-    """A quantity in whole units and in thousandths, as large ones have no thousandths; one that is none as it is."""
+    """Return a quantity in whole units and thousandths, as large ones have none; unreadable ones as they are."""
     try:
         return parse(quantity), parse(quantity, milli=True)
     except ValueError:

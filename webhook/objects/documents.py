@@ -1,6 +1,6 @@
-"""Reads JSON whose shape nobody has checked yet.
+"""Reading of JSON whose shape was not checked yet.
 
-What has another shape counts as missing: the API server's turn comes next, and it refuses that with every wrong field.
+A value of another shape counts as missing: next, the API server refuses it with every wrong field.
 """
 
 from collections.abc import Collection
@@ -8,12 +8,12 @@ from typing import Any
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """A JSON object as it is; anything else as an empty one."""
+    """Return a JSON object as it is, anything else as an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def find(document: Any, path: Collection[str | int]) -> Any:
-    """The value at a path of member names and list indexes; None where there is none."""
+    """Return the value at a path of member names and list indexes; None if it is missing."""
     value = document
     for part in path:
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Labels and annotations of Muster's that mean nothing: a typing error there would change nothing, without a word."""
+"""Labels and annotations under `muster.dev/` without effect, such as typing errors, for warnings."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -31,7 +31,7 @@ _KNOWN: Mapping[str, frozenset[str]] = {"labels": LABELS, "annotations": _OF_USE
 
 
 def unknown_keys(metadata: Any, path: str = "metadata") -> list[str]:
-    """A warning for each key under `muster.dev/` in this metadata that nobody reads there, or that says nothing."""
+    """Return a warning for each key under `muster.dev/` in this metadata that has no effect there."""
     return [*_unknown(metadata, path), *_unread(metadata, path)] if isinstance(metadata, Mapping) else []
 
 
@@ -44,7 +44,7 @@ def _unknown(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def _unread(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Texts that have no effect and harm nobody, so that they are no reason to refuse the object."""
+    """Yield warnings of values without effect; they do no harm, so that the object need not be refused."""
     annotations = metadata.get("annotations")
     if not isinstance(annotations, Mapping):
         return

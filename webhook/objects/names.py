@@ -1,7 +1,7 @@
-"""Names in objects: what one may look like, and whether the queue or framework that it names can be used.
+"""Names in objects: their syntax, and whether the queue or framework that they name can be used.
 
-The looks are the API server's rules, for names that it would check too late: where a name becomes part of another one
-(a pod's of its Job's), or stands in a configuration of ours.
+The syntax is the API server's, for names that it would check too late: parts of other names (a pod's contains its
+Job's), and names in a configuration of Muster.
 """
 
 import re
@@ -18,17 +18,17 @@ _MAX_SUBDOMAIN = 253
 
 
 def is_label(name: str) -> bool:
-    """Whether a host, and so a pod, can have this name: a DNS label (RFC 1123)."""
+    """Return True for a DNS label (RFC 1123), as names of hosts and so of pods are."""
     return len(name) <= MAX_LABEL and _LABEL.fullmatch(name) is not None
 
 
 def is_subdomain(name: str) -> bool:
-    """Whether most kinds of objects can have this name: labels with dots between them (RFC 1123)."""
+    """Return True for DNS labels with dots between them (RFC 1123), as names of most objects are."""
     return len(name) <= _MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(name) is not None
 
 
 def unknown_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
-    """An error unless there is such a queue; enough for pods whose workload was admitted while it was open."""
+    """Refuse a queue that does not exist; all that is asked for pods whose workload was admitted already."""
     if name and queues.get(name):
         return []
     message = f"unable to find job queue: {name!r}; usable queues are: {_usable(queues)}"
@@ -36,28 +36,27 @@ def unknown_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
 
 
 def unusable_queue(path: str, name: str, queues: Queues) -> list[FieldError]:
-    """An error unless new workloads may enter the queue: it exists, is a leaf, is open, and is not the root."""
+    """Refuse a queue that new workloads may not enter: it must exist, be open, be a leaf, and not be the root."""
     queue = queues.get(name) if name else None
     if queue is None:
         return unknown_queue(path, name, queues)
+    children = queues.children(name)
     if name == names.ROOT_QUEUE:
         message = f"can not submit job to root queue; usable queues are: {_usable(queues)}"
-        return [FieldError(path, message, name)]
-    if not queue.open:
+    elif not queue.open:
         message = (
             f"can only submit job to queue with state `Open`, queue `{name}` status is `{queue.status.state}`; "
             f"usable queues are: {_usable(queues)}"
         )
-        return [FieldError(path, message, name)]
-    children = queues.children(name)
-    if children:
+    elif children:
         message = f"can only submit job to leaf queue; `{name}` has queues below it: {', '.join(children)}"
-        return [FieldError(path, message, name)]
-    return []
+    else:
+        return []
+    return [FieldError(path, message, name)]
 
 
 def unknown_framework(path: str, name: str, framework: Framework) -> list[FieldError]:
-    """An error unless a plugin brings the framework of this name."""
+    """Refuse a framework of which no plugin has the name."""
     if name in framework.frameworks:
         return []
     return [FieldError(path, f"must be one of: {', '.join(framework.frameworks)}", name, "NotSupported")]

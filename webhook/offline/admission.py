@@ -1,4 +1,4 @@
-"""Admits objects one by one through the webhook's own routes, in this process."""
+"""Admission of objects one by one through the webhook's own routes, in this process."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -25,28 +25,31 @@ Path = tuple[str | int, ...]
 
 @dataclass(slots=True)
 class Admitted:
-    """One object before and after; with errors it would be refused. `about` says what it is if nobody wrote it."""
+    """One object before and after admission; with errors it would be refused.
+
+    `about` describes an object that stands in no file, such as a pod of a Job.
+    """
 
     before: JSON
     after: JSON
     reasons: dict[Path, Why] = field(default_factory=dict)
-    """Path of what was added or changed → why."""
+    """Path of an addition or change → its reason."""
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     about: str = ""
 
     @property
     def title(self) -> str:
-        """Kind and name, as messages about the object begin."""
+        """Kind and name, with which messages about the object begin."""
         metadata = self.before.get("metadata") or {}
         return f"{self.before.get('kind', 'object')} {metadata.get('name') or metadata.get('generateName', '')}"
 
 
 class OfflineAdmission:
-    """Admits new objects as a webhook with these resource groups would.
+    """Admission of new objects as by a webhook with these resource groups.
 
-    What an object refers to is looked up in `documents`, then in the `cluster` if there is one. Defaults that the API
-    server fills in are not filled in here: an object comes as it is written.
+    Objects that others refer to are looked up in `documents`, then in the `cluster` if there is one. Defaults of the
+    API server are not filled in.
     """
 
     def __init__(
@@ -63,10 +66,10 @@ class OfflineAdmission:
         self._handlers = routes(self.lookups, framework, groups=groups)
 
     def admit(self, document: JSON) -> Admitted:
-        """The object after all routes that the API server would send it to; APIError if the cluster does not answer.
+        """Send the object through all routes that the API server would; APIError if the cluster does not answer.
 
-        The routes that change objects come first, as they do in the API server. There a refusal ends the matter; here
-        the others are asked too, so that all errors are seen at once. Only an object that cannot be read ends it.
+        The routes that change objects come first, as in the API server. There a refusal ends the matter; here the other
+        routes follow, so that all errors are seen at once, unless the object cannot be read.
         """
         result = Admitted(document, deepcopy(document))
         metadata = document.get("metadata") or {}
@@ -91,32 +94,30 @@ class OfflineAdmission:
                 break
             result.errors += verdict.errors
             result.warnings += [warning for warning in verdict.warnings if warning not in result.warnings]
-            _apply(result, verdict.patch, verdict.reasons)
+            for operation, why in zip(verdict.patch, verdict.reasons, strict=True):
+                _apply(result, operation, why)
         return result
 
 
-def _apply(result: Admitted, operations: Sequence[Operation], reasons: Sequence[Why]) -> None:
-    """Applies the operations one by one, as "-" in a path means another element of the list each time."""
-    for operation, why in zip(operations, reasons, strict=True):
-        path = _path_of(operation, result.after)
-        if operation["value"] != {}:  # a map that is only made to put something into it needs no reason of its own
-            result.reasons[path] = why
-        # A copy: the value may be part of the webhook's configuration, and later operations may write into it.
-        result.after = jsonpatch.apply_patch(result.after, [deepcopy(operation)], in_place=True)
+def _apply(result: Admitted, operation: Operation, why: Why) -> None:
+    """Apply one operation; one at a time, since "-" in a path means another element of the list each time."""
+    if operation["value"] != {}:  # a map that is only made to hold the next value needs no reason of its own
+        result.reasons[_path_of(operation, result.after)] = why
+    # A copy: the value may be part of the webhook's configuration, and later operations may write into it.
+    result.after = jsonpatch.apply_patch(result.after, [deepcopy(operation)], in_place=True)
 
 
 def _path_of(operation: Operation, document: JSON) -> Path:
-    """Where the value of an operation will stand: list indexes are numbers, "-" is the place after the last element."""
-    *parents, last = jsonpointer.JsonPointer(operation["path"]).parts
-    node: Any = document
+    """Return the path of the new value: list indexes are numbers, "-" is the place after the last element."""
     path: list[str | int] = []
-    for part in parents:
-        path.append(int(part) if isinstance(node, list) else part)
-        node = node[path[-1]]
-    if isinstance(node, list):
-        path.append(len(node) if last == "-" else int(last))
-    else:
-        path.append(last)
+    node: Any = document
+    for part in jsonpointer.JsonPointer(operation["path"]).parts:
+        if isinstance(node, list):
+            path.append(len(node) if part == "-" else int(part))
+            node = node[int(part)] if part != "-" else None
+        else:
+            path.append(part)
+            node = node.get(part)
     value = operation["value"]
     if isinstance(value, list) and len(value) == 1:
         path.append(0)  # a list that is made for its first element

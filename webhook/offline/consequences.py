@@ -1,6 +1,6 @@
-"""What follows from objects once they are admitted, and is admitted in its turn.
+"""Objects that follow from admitted ones, and are admitted in their turn.
 
-A workload is followed by its first pod of each shape, as the pods are what is shaped; a TrainJob by what it becomes.
+A workload is followed by its first pod of each shape, as Muster shapes pods; a TrainJob by its compiled objects.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ from webhook.patch import Why
 
 
 def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
-    """Each object, and behind it what follows from it, unless refused. APIError if the cluster does not answer."""
+    """Yield each object, then those that follow from it if it is admitted. APIError if the cluster does not answer."""
     for document in documents:
         admitted = admission.admit(document)
         yield admitted
@@ -30,13 +30,13 @@ def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterato
 
 
 def sample_pods(workload: JSON) -> Iterator[SamplePod]:
-    """The first pod of each shape; none for kinds without pods. ValueError if a plugin of a Job cannot be had."""
+    """Yield the first pod of each shape; none for kinds without pods. ValueError if a Job names an unknown plugin."""
     kind = kind_of(str(workload.get("apiVersion", "")), str(workload.get("kind", "")))
     return kind.samples(workload) if kind and kind.samples else iter(())
 
 
 def _pods(admission: OfflineAdmission, workload: JSON) -> Iterator[Admitted]:
-    """The first pods; an object between workload and pods, e.g. the Job of a CronJob, is known to their look-ups."""
+    """Yield the first pods; look-ups find an object between workload and pods, e.g. the Job of a CronJob."""
     try:
         for sample in sample_pods(workload):
             if sample.owner:
@@ -51,7 +51,7 @@ def _pods(admission: OfflineAdmission, workload: JSON) -> Iterator[Admitted]:
 
 
 def _components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitted]:
-    """What a TrainJob is compiled to, with a reason for each variable that the plan sets; of other kinds nothing."""
+    """Yield the objects of a TrainJob, with a reason for each variable that the plan sets; none of other kinds."""
     if (document.get("apiVersion"), document.get("kind")) != (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
         return
     metadata = {"namespace": admission.documents.namespace, "uid": uid_of(document["metadata"].get("name", ""))}
@@ -73,7 +73,7 @@ def _components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitte
 
 
 def _variables(plan: Plan) -> dict[str, Why]:
-    """Why each variable is there that the plan sets, by its name."""
+    """Return the reason of each variable that the plan sets, by its name."""
     return {
         variable.name: Why(variable.source, variable.plugin)
         for pod_set in plan.pod_sets
@@ -83,7 +83,7 @@ def _variables(plan: Plan) -> dict[str, Why]:
 
 
 def _environments(node: Any, path: Path = ()) -> Iterator[tuple[Path, list[JSON]]]:
-    """Every list of variables in an object, and where its container stands."""
+    """Yield every list of variables in an object, and the path of its container."""
     if isinstance(node, Mapping):
         if isinstance(node.get("env"), list):
             yield path, node["env"]

@@ -1,6 +1,6 @@
-"""What handlers look up, from documents: among these first, then in a cluster, if there is one.
+"""Look-ups of handlers in documents, then in a cluster, if there is one.
 
-Without a cluster every queue counts as open, and runtimes that nobody gives are those that Muster ships.
+Without a cluster every queue counts as open, and runtimes that are not among the documents are those that Muster ships.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,13 +33,13 @@ class Documents:
             self.add(document)
 
     def add(self, document: JSON) -> None:
-        """Adds an object, so that others find it, e.g. pods their owner; a copy, with a UID if it has none."""
+        """Add a copy of an object, with a UID if it has none, so that others find it, e.g. pods their owner."""
         metadata = document.get("metadata") or {}
         own = {"namespace": self.namespace, "uid": uid_of(metadata.get("name", ""))}
         self._documents.append({**deepcopy(document), "metadata": {**own, **metadata}})
 
     def find(self, kind: str, name: str, namespace: str = "", *, api_version: str = "") -> JSON | None:
-        """The object that is meant; None without it. An empty `namespace` or `api_version` stands for any."""
+        """Return an object, or None. An empty `namespace` or `api_version` stands for any."""
         for document in self._documents:
             metadata = document["metadata"]
             here = namespace in {"", metadata["namespace"]} and api_version in {"", document.get("apiVersion")}
@@ -49,7 +49,7 @@ class Documents:
 
 
 def lookups(documents: Documents, cluster: Lookups | None = None) -> Lookups:
-    """Everything that handlers may ask for. Nothing tries pods: that takes an API server."""
+    """Return all look-ups of handlers but dry runs and rights, which need an API server."""
     return Lookups(
         _Queues(documents, cluster),
         _Owners(documents, cluster),
@@ -59,7 +59,7 @@ def lookups(documents: Documents, cluster: Lookups | None = None) -> Lookups:
 
 
 class _Source:
-    """Where all of the look-ups below look: in the documents, then in the cluster."""
+    """The documents, and the cluster behind them."""
 
     def __init__(self, documents: Documents, cluster: Lookups | None) -> None:
         self._documents = documents
@@ -68,23 +68,23 @@ class _Source:
 
 class _Queues(_Source):
     def get(self, name: str) -> Queue | None:
-        """The queue; among the documents, or without a cluster, every one counts as open: nobody can say otherwise."""
+        """Return the queue, which is open if it is among the documents or there is no cluster."""
         if self._cluster and not self._documents.find("Queue", name):
             return self._cluster.queues.get(name)
         return Queue(metadata=ObjectMeta(name=name), status=QueueStatus(state="Open"))
 
     def children(self, name: str) -> list[str]:
-        """As the cluster has them: queues of the documents count as leaves."""
+        """Return the children in the cluster: queues of the documents count as leaves."""
         return self._cluster.queues.children(name) if self._cluster else []
 
     def names(self) -> list[str]:
-        """As the cluster has them; without one no queue is ever missing, so that nobody asks."""
+        """Return the queues of the cluster; without one no queue is missing, so that no message lists them."""
         return self._cluster.queues.names() if self._cluster else []
 
 
 class _Owners(_Source):
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
-        """The owner by name: a document has no UID that anybody could have referred to."""
+        """Return the owner by its name, as documents have no UID to refer to."""
         document = self._documents.find(owner.kind, owner.name, namespace, api_version=owner.api_version)
         if document:
             found: Object = msgspec.convert(document, source.type)
@@ -94,41 +94,27 @@ class _Owners(_Source):
 
 class _Namespaces(_Source):
     def labels(self, name: str, *, with_queue: bool) -> Mapping[str, str]:  # noqa: ARG002 # no API server has sent it
-        """The labels of the document, else of the cluster's namespace; none of one that neither has."""
-        document = self._documents.find("Namespace", name)
-        if document:
-            labels: Mapping[str, str] = document["metadata"].get("labels") or {}
-            return labels
+        """Return the labels of the document, else of the cluster's namespace, else none."""
+        if document := self._documents.find("Namespace", name):
+            return document["metadata"].get("labels") or {}
         return self._cluster.namespaces.labels(name, with_queue=False) if self._cluster else {}
 
     def annotations(self, name: str) -> Mapping[str, str]:
-        """The annotations, in the same way."""
-        document = self._documents.find("Namespace", name)
-        if document:
-            annotations: Mapping[str, str] = document["metadata"].get("annotations") or {}
-            return annotations
+        """Return the annotations of the document, else of the cluster's namespace, else none."""
+        if document := self._documents.find("Namespace", name):
+            return document["metadata"].get("annotations") or {}
         return self._cluster.namespaces.annotations(name) if self._cluster else {}
 
 
 class _Runtimes(_Source):
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
-        """The runtime of the documents, else of the cluster; without a cluster, one that Muster ships."""
-        if reference.kind == TRAINING_RUNTIMES.kind:
-            document = self._documents.find(reference.kind, reference.name, namespace)
-            kind: type[Runtime] = TRAINING_RUNTIMES.type
-        else:
-            document = self._documents.find(reference.kind, reference.name)
-            kind = CLUSTER_TRAINING_RUNTIMES.type
+        """Return the runtime of the documents, else of the cluster; without a cluster, one that Muster ships."""
+        in_namespace = reference.kind == TRAINING_RUNTIMES.kind
+        document = self._documents.find(reference.kind, reference.name, namespace if in_namespace else "")
         if document is None and self._cluster:
             return self._cluster.runtimes.find(reference, namespace)
-        if document is None and kind is CLUSTER_TRAINING_RUNTIMES.type:
-            document = _shipped(reference.name)
+        shipped = {path.stem: path for path in SHIPPED.glob("*.yaml")}
+        if document is None and not in_namespace and reference.name in shipped:
+            document = yaml.safe_load(shipped[reference.name].read_text(encoding="utf-8"))
+        kind: type[Runtime] = TRAINING_RUNTIMES.type if in_namespace else CLUSTER_TRAINING_RUNTIMES.type
         return msgspec.convert(document, kind) if document else None
-
-
-def _shipped(name: str) -> JSON | None:
-    for path in SHIPPED.glob("*.yaml"):
-        if path.stem == name:
-            document: JSON = yaml.safe_load(path.read_text(encoding="utf-8"))
-            return document
-    return None

@@ -1,8 +1,8 @@
-"""A Command: who sends one may change its target himself.
+"""Validation of a Command: its sender needs the right to change the target.
 
-The controller carries Commands out with its own rights, and cannot know who has made them: here is the only place where
-that is known. A queue belongs to no namespace, so the right to make Commands somewhere says nothing about it; a Job is
-one of the Command's own namespace.
+The controller carries Commands out with its own rights, and does not know who made them: only admission does. A queue
+belongs to no namespace, so the right to create Commands in one says nothing about it; a Job is one of the Command's own
+namespace.
 """
 
 from http import HTTPStatus
@@ -16,17 +16,17 @@ from muster.api.kubernetes.meta import OwnerReference
 from muster.api.volcano.batch import JOBS, is_job
 from muster.api.volcano.bus import Command
 from muster.api.volcano.scheduling import QUEUES
+from webhook.apiserver import Rights
 from webhook.review import Handler, Verdict, decode
-from webhook.rights import Rights
 
 _COMMAND = Decoder(Command)
 _VERB = "update"
 
 
 def reviewer(rights: Rights | None) -> Handler:
-    """The handler for Commands, on CREATE, and on UPDATE where the Command becomes another one.
+    """Return the handler for Commands, on CREATE, and on UPDATE where action or target change.
 
-    Without `rights` (no API server) nobody is asked.
+    Without `rights` (offline, no API server) every Command passes.
     """
 
     def review(request: AdmissionRequest) -> Verdict:
@@ -42,13 +42,13 @@ def reviewer(rights: Rights | None) -> Handler:
 
 
 def _same(request: AdmissionRequest, command: Command) -> bool:
-    """Whether nothing has changed but what the API server keeps about it: a Command must be able to go away."""
+    """Return True if only metadata has changed: a Command must be able to go away."""
     old = decode(request.old_object, _COMMAND)
     return (old.action, old.target) == (command.action, command.target)
 
 
 def _action(target: OwnerReference | None, namespace: str) -> ResourceAttributes | None:
-    """What the user would do himself; None where no controller of ours acts on such a target."""
+    """Return the change that the user would need the right to; None for targets that no controller of ours acts on."""
     if target is None:
         return None
     if target.kind == QUEUES.kind and target.api_version.startswith(f"{QUEUES.group}/"):
@@ -61,10 +61,10 @@ def _action(target: OwnerReference | None, namespace: str) -> ResourceAttributes
 
 
 def _refusal(user: UserInfo, command: str, action: ResourceAttributes) -> FieldError:
-    what = f"{action.resource}.{action.group}/{action.name}"
+    target = f"{action.resource}.{action.group}/{action.name}"
     there = f" -n {action.namespace}" if action.namespace else ""
     message = (
-        f"user {user.username!r} may not send {command or 'a Command'} to {what}, as that takes the right to "
-        f"{action.verb} it; ask an administrator, and see `kubectl auth can-i {action.verb} {what}{there}`"
+        f"user {user.username!r} may not send {command or 'a Command'} to {target}, as that takes the right to "
+        f"{action.verb} it; ask an administrator, and see `kubectl auth can-i {action.verb} {target}{there}`"
     )
     return FieldError("target", message, reason="Forbidden")

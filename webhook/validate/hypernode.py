@@ -1,7 +1,7 @@
-"""A HyperNode: its members can be read, and its patterns are RE2's and not too large.
+"""Validation of a HyperNode alone: its members can be read, and its patterns are RE2's and not too large.
 
-Whether it fits to the others (one parent, no node twice in a tier) is not asked here: HyperNodes come in any order, and
-are changed one after the other. The planner tells that in the condition `Valid` of the HyperNode.
+Its place among other HyperNodes (one parent, no node twice in a tier) is not checked here, as they come and change one
+by one, in any order: the planner reports that in the condition `Valid` of the HyperNode.
 """
 
 from collections.abc import Iterator
@@ -12,16 +12,16 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.volcano.hypernodes import PATH, hyper_node_errors, idle_members
 from muster.api.volcano.topology import HyperNode
-from webhook.grouprules import selector_errors
+from webhook.objects.constraints import selector_errors
 from webhook.review import Verdict, decode
 
 _HYPER_NODE = Decoder(HyperNode)
 WARNINGS = 5
-"""So many members that take nothing are named."""
+"""The most members without effect that warnings name."""
 
 
 def review(request: AdmissionRequest) -> Verdict:
-    """The handler for HyperNodes, on CREATE and UPDATE."""
+    """Review a HyperNode on CREATE and UPDATE."""
     hyper_node = decode(request.object, _HYPER_NODE)
     if request.operation == "UPDATE":
         old = decode(request.old_object, _HYPER_NODE)
@@ -32,7 +32,7 @@ def review(request: AdmissionRequest) -> Verdict:
 
 
 def check(hyper_node: HyperNode) -> Iterator[FieldError]:
-    """Everything that is wrong with a HyperNode."""
+    """Yield everything that is wrong with a HyperNode."""
     yield from hyper_node_errors(hyper_node)
     for index, member in enumerate(hyper_node.spec.members):
         exact, path = member.selector.exact_match, f"{PATH}[{index}].selector"

@@ -1,4 +1,4 @@
-"""Pods of our schedulers: their disruption budget, their topology, their part of GPUs, and their resource names."""
+"""Validation of pods of Muster's schedulers: disruption budget, topology, part of a GPU, resource names."""
 
 from msgspec.json import Decoder
 
@@ -9,22 +9,21 @@ from muster.resources.gpus import share_errors
 from muster.resources.pods import resource_names
 from muster.resources.topology import mistakes
 from webhook.review import Verdict, decode
-from webhook.validate.disruption import check_amounts, check_one_of_two
+from webhook.validate.podtemplate import check_budgets
 
 _POD = Decoder(Pod)
 
 
 def review(request: AdmissionRequest) -> Verdict:
-    """The handler for pods of our schedulers that have such an annotation or resource, or name many, on CREATE.
+    """Review a new pod that `conditions.NEEDS_A_CHECK` selects.
 
-    What a template says of topology is checked with the workload; what slipped through there has no effect here.
+    The topology of a controller's pod was checked in its workload; a mistake that slipped through has no effect.
     """
     pod = decode(request.object, _POD)
     annotations, path = pod.metadata.annotations, "metadata.annotations"
     return Verdict(
         errors=[
-            *check_amounts(annotations, path),
-            *check_one_of_two(annotations, path),
+            *check_budgets(annotations, path),
             *([] if pod.metadata.controller else mistakes(annotations, path)),
             *share_errors(annotations, pod.spec, path, "spec"),
             *RESOURCES.exceeded_by("spec.containers", len(resource_names(pod.spec))),

@@ -1,11 +1,11 @@
-"""A PodGroup: its amounts can be read, and its queue takes it.
+"""Validation of a PodGroup: its amounts can be read, and its queue takes it.
 
-A user's own needs an open queue. That of a controller may also enter a queue that is Closing: its pods come whatever
-is said to it, e.g. when a Deployment is updated, and in no queue they would count nowhere. A Volcano Job was asked
-before, and its group needs no more than a queue that exists.
+A user's own needs an open queue. A controller's may also enter a queue that is Closing: its pods come anyway, e.g. when
+a Deployment is updated, and without a queue they would count nowhere. The PodGroup of a Volcano Job, whose queue was
+checked with the Job, needs no more than a queue that exists.
 
-A group that moves needs what a new one needs. That of a Volcano Job stays in the queue where the Job was admitted, as
-the Job itself does: its only way is back there.
+A PodGroup that moves needs what a new one needs. That of a Volcano Job stays in the queue where the Job was admitted,
+as the Job itself does: it can only move back there.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _POD_GROUP = Decoder(PodGroup)
 
 
 def reviewer(queues: Queues, owners: Owners) -> Handler:
-    """The handler for PodGroups, on CREATE, and on UPDATE for those that move."""
+    """Return the handler for PodGroups, on CREATE, and on UPDATE for those that move."""
 
     def review(request: AdmissionRequest) -> Verdict:
         group = decode(request.object, _POD_GROUP)
@@ -46,14 +46,14 @@ def reviewer(queues: Queues, owners: Owners) -> Handler:
 
 
 def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
-    """Everything that is wrong with a new PodGroup."""
+    """Yield everything that is wrong with a new PodGroup."""
     spec = group.spec
     yield from _queue_errors(_queue(group), group.metadata.controller, queues)
-    yield from check_topology(spec.network_topology, "spec.networkTopology")
-    if group.metadata.controller is None:  # else it is its workload's, which was asked
+    yield from check_network_topology(spec.network_topology, "spec.networkTopology")
+    if group.metadata.controller is None:  # else they are its workload's, and were checked there
         yield from mistakes(group.metadata.annotations, "metadata.annotations")
     for index, policy in enumerate(spec.sub_group_policy):
-        yield from check_topology(policy.network_topology, f"spec.subGroupPolicy[{index}].networkTopology")
+        yield from check_network_topology(policy.network_topology, f"spec.subGroupPolicy[{index}].networkTopology")
     yield from SUB_GROUPS.exceeded_by("spec.subGroupPolicy", len(spec.sub_group_policy))
     yield from PODS.exceeded("spec.minMember", spec.min_member)
     for task, minimum in spec.min_task_member.items():
@@ -68,8 +68,8 @@ def check(group: PodGroup, queues: Queues) -> Iterator[FieldError]:
             yield FieldError(f"spec.minResources[{name}]", str(error), quantity)
 
 
-def check_topology(topology: NetworkTopology | None, path: str) -> Iterator[FieldError]:
-    """The highest tier is given by number or by name, not both; an empty name is none. For Jobs and tasks too."""
+def check_network_topology(topology: NetworkTopology | None, path: str) -> Iterator[FieldError]:
+    """Check that the highest tier is given by number or by name, not both; for PodGroups, Jobs and tasks."""
     if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name:
         message = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
         yield FieldError(f"{path}.highestTierName", message, topology.highest_tier_name)
@@ -80,7 +80,7 @@ def _queue(group: PodGroup) -> str:
 
 
 def _move_errors(old: PodGroup, group: PodGroup, namespace: str, queues: Queues, owners: Owners) -> list[FieldError]:
-    """An error unless the group may be in its new queue. Whose it was counts too: that can be changed in one write."""
+    """Refuse a move to a queue that does not take the PodGroup; the old owner counts too: one write can change both."""
     for owner in (old.metadata.controller, group.metadata.controller):
         if owner and is_job(owner):
             job = owners.find(JOBS, namespace, owner)
@@ -97,13 +97,8 @@ def _move_errors(old: PodGroup, group: PodGroup, namespace: str, queues: Queues,
 def _queue_errors(name: str, owner: OwnerReference | None, queues: Queues) -> list[FieldError]:
     if is_job(owner):
         return unknown_queue("spec.queue", name, queues)
-    if owner and _is_closing_leaf(name, queues):
-        return []
+    if owner and name != names.ROOT_QUEUE:
+        queue = queues.get(name)
+        if queue and queue.status.state == "Closing" and not queues.children(name):
+            return []
     return unusable_queue("spec.queue", name, queues)
-
-
-def _is_closing_leaf(name: str, queues: Queues) -> bool:
-    """Whether the queue holds gangs, and closes when the last of them has gone."""
-    queue = queues.get(name)
-    closing = queue is not None and queue.status.state == "Closing"
-    return closing and name != names.ROOT_QUEUE and not queues.children(name)

@@ -1,4 +1,4 @@
-"""A runtime: its templates fit the steps that they claim to be. Both kinds, on every change."""
+"""Validation of both kinds of runtimes: templates fit their steps, and Muster can run everything that they ask for."""
 
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
@@ -28,7 +28,7 @@ from muster.runtime.plugins.claims import claim_names, mounted_names
 from muster.runtime.plugins.jobset_fields import unmapped
 from muster.runtime.train_job import Target, describe
 from webhook.review import Handler, Verdict, decode
-from webhook.validate.gpus import check_gpus
+from webhook.validate.podtemplate import check_gpus
 from webhook.validate.trainjob import deprecation
 
 CONTAINERS: Mapping[str, str] = {
@@ -45,13 +45,13 @@ _POLICIES = {each.encode_name for each in msgspec.structs.fields(MLPolicy)}
 
 
 class _Spec(Wire):
-    """The policies, whatever they are called."""
+    """ML policies of any name."""
 
     ml_policy: dict[str, Any] | None = None
 
 
 class _Policied(Wire):
-    """A runtime, no more of it than its policies."""
+    """A runtime, reduced to its ML policies."""
 
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
@@ -61,14 +61,16 @@ _ANY_JOB = TrainJob(spec=TrainJobSpec(runtime_ref=RuntimeRef(name="any")))
 
 
 def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime], target: Target = "Job") -> Handler:
-    """The handler for one of the two kinds, on CREATE and UPDATE."""
+    """Return the handler for one of the two kinds, on CREATE and UPDATE."""
     decoder = Decoder(kind)
 
     def review(request: AdmissionRequest) -> Verdict:
         runtime = decode(request.object, decoder)
-        warnings = _warn(runtime)
+        policy, warnings = runtime.spec.ml_policy, []
+        if policy and policy.flux is not None:
+            warnings.append("spec.mlPolicy.flux: Muster does not run Flux; TrainJobs of this runtime will be refused")
         if request.operation == "UPDATE" and _same(request, decoder):
-            return Verdict(warnings=warnings)  # a label, or a finalizer that goes
+            return Verdict(warnings=warnings)  # only metadata has changed
         if request.operation == "CREATE":
             warnings += deprecation(runtime, f"{kind.__name__} {request.name or runtime.metadata.name}")
         errors = [*_check_policy(request.object), *check(runtime, target)]
@@ -78,7 +80,7 @@ def reviewer(kind: type[TrainingRuntime | ClusterTrainingRuntime], target: Targe
 
 
 def check(runtime: TrainingRuntime | ClusterTrainingRuntime, target: Target = "Job") -> Iterator[FieldError]:
-    """Everything that is wrong with a runtime."""
+    """Yield everything that is wrong with a runtime."""
     seen: set[str] = set()
     for index, job in enumerate(runtime.spec.template.spec.replicated_jobs):
         path = f"{JOBS}[{index}]"
@@ -91,47 +93,38 @@ def check(runtime: TrainingRuntime | ClusterTrainingRuntime, target: Target = "J
         yield FieldError("spec.mlPolicy.numNodes", f"must be a number from 0 to {PODS.value}", count)
     yield from _check_claims(runtime)
     if target == "Job":
-        yield from _check_meaning(runtime)
+        yield from _check_mapped(runtime)
     policy = runtime.spec.pod_group_policy
     if policy and policy.coscheduling and policy.volcano:
-        yield FieldError(
-            "spec.podGroupPolicy", "must have either coscheduling or volcano, not both", reason="Forbidden"
-        )
+        message = "must have either coscheduling or volcano, not both"
+        yield FieldError("spec.podGroupPolicy", message, reason="Forbidden")
 
 
 def _same(request: AdmissionRequest, decoder: Decoder[Any]) -> bool:
-    """Whether the spec stays as it is, policies that are not known here included."""
+    """Return True if the spec is unchanged, policies that Muster does not know included."""
     return all(
         decode(request.old_object, each).spec == decode(request.object, each).spec for each in (decoder, _POLICY)
     )
 
 
 def _check_policy(raw: msgspec.Raw) -> Iterator[FieldError]:
-    """A policy that Muster has never heard of would be passed over, and TrainJobs run without it."""
+    """Refuse policies that Muster does not know, as TrainJobs would run without them."""
     for name in sorted(set(decode(raw, _POLICY).spec.ml_policy or {}) - _POLICIES):
-        message = (
-            f"must be left out: Muster knows {', '.join(sorted(_POLICIES - {'numNodes', 'flux'}))}, and runs no other"
-        )
+        known = ", ".join(sorted(_POLICIES - {"numNodes", "flux"}))
+        message = f"must be left out: Muster knows {known}, and runs no other"
         yield FieldError(f"spec.mlPolicy.{name}", message, name, "NotSupported")
 
 
-def _warn(runtime: TrainingRuntime | ClusterTrainingRuntime) -> list[str]:
-    policy = runtime.spec.ml_policy
-    if policy and policy.flux is not None:
-        return ["spec.mlPolicy.flux: Muster does not run Flux; TrainJobs of this runtime will be refused"]
-    return []
-
-
 def _check_step(job: ReplicatedJob, path: str) -> Iterator[FieldError]:
-    """A step of a TrainJob is one Job, with the container that the TrainJob speaks of."""
+    """Check that a step of a TrainJob is one Job, with the container that TrainJobs configure."""
     step = _at(job.template, "metadata", "labels").get(ANCESTOR)
     wanted = CONTAINERS.get(step) if isinstance(step, str) else None
     if wanted is None:
         return
     if job.replicas != 1:
         yield FieldError(f"{path}.replicas", f"always must be 1 for a {step}", job.replicas)
-    containers = _at(job.template, "spec", "template", "spec").get("containers")
-    there = [container.get("name") for container in _list(containers)]
+    containers = _at(job.template, "spec", "template", "spec").get("containers") or []
+    there = [container.get("name") for container in msgspec.convert(containers, list[dict[str, Any]])]
     if wanted not in there:
         message = f"must contain the required container for the ancestor: {step}; name one of them {wanted}"
         yield FieldError(f"{path}.template.spec.template.spec.containers", message, there)
@@ -145,7 +138,7 @@ def _check_order(job: ReplicatedJob, path: str, seen: set[str]) -> Iterator[Fiel
 
 
 def _check_claims(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldError]:
-    """Each claim has a name of its own, under which a container mounts it."""
+    """Check that each claim has a name of its own, under which a container mounts it."""
     base = msgspec.to_builtins(runtime.spec.template.spec)
     names, mounted = claim_names(base), mounted_names(base)
     for place, policy in enumerate(runtime.spec.template.spec.volume_claim_policies):
@@ -153,30 +146,23 @@ def _check_claims(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator
             name = template.metadata.name
             path = f"{CLAIMS}[{place}].templates[{index}].metadata.name"
             if not name:
-                message = "must be set: containers mount the claim under it"
-                yield FieldError(path, message, reason="Required")
+                yield FieldError(path, "must be set: containers mount the claim under it", reason="Required")
             elif names.count(name) > 1:
                 yield FieldError(path, "must be the name of one claim only", name, "Duplicate")
             elif name not in mounted:
-                message = (
-                    f"must be mounted by a container of the runtime; mounted are {', '.join(sorted(mounted)) or 'none'}"
-                )
-                yield FieldError(path, message, name)
+                there = ", ".join(sorted(mounted)) or "none"
+                yield FieldError(path, f"must be mounted by a container of the runtime; mounted are {there}", name)
 
 
-def _check_meaning(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldError]:
-    """What a JobSet would do and a Job of Muster's cannot is refused here, before TrainJobs rely on it."""
+def _check_mapped(runtime: TrainingRuntime | ClusterTrainingRuntime) -> Iterator[FieldError]:
+    """Refuse fields of a JobSet that a Job of Muster's cannot carry out, before TrainJobs rely on them."""
     info = describe(_ANY_JOB, runtime)
     for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
         yield FieldError(f"{TEMPLATE}.{each.field}", f"must be {each.wanted}: {each.why}", each.value)
 
 
 def _at(node: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """A member of a template, empty where there is none; msgspec.ValidationError where it is no map."""
+    """Return a member of a template, empty if it is missing; msgspec.ValidationError if it is not a map."""
     for part in path:
         node = msgspec.convert(node.get(part) or {}, dict[str, Any])
     return node
-
-
-def _list(value: Any) -> list[dict[str, Any]]:
-    return msgspec.convert(value or [], list[dict[str, Any]])

@@ -1,4 +1,4 @@
-"""A TrainJob: its runtime exists, and the two fit together; later only what may change has changed.
+"""Validation of a TrainJob: its runtime exists and fits to it, and updates change only what may change.
 
 Refusals are Forbidden (403): clients of Kubeflow Trainer tell them from the schema's Invalid (422).
 """
@@ -25,15 +25,14 @@ from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import Target, compile_train_job, pod_template
-from webhook.dryrun import DryRuns
+from webhook.apiserver import DryRuns
 from webhook.lookup import Lookups, Runtime
 from webhook.objects.known_keys import unknown_keys
-from webhook.objects.names import unusable_queue
+from webhook.objects.names import MAX_LABEL, unusable_queue
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.volcano_job.templates import missing_class
 
 REFERENCE = "spec.runtimeRef"
-MAX_HOST_NAME = 63
 _KINDS = (CLUSTER_TRAINING_RUNTIMES.kind, TRAINING_RUNTIMES.kind)
 _JOB = Decoder(TrainJob)
 _ANY_POD = {
@@ -42,24 +41,24 @@ _ANY_POD = {
     "metadata": {"generateName": "priority-", "labels": {names.MANAGED: "false"}},
     "spec": {"containers": [{"name": NODE, "image": NODE}]},
 }
-"""A pod to try a PriorityClass with; it opts out of Muster, so that trying it asks nobody here."""
+"""A pod to try a PriorityClass with; it opts out of Muster, so that no review follows."""
 
 
 class Checks(NamedTuple):
-    """Whose checks a TrainJob has to pass, and what makes its pods."""
+    """The plugins that check a TrainJob, and the kind that makes its pods."""
 
     framework: Framework
     target: Target = "Job"
 
 
 class _Named(Wire):
-    """An entry of a list whose entries are told apart by their names."""
+    """An entry of a list that is keyed by name."""
 
     name: str
 
 
 def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> Handler:
-    """The handler for TrainJobs, on CREATE and UPDATE."""
+    """Return the handler for TrainJobs, on CREATE and UPDATE."""
     checks = Checks(framework, target)
 
     def review(request: AdmissionRequest) -> Verdict:
@@ -74,7 +73,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
 
 
 def _read(raw: msgspec.Raw) -> TrainJob:
-    """The TrainJob, its parts that stay raw looked at as well, so that nobody below stumbles over their shape."""
+    """Decode the TrainJob, its raw parts too, so that the checks below can rely on their shape."""
     job = decode(raw, _JOB)
     spec = job.spec
     steps = [spec.initializer.dataset, spec.initializer.model] if spec.initializer else []
@@ -102,7 +101,7 @@ def _pod_patch(job: ReplicatedJobPatch) -> PodSpecPatch | None:
 
 
 def check(job: TrainJob, namespace: str, lookups: Lookups, checks: Checks) -> Findings:
-    """Everything that is wrong with a new TrainJob."""
+    """Return everything that is wrong with a new TrainJob."""
     meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
     findings = Findings(warnings=unknown_keys(meta))
     if names.QUEUE in job.metadata.labels:
@@ -123,7 +122,7 @@ def check(job: TrainJob, namespace: str, lookups: Lookups, checks: Checks) -> Fi
 
 
 def _check_priorities(runtime: Runtime, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
-    """The PriorityClasses that the pods will name, each once; only the runtime can name them."""
+    """Check that the PriorityClasses of the pods exist, each once; only the runtime can name them."""
     jobs = to_builtins(runtime.spec.template.spec).get("replicatedJobs") or []
     found = ((pod_template(each).get("spec") or {}).get("priorityClassName") for each in jobs)
     for name in dict.fromkeys(filter(None, found)):
@@ -131,7 +130,7 @@ def _check_priorities(runtime: Runtime, namespace: str, dry_runs: DryRuns) -> It
 
 
 def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups, checks: Checks) -> Findings:
-    """What may not change, beyond the rules of the schema. A runtime that is gone holds nobody up: the job runs."""
+    """Check a changed TrainJob beyond the rules of the schema; a runtime that is gone is no error, as the job runs."""
     patched = _without_times(old) != _without_times(new)
     resized = old.metadata.annotations.get(names.NUM_NODES) != new.metadata.annotations.get(names.NUM_NODES)
     added = (old.spec.trainer, old.spec.initializer) != (new.spec.trainer, new.spec.initializer)
@@ -149,7 +148,7 @@ def check_update(old: TrainJob, new: TrainJob, namespace: str, lookups: Lookups,
 
 
 def deprecation(runtime: Object, name: str) -> list[str]:
-    """A warning where the runtime is labelled as deprecated."""
+    """Return a warning if the runtime is labelled as deprecated."""
     if runtime.metadata.labels.get(SUPPORT) != DEPRECATED:
         return []
     return [f"{name} is deprecated and will be removed; choose another runtime (label {SUPPORT}: {DEPRECATED})"]
@@ -171,7 +170,7 @@ def _missing(reference: RuntimeRef) -> FieldError:
 
 
 def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:
-    """Pods must not run while their template changes."""
+    """Refuse patches while pods run, as their template changes."""
     path = "spec.runtimePatches"
     if not (old.spec.suspend or new.spec.suspend):
         message = "can only be modified while the TrainJob is suspended; set spec.suspend to true first"
@@ -183,9 +182,9 @@ def _check_moment(old: TrainJob, new: TrainJob) -> Iterator[FieldError]:
 
 
 def _check_against(job: TrainJob, runtime: Runtime, checks: Checks) -> Findings:
-    """What the plugins object to, on the runtime as it is before it is patched."""
+    """Check the TrainJob by the plugins, on the runtime as it is before it is patched."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
-    if count is not None and count > PODS.value:  # nobody has to write a list of so many hosts
+    if count is not None and count > PODS.value:  # a list of so many hosts is not made
         return Findings(PODS.exceeded("spec.trainer.numNodes", count))
     compiled = compile_train_job(job, runtime, checks.framework, checks.target)
     findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
@@ -195,13 +194,13 @@ def _check_against(job: TrainJob, runtime: Runtime, checks: Checks) -> Findings:
 
 
 def _check_host_names(job: TrainJob, plan: Plan) -> Iterator[FieldError]:
-    """A pod's host name is a DNS label; one that is too long would be found out only when the pods are created."""
+    """Refuse host names that are no DNS labels, as no pod could be created with them."""
     for pod_set in plan.pod_sets:
         last = pod_set.endpoints[-1].partition(".")[0] if pod_set.endpoints else ""
-        if len(last) > MAX_HOST_NAME:
+        if len(last) > MAX_LABEL:
             message = (
                 f"is too long: pod {last} of {pod_set.name} would have a host name of {len(last)} characters; "
-                f"{MAX_HOST_NAME} are allowed, so take {len(last) - MAX_HOST_NAME} off"
+                f"{MAX_LABEL} are allowed, so take {len(last) - MAX_LABEL} off"
             )
             yield FieldError("metadata.name", message, job.metadata.name)
 

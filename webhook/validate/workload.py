@@ -1,7 +1,7 @@
-"""A workload that asks for Muster: what its pods would be refused for is refused here, where users read it.
+"""Validation of workloads whose controllers make the pods: what those would be refused for is refused at once.
 
-What is asked of a pod's owner is asked of the owner of the first pod of each template, as the workload's controller
-will make it. An update is refused for what it makes wrong, and not for what was wrong before.
+Checks of an owner are those of the owner of the first pod of each template, as the workload's controller will make it.
+An update is refused for what it makes wrong, not for what was wrong before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +12,9 @@ import msgspec
 from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.core import IndexedJob
+from muster.api.kubernetes.meta import Object
 from muster.api.limits import PODS, whole_number
-from muster.resources.topology import mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.workloads.adapter import Adapter
@@ -29,19 +29,17 @@ from webhook.objects.documents import mapping
 from webhook.objects.known_keys import unknown_keys
 from webhook.objects.names import unknown_framework, unusable_queue
 from webhook.review import Handler, MalformedError, Verdict, generic
-from webhook.validate.frameworks import check_template
-from webhook.validate.gpus import check_gpus
-from webhook.validate.topology import check_templates_nearness
+from webhook.validate.podtemplate import check_framework, check_gpus, check_topology
 
 JSON = dict[str, Any]
 
-VALIDATED = tuple(kind for kind in KINDS if (kind.labelled or kind.no_ranks) and kind is not BATCH_JOB)
-"""The kinds that are sent here; Jobs have a route of their own."""
+VALIDATED = tuple(kind for kind in KINDS if kind.labelled or kind.no_ranks)
+"""The kinds that the API server sends here."""
 _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in VALIDATED}
 
 
 def reviewer(queues: Queues, framework: Framework) -> Handler:
-    """The handler for workloads, on CREATE and UPDATE."""
+    """Return the handler for workloads, on CREATE and UPDATE."""
 
     def review(request: AdmissionRequest) -> Verdict:
         kind = _BY_NAME.get((request.kind.group, request.kind.kind))
@@ -50,14 +48,14 @@ def reviewer(queues: Queues, framework: Framework) -> Handler:
             return Verdict()
         findings = check(kind, workload, queues, framework)
         if request.operation == "UPDATE":
-            findings = new_ones(findings, check(kind, generic(request.old_object), queues, framework))
+            findings = _new_ones(findings, check(kind, generic(request.old_object), queues, framework))
         return Verdict(errors=findings.errors, warnings=findings.warnings)
 
     return review
 
 
-def new_ones(after: Findings, before: Findings) -> Findings:
-    """What is wrong now and was not before."""
+def _new_ones(after: Findings, before: Findings) -> Findings:
+    """Return the findings of `after` that are not in `before`."""
     errors, warnings = set(map(str, before.errors)), set(before.warnings)
     return Findings(
         [error for error in after.errors if str(error) not in errors],
@@ -66,31 +64,32 @@ def new_ones(after: Findings, before: Findings) -> Findings:
 
 
 def check(kind: WorkloadKind, workload: JSON, queues: Queues, framework: Framework) -> Findings:
-    """Everything that is wrong with a workload as far as Muster is concerned, each once."""
+    """Return everything that is wrong with a workload as far as Muster is concerned, each finding once."""
     identity = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     workload = {**workload, **identity, "metadata": mapping(workload.get("metadata"))}
     findings = Findings(warnings=unknown_keys(workload["metadata"]))
     try:
         samples = list(kind.samples(workload)) if kind.samples else []
-        templates = []
-        for index, (place, template) in enumerate(pod_templates(workload, kind.templates)):
-            sample = samples[index] if index < len(samples) else None
-            found = _Template(kind, workload, place, template, sample)
-            templates.append((found.annotations, f"{found.path}.metadata.annotations", None))
-            findings.add(_check_one(found, queues, framework))
-        annotations = mapping(workload["metadata"].get("annotations"))
-        findings.errors += mistakes(annotations, "metadata.annotations")
-        findings.errors += check_templates_nearness(templates)
+        templates = [
+            _Template(kind, workload, place, template, samples[index] if index < len(samples) else None)
+            for index, (place, template) in enumerate(pod_templates(workload, kind.templates))
+        ]
+        for each in templates:
+            findings.add(_check_template(each, queues, framework))
+        findings.errors += check_topology(
+            mapping(workload["metadata"].get("annotations")),
+            [(each.annotations, f"{each.path}.metadata.annotations", each.parallelism) for each in templates],
+        )
     except msgspec.ValidationError as error:
         raise MalformedError(f"spec: {error}") from error
-    if kind.mistakes and any(names.FRAMEWORK in _labels(each) for _, each in pod_templates(workload, kind.templates)):
+    if kind.mistakes and any(names.FRAMEWORK in each.labels for each in templates):
         findings.errors += kind.mistakes(workload)
     errors = {str(error): error for error in findings.errors}
     return Findings(list(errors.values()), list(dict.fromkeys(findings.warnings)))
 
 
 class _Template:
-    """One pod template of a workload, with the first pod of it."""
+    """One pod template of a workload, with the first pod that is made of it."""
 
     def __init__(
         self, kind: WorkloadKind, workload: JSON, place: Place, template: Mapping[str, Any], sample: SamplePod | None
@@ -98,46 +97,44 @@ class _Template:
         self.kind = kind
         self.workload = workload
         self.template = template
-        self.path = dotted(place)
-        self.parent = dotted(place[: -len(TEMPLATE)]) if tuple(place[-len(TEMPLATE) :]) == TEMPLATE else ""
+        self.path = _dotted(place)
+        self.parent = _dotted(place[: -len(TEMPLATE)]) if tuple(place[-len(TEMPLATE) :]) == TEMPLATE else ""
         self.sample = sample
         _, self.labels, self.annotations = template_of(template)
         metadata = workload["metadata"]
         self.given_labels = mapping(metadata.get("labels"))
         self.given_annotations = msgspec.convert(metadata.get("annotations") or {}, dict[str, str])
+        self.parallelism: int | None = None
+        if kind is BATCH_JOB:
+            parallelism = msgspec.convert(workload, IndexedJob).spec.parallelism
+            self.parallelism = 1 if parallelism is None else parallelism
 
     def where(self, key: str) -> str:
-        """The path of a label: on the workload, from where it was copied, or in the template."""
+        """Return the path of a label: on the workload, from where it was copied, or in the template."""
         path = f"metadata.labels[{key}]"
         return path if key in self.given_labels else f"{self.path}.{path}"
 
     def adapter(self) -> Adapter | None:
-        """Who answers for the pods; None where they have no ranks."""
+        """Return the adapter of the pods; None where they have no ranks."""
         if self.sample is None:
             return None
-        pod = msgspec.convert(self.sample.pod, AskedPodDocument)
+        pod = msgspec.convert(self.sample.pod, Object)
         owner = self.sample.owner or self.workload
         reference = pod.metadata.controller
         if reference is None or why_no_ranks(reference.kind):
             return None
         source = source_of(pod.metadata)
-        asked = AskedPod(pod.metadata)
-        return adapter_for(msgspec.convert(owner, source.type), asked) if source else None
+        return adapter_for(msgspec.convert(owner, source.type), AskedPod(pod.metadata)) if source else None
 
 
-class AskedPodDocument(msgspec.Struct):
-    """The metadata of a sample pod."""
-
-    metadata: ObjectMeta
-
-
-def _check_one(given: _Template, queues: Queues, framework: Framework) -> Findings:
+def _check_template(given: _Template, queues: Queues, framework: Framework) -> Findings:
     findings = Findings(warnings=unknown_keys(given.template.get("metadata"), f"{given.path}.metadata"))
     findings.errors += check_gpus(given.template, given.path)
-    if names.QUEUE in given.labels and given.labels.get(names.MANAGED) != "false":
+    managed = given.labels.get(names.MANAGED) != "false"
+    if names.QUEUE in given.labels and managed:
         findings.errors += unusable_queue(given.where(names.QUEUE), given.labels[names.QUEUE], queues)
     adapter = None
-    if names.FRAMEWORK in given.labels and given.labels.get(names.MANAGED) != "false":
+    if names.FRAMEWORK in given.labels and managed:
         path, name = given.where(names.FRAMEWORK), given.labels[names.FRAMEWORK]
         findings.errors += unknown_framework(path, name, framework)
         adapter = given.adapter()
@@ -145,27 +142,27 @@ def _check_one(given: _Template, queues: Queues, framework: Framework) -> Findin
             findings.errors.append(FieldError(path, _no_ranks(given), name))
             return findings
         findings.errors += _below(given.parent, adapter.errors())
-        if adapter.size() <= PODS.value:  # else refused already; nobody has to write a list of so many hosts
-            findings.add(check_template(given.template, given.path, adapter, given.given_annotations, framework))
-    most = adapter.size() if adapter else None
-    findings.errors += check_minimum(given.path, given.annotations, given.given_annotations, most)
+        if adapter.size() <= PODS.value:  # a larger one is refused already: its hosts need not be listed
+            findings.add(check_framework(given.template, given.path, adapter, given.given_annotations, framework))
+    findings.errors += _check_minimum(given, adapter)
     return findings
 
 
-def check_minimum(
-    path: str, template: Mapping[str, str], workload: Mapping[str, str], most: int | None, what: str = "all pods"
-) -> list[FieldError]:
-    """The gang's minimum is a number of pods, and there are so many, where that is known; the template's wins."""
-    text = {**workload, **template}.get(names.MIN_MEMBER)
+def _check_minimum(given: _Template, adapter: Adapter | None) -> list[FieldError]:
+    """Check the gang's minimum, the template's before the workload's: it must not exceed the pods, if known."""
+    text = {**given.given_annotations, **given.annotations}.get(names.MIN_MEMBER)
+    most, source = adapter.size() if adapter else None, "all pods"
+    if given.parallelism is not None:
+        most, source = given.parallelism, "spec.parallelism"
     if text is None or whole_number(text, min(most or PODS.value, PODS.value)):
         return []
     annotation = f"metadata.annotations[{names.MIN_MEMBER}]"
-    where = f"{path}.{annotation}" if names.MIN_MEMBER in template else annotation
-    return [FieldError(where, f"must be a number {f'from 1 to {most} ({what})' if most else 'of at least 1'}", text)]
+    where = f"{given.path}.{annotation}" if names.MIN_MEMBER in given.annotations else annotation
+    return [FieldError(where, f"must be a number {f'from 1 to {most} ({source})' if most else 'of at least 1'}", text)]
 
 
-def dotted(place: Sequence[str | int]) -> str:
-    """The path of a place in a document, as messages have it."""
+def _dotted(place: Sequence[str | int]) -> str:
+    """Return the path of a place in a document, as messages have it."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 
 
@@ -175,11 +172,7 @@ def _no_ranks(given: _Template) -> str:
 
 
 def _below(parent: str, errors: Sequence[FieldError]) -> Iterator[FieldError]:
-    """Errors of an object that the workload makes, at the paths where the workload has its fields."""
+    """Yield errors of an object that the workload makes, at the paths where the workload has its fields."""
     for error in errors:
         path = f"{parent}.{error.path}" if parent else error.path
         yield FieldError(path, error.message, error.value, error.reason)
-
-
-def _labels(template: Mapping[str, Any]) -> Mapping[str, str]:
-    return template_of(template)[1]

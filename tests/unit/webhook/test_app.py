@@ -146,7 +146,7 @@ def test_any_object_gets_a_verdict(route: str, obj: Any) -> None:
 def test_odd_objects_get_a_verdict(obj: Any) -> None:
     """No object makes a handler fail without an answer."""
     app = client()
-    for route in ("/mutate/job", "/validate/job", "/mutate/workload", "/validate/batch-job", "/mutate/pod"):
+    for route in ("/mutate/job", "/validate/job", "/mutate/workload", "/validate/workload", "/mutate/pod"):
         assert app.post(route, json=review(obj)).status_code == 200
 
 

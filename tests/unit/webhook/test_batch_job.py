@@ -8,7 +8,7 @@ from webhook_world import JSON, QueueWorld, apply, container, indexed_job, reque
 
 from muster.runtime import registry
 from webhook.mutate.workload import labelled
-from webhook.validate.batch_job import reviewer
+from webhook.validate.workload import reviewer
 
 TORCH = {"muster.dev/framework": "torch"}
 

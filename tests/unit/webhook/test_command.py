@@ -11,7 +11,7 @@ from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.authorization import ResourceAttributes, SubjectAccessReview
 from muster.kube.errors import Unreachable
 from webhook import deadline
-from webhook.rights import ServerRights
+from webhook.apiserver import ServerRights
 from webhook.validate import command
 
 ANNE = UserInfo(username="anne", groups=["team-a"])
@@ -27,7 +27,7 @@ class Granted:
         self.asked: list[tuple[str, ResourceAttributes]] = []
 
     def allows(self, user: UserInfo, action: ResourceAttributes) -> bool:
-        """See webhook.rights.Rights."""
+        """See webhook.apiserver.Rights."""
         self.asked.append((user.username, action))
         return action in self._actions
 

@@ -107,7 +107,7 @@ def objects() -> Iterator[tuple[str, JSON]]:
         labels = {**BOTH, "muster.dev/framework": framework}
         indexed = indexed_job(container(env=[{"name": "A", "value": "b"}], nvidia_com_gpu=8), labels=labels)
         yield "/mutate/workload", indexed
-        yield "/validate/batch-job", indexed
+        yield "/validate/workload", indexed
         yield "/mutate/pod", pod_of(indexed, 2)
         yield from (("/validate/workload", workload) for workload in workloads(indexed))
     held = {"annotations": {"scheduling.volcano.sh/queue-allocation-gate": "true"}}

@@ -8,8 +8,7 @@ from muster.api.volcano.scheduling import Queue
 from muster.kube.client import Client
 from muster.kube.config import Config
 from webhook.lookup import QueueLookup
-from webhook.validate import podgroup
-from webhook.validate.queues import queue
+from webhook.validate import podgroup, queue
 
 QUEUES = QueueWorld(
     a=("root", "Open"),

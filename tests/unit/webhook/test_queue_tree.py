@@ -9,8 +9,7 @@ from webhook_world import JSON, DownWorld, NamespaceWorld, OwnerWorld, apply, re
 from muster.api.volcano.scheduling import Queue
 from webhook.mutate import podgroup as mutate_podgroup
 from webhook.mutate import queue as mutate_queue
-from webhook.validate import podgroup
-from webhook.validate.queues import queue
+from webhook.validate import podgroup, queue
 
 HIERARCHY, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 
@@ -178,7 +177,7 @@ def test_defaults(given: JSON, spec: JSON, annotations: JSON) -> None:
     assert not mutate_queue.review(request(result)).patch
 
 
-VCJOB = {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1"}
+VCJOB = {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1", "name": "train", "uid": "u"}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from muster.api.volcano.batch import Job
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, Unreachable
 from muster.runtime import registry
 from webhook import deadline
-from webhook.dryrun import ServerDryRuns
+from webhook.apiserver import ServerDryRuns
 from webhook.validate.volcano_job import job as validate_job
 from webhook.validate.volcano_job.templates import MAX_TRIED, check_templates, sample
 
@@ -33,7 +33,7 @@ class Verdicts:
         self.left_s: list[float] = []
 
     def attempt(self, pod: Mapping[str, Any], _namespace: str) -> APIError | None:
-        """See webhook.dryrun.DryRuns."""
+        """See webhook.apiserver.DryRuns."""
         self.asked.append(dict(pod))
         self.left_s.append(deadline.within(100.0))
         return self.verdicts.get(pod["metadata"]["generateName"].rstrip("-"))

@@ -7,7 +7,8 @@ from webhook_world import task, vcjob
 
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job
-from webhook.validate.topology import check_nearness, check_templates_nearness
+from webhook.validate.podtemplate import check_topology
+from webhook.validate.volcano_job.tasks import check_pods_of_tasks
 
 KQ = "kueue.x-k8s.io/podset"
 
@@ -24,7 +25,7 @@ def test_each_mistake_has_the_path_of_its_template() -> None:
     """And the Job's own annotations are looked at, too."""
     job = job_of({}, {f"{KQ}-slice-required-topology": "rack", f"{KQ}-slice-size": "3"})
     job.metadata = ObjectMeta(name="a", annotations={"muster.dev/topology-required": "a b"})
-    assert [error.path for error in check_nearness(job)] == [
+    assert [error.path for error in check_pods_of_tasks(job)] == [
         "metadata.annotations[muster.dev/topology-required]",
         f"spec.tasks[1].template.metadata.annotations[{KQ}-slice-size]",
     ]
@@ -33,8 +34,8 @@ def test_each_mistake_has_the_path_of_its_template() -> None:
 def test_a_group_is_a_leader_and_its_workers() -> None:
     """Two templates, one of them of one pod."""
     said = {f"{KQ}-group-name": "g", f"{KQ}-required-topology": "rack"}
-    assert not list(check_templates_nearness([(said, "a", 1), (said, "b", 7)]))
-    (alone,) = check_templates_nearness([(said, "a", 1)])
+    assert not list(check_topology({}, [(said, "a", 1), (said, "b", 7)]))
+    (alone,) = check_topology({}, [(said, "a", 1)])
     assert alone.path == f"a[{KQ}-group-name]"
-    (many,) = check_templates_nearness([(said, "a", 2), (said, "b", 7)])
+    (many,) = check_topology({}, [(said, "a", 2), (said, "b", 7)])
     assert "one of them of one pod" in many.message

@@ -102,7 +102,7 @@ class NoClass:
     """An API server without PriorityClasses."""
 
     def attempt(self, pod: JSON, _namespace: str) -> Invalid | None:
-        """See webhook.dryrun.DryRuns."""
+        """See webhook.apiserver.DryRuns."""
         name = pod["spec"].get("priorityClassName")
         return Invalid(f"no PriorityClass with name {name} was found") if name else None
 

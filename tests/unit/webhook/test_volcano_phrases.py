@@ -3,8 +3,8 @@
 import pytest
 from webhook_world import JSON, QueueWorld, request
 
+from webhook.validate import queue
 from webhook.validate.pod import review
-from webhook.validate.queues import queue
 
 QUEUES = QueueWorld(a=("root", ""), b=("a", ""), c=("b", ""), d=("c", ""), e=("d", ""))
 MIN, MAX = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"

@@ -10,7 +10,7 @@ from webhook_world import JSON, QueueWorld, request
 
 from muster.runtime import registry
 from webhook.review import MalformedError, Verdict
-from webhook.validate import batch_job, workload
+from webhook.validate import workload
 
 FRAMEWORK = registry.framework()
 
@@ -73,8 +73,7 @@ UNRANKED = {
 def ask(document: JSON, old: JSON | None = None) -> Verdict:
     """The verdict on a new workload, or on an update."""
     asked = request(document, "UPDATE" if old else "CREATE", old)
-    reviewer = batch_job.reviewer if document["kind"] == "Job" else workload.reviewer
-    return reviewer(QueueWorld(), FRAMEWORK)(asked)
+    return workload.reviewer(QueueWorld(), FRAMEWORK)(asked)
 
 
 def errors(document: JSON, old: JSON | None = None) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""What must hold for a Volcano Job, and what may change in one.
+"""Validation of Volcano Jobs: what must hold for one, and which fields may change.
 
-Start reading at `job`, the handler, which puts the parts together: `spec` has the fields beside the tasks, `tasks` the
-tasks and how they depend on each other, `policies` the policies of both, and `templates` asks the API server about the
-pods. Promises that each part gathers all of its errors. It must not import webhook.mutate.
+Start reading at `job`, the handler: it puts together `spec` (names, volumes and counts), `tasks` (tasks, their
+templates and dependencies), `policies`, and `templates`, which tries pods on the API server. Promises that each part
+gathers all of its errors. It must not import webhook.mutate.
 """

@@ -1,8 +1,9 @@
-"""Lifecycle policies: of the Job, and of each task."""
+"""Lifecycle policies, of a Volcano Job and of each of its tasks."""
 
 from collections.abc import Iterator, Sequence
 
 from muster.api.fields import FieldError
+from muster.api.limits import POLICIES, SECONDS
 from muster.api.volcano.batch import LifecyclePolicy
 from muster.resources.duration import parse_duration_s
 
@@ -16,7 +17,8 @@ ACTIONS = (
 
 
 def check_policies(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[FieldError]:
-    """What is wrong with each policy, and with the list: one event or exit code must not have two answers."""
+    """Check each policy, and that no event or exit code has two of them."""
+    yield from POLICIES.exceeded_by(path, len(policies))
     for index, policy in enumerate(policies):
         yield from _check_one(policy, f"{path}[{index}]")
     yield from _check_duplicates(policies, path)
@@ -39,15 +41,12 @@ def _check_one(policy: LifecyclePolicy, path: str) -> Iterator[FieldError]:
     if policy.action not in ACTIONS:
         message = f"invalid policy action; must be one of: {', '.join(ACTIONS)}"
         yield FieldError(f"{path}.action", message, policy.action, "NotSupported")
-    yield from _check_timeout(policy, f"{path}.timeout")
-
-
-def _check_timeout(policy: LifecyclePolicy, path: str) -> Iterator[FieldError]:
-    if policy.timeout is not None:
-        try:
-            parse_duration_s(policy.timeout)
-        except ValueError as error:
-            yield FieldError(path, str(error), policy.timeout)
+    try:
+        timeout_s = parse_duration_s("0" if policy.timeout is None else policy.timeout)
+    except ValueError as error:
+        yield FieldError(f"{path}.timeout", str(error), policy.timeout)
+    else:
+        yield from SECONDS.exceeded(f"{path}.timeout", int(timeout_s))
 
 
 def _check_duplicates(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[FieldError]:

@@ -1,19 +1,22 @@
-"""The fields of a Volcano Job beside its tasks and plugins: its name and its volumes.
+"""Validation of a Volcano Job's fields beside tasks, policies and plugins: name, counts, limits and volumes.
 
 A pod's name is its host name, so `<job>-<task>-<index>` must be a DNS label up to the last index. A volume is a claim
-that exists, or one to make, never both.
+that exists, or one to create, never both.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from muster.api.fields import FieldError
-from muster.api.volcano.batch import Job, VolumeSpec
+from muster.api.limits import PODS, RETRIES, SECONDS, TASKS, VOLUMES
+from muster.api.volcano.batch import Job, JobSpec, VolumeSpec
 from muster.volcano.hosts import pod_name
+from muster.volcano.tasks import total_replicas
 from webhook.objects.names import MAX_LABEL, is_label, is_subdomain
 
 
 def check_names(job: Job) -> Iterator[FieldError]:
-    """The Job's name, then the name of the last pod of each task."""
+    """Check the Job's name, then the name of the last pod of each task."""
     name = job.metadata.name
     if not name:
         return
@@ -28,17 +31,40 @@ def check_names(job: Job) -> Iterator[FieldError]:
     for index, task in enumerate(job.spec.tasks):
         pod = pod_name(name, task.name, max(0, task.replicas - 1))
         if len(pod) > MAX_LABEL:
-            over = len(pod) - MAX_LABEL
             message = (
-                f"create pod with name {pod} validate failed: it would have {len(pod)} characters, and "
-                f"{MAX_LABEL} are allowed; "
-                f"shorten the name of the job or of the task by {over}"
+                f"create pod with name {pod} validate failed: it would have {len(pod)} characters, and {MAX_LABEL} are "
+                f"allowed; shorten the name of the job or of the task by {len(pod) - MAX_LABEL}"
             )
             yield FieldError(f"spec.tasks[{index}].name", message, task.name)
 
 
+def check_counts(job: Job) -> Iterator[FieldError]:
+    """Check the numbers of pods, which may change: the limit of a gang, and minimums that can be reached."""
+    tasks, total = job.spec.tasks, total_replicas(job.spec)
+    replicas = [PODS.exceeded(f"spec.tasks[{index}].replicas", task.replicas) for index, task in enumerate(tasks)]
+    yield from chain(*replicas) if any(replicas) else PODS.exceeded_by("spec.tasks", total)
+    for index, task in enumerate(tasks):
+        if task.min_available is not None and task.min_available > task.replicas:
+            message = (
+                f"'minAvailable' is greater than 'replicas' in task: {task.name}, job: {job.metadata.name}; "
+                f"at most {task.replicas}"
+            )
+            yield FieldError(f"spec.tasks[{index}].minAvailable", message, task.min_available)
+    if job.spec.min_available > total:
+        message = f"job 'minAvailable' should not be greater than total replicas in tasks; at most {total}"
+        yield FieldError("spec.minAvailable", message, job.spec.min_available)
+
+
+def check_limits(spec: JobSpec) -> Iterator[FieldError]:
+    """Check the limits of amounts that cannot change later."""
+    yield from TASKS.exceeded_by("spec.tasks", len(spec.tasks))
+    yield from VOLUMES.exceeded_by("spec.volumes", len(spec.volumes))
+    yield from RETRIES.exceeded("spec.maxRetry", spec.max_retry)
+    yield from SECONDS.exceeded("spec.ttlSecondsAfterFinished", spec.ttl_seconds_after_finished or 0)
+
+
 def check_volumes(volumes: Sequence[VolumeSpec]) -> Iterator[FieldError]:
-    """Each volume has a place of its own, and one source."""
+    """Check that each volume has a mount path of its own, and one source."""
     first: dict[str, int] = {}
     for index, volume in enumerate(volumes):
         path = f"spec.volumes[{index}]"

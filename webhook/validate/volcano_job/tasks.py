@@ -1,23 +1,43 @@
-"""One task of a Volcano Job, and what tasks say about each other."""
+"""Validation of a Volcano Job's tasks: each alone, its pod template, and the tasks that it depends on."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from graphlib import CycleError, TopologicalSorter
 
-from muster.api.fields import FieldError
-from muster.api.volcano.batch import PartitionPolicy, TaskSpec
+from muster.api import names
+from muster.api.fields import FieldError, Findings
+from muster.api.limits import PODS, RESOURCES, RETRIES
+from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
+from muster.resources.pods import resource_names
 from muster.resources.quantity import parse
-from muster.volcano.tasks import partition_minimum
+from muster.runtime.framework import Framework
+from muster.runtime.workload import template_of
+from muster.volcano.tasks import partition_minimum, total_replicas
+from muster.workloads.volcano_job import VolcanoJobAdapter
+from webhook.objects.names import unknown_framework
+from webhook.validate.podgroup import check_network_topology
+from webhook.validate.podtemplate import check_budgets, check_framework, check_gpus, check_topology
+from webhook.validate.volcano_job.policies import check_policies
 
 _MILLI = 1000
 _NO_DAG = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
 
 
-def check_task(task: TaskSpec, path: str) -> Iterator[FieldError]:
-    """Partitions and topology policy of one task."""
-    if task.partition_policy:
-        yield from _check_partitions(task, task.partition_policy, path)
-    if task.topology_policy not in {"", "none"}:
-        yield from _check_whole_cpus(task, path)
+def check_tasks(job: Job) -> Iterator[FieldError]:
+    """Check names, policies, partitions and topology of all tasks."""
+    yield from check_network_topology(job.spec.network_topology, "spec.networkTopology")
+    first: dict[str, int] = {}
+    for index, task in enumerate(job.spec.tasks):
+        path = f"spec.tasks[{index}]"
+        if first.setdefault(task.name, index) != index:
+            message = f"duplicated task name {task.name}; spec.tasks[{first[task.name]}] has it already"
+            yield FieldError(f"{path}.name", message, task.name, "Duplicate")
+        yield from check_policies(task.policies, f"{path}.policies")
+        if task.partition_policy:
+            yield from _check_partitions(task, task.partition_policy, path)
+            topology = task.partition_policy.network_topology
+            yield from check_network_topology(topology, f"{path}.partitionPolicy.networkTopology")
+        if task.topology_policy not in {"", "none"}:
+            yield from _check_whole_cpus(task, path)
 
 
 def _check_partitions(task: TaskSpec, policy: PartitionPolicy, path: str) -> Iterator[FieldError]:
@@ -50,35 +70,55 @@ def _check_partitions(task: TaskSpec, policy: PartitionPolicy, path: str) -> Ite
 
 
 def _check_whole_cpus(task: TaskSpec, path: str) -> Iterator[FieldError]:
-    """CPUs can be aligned with NUMA nodes only when a container has them to itself, and so whole."""
-    for place, container in _containers(task.template.get("spec") or {}):
-        cpu = _cpu(container.get("resources") or {})
-        where = f"{path}.template.spec.{place}.resources.requests[cpu]"
-        message = f"the cpu request isn't an integer, and topologyPolicy {task.topology_policy} needs whole CPUs"
-        try:
-            whole = cpu is not None and parse(cpu, milli=True) % _MILLI == 0 and parse(cpu) > 0
-        except ValueError as error:
-            yield FieldError(where, str(error), cpu)
-            continue
-        if not whole:
-            yield FieldError(where, message, cpu)
-
-
-def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each container and init container with its place in the pod's spec."""
+    """Check that containers ask for whole CPUs: only those can be aligned with NUMA nodes."""
+    spec = task.template.get("spec") or {}
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or []):
-            yield f"{kind}[{index}]", container
+            resources = container.get("resources") or {}
+            cpu = (resources.get("requests") or {}).get("cpu", (resources.get("limits") or {}).get("cpu"))
+            where = f"{path}.template.spec.{kind}[{index}].resources.requests[cpu]"
+            message = f"the cpu request isn't an integer, and topologyPolicy {task.topology_policy} needs whole CPUs"
+            try:
+                whole = cpu is not None and parse(cpu, milli=True) % _MILLI == 0 and parse(cpu) > 0
+            except ValueError as error:
+                whole, message = False, str(error)
+            if not whole:
+                yield FieldError(where, message, cpu)
 
 
-def _cpu(resources: Mapping[str, Any]) -> Any:
-    """The CPU request, or the limit in its place."""
-    limit = (resources.get("limits") or {}).get("cpu")
-    return (resources.get("requests") or {}).get("cpu", limit)
+def check_pods_of_tasks(job: Job) -> Iterator[FieldError]:
+    """Check limits, GPUs, disruption budgets and topology in the pod templates, which cannot change later."""
+    templates = []
+    for index, task in enumerate(job.spec.tasks):
+        path = f"spec.tasks[{index}]"
+        pod, _, annotations = template_of(task.template)
+        where = f"{path}.template.metadata.annotations"
+        templates.append((annotations, where, task.replicas))
+        yield from RETRIES.exceeded(f"{path}.maxRetry", task.max_retry)
+        yield from check_gpus(task.template, f"{path}.template")
+        yield from RESOURCES.exceeded_by(f"{path}.template.spec.containers", len(resource_names(pod)))
+        yield from check_budgets(annotations, where)
+    yield from check_topology(job.metadata.annotations, templates)
+
+
+def check_frameworks(job: Job, framework: Framework) -> Findings:
+    """Check the tasks whose template has a framework label, and that their pods can find each other."""
+    findings = Findings()
+    labels = [template_of(task.template)[1].get(names.FRAMEWORK, "") for task in job.spec.tasks]
+    asking = [(index, task, labels[index]) for index, task in enumerate(job.spec.tasks) if labels[index]]
+    if asking:
+        findings.errors += VolcanoJobAdapter(job, asking[0][1].name).errors()
+    if total_replicas(job.spec) > PODS.value:
+        return findings  # refused already: a list of so many hosts need not be made
+    for index, task, name in asking:
+        adapter, path = VolcanoJobAdapter(job, task.name), f"spec.tasks[{index}].template"
+        findings.errors += unknown_framework(f"{path}.metadata.labels[{names.FRAMEWORK}]", name, framework)
+        findings.add(check_framework(task.template, path, adapter, job.metadata.annotations, framework))
+    return findings
 
 
 def check_dependencies(tasks: Sequence[TaskSpec]) -> Iterator[FieldError]:
-    """Tasks may wait for each other as long as they are tasks of this job and no circle arises."""
+    """Check that tasks depend on tasks of this Job only, and not in a circle."""
     known = [task.name for task in tasks]
     needs = {task.name: list(task.depends_on.name) if task.depends_on else [] for task in tasks}
     for index, task in enumerate(tasks):
@@ -93,22 +133,9 @@ def check_dependencies(tasks: Sequence[TaskSpec]) -> Iterator[FieldError]:
 
 
 def _circle(needs: Mapping[str, Sequence[str]]) -> list[str]:
-    """Some circle, its first task repeated at the end; empty when there is none."""
-    done: set[str] = set()
-    for start in needs:
-        trail: list[str] = []
-        stack = [(start, iter(needs[start]))] if start not in done else []
-        trail += [start] if stack else []
-        while stack:
-            name, rest = stack[-1]
-            step = next((other for other in rest if other in needs and other not in done), None)
-            if step is None:
-                done.add(name)
-                stack.pop()
-                trail.pop()
-            elif step in trail:
-                return [*trail[trail.index(step) :], step]
-            else:
-                stack.append((step, iter(needs[step])))
-                trail.append(step)
+    """Return a circle, its first task repeated at the end; empty without one."""
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
     return []

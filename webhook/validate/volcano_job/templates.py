@@ -1,10 +1,10 @@
 """The API server's own verdict on the pod templates of a Job: one pod of each is tried, its errors get the task's path.
 
-Nothing of pod validation is written a second time, and what the cluster's policies say of such pods (Pod Security,
-limits, other webhooks) is heard too. A quota that is used up now is no mistake of the Job's: its pods will wait.
+No rule of pod validation is written twice, and the cluster's policies (Pod Security, limits, other webhooks) are heard
+too. A quota that is used up now is no mistake of the Job: its pods will wait.
 
-Pods are tried with Muster's rights. So what a namespace's policies and quotas say is told only to a user who could try
-a pod there himself; others learn that such pods are refused, and their Job's events will not tell them more.
+Pods are tried with Muster's rights. So the policies and quotas of a namespace are quoted only to users who could try a
+pod there themselves; others learn that such pods are refused, and the events of their Job do not say more either.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,12 +21,11 @@ from muster.api import names
 from muster.api.fields import FieldError, Findings, Reason
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.kube.errors import APIError, Forbidden, over_quota
-from webhook.dryrun import DryRuns
+from webhook.apiserver import DryRuns
 from webhook.objects.documents import mapping
 
 log = structlog.get_logger()
 
-_REASON_PREFIX = "FieldValue"
 _NO_DRY_RUN = "does not support dry run"
 _NOT_ALLOWED = 'cannot create resource "pods"'
 _NO_CLASS = "no PriorityClass with name"
@@ -36,23 +35,23 @@ MAX_TRIED = 8
 _AT_ONCE = 4
 
 MayKnow = Callable[[], bool]
-"""Whether the user may create pods in the namespace himself; it is asked only where there is something to keep back."""
+"""Tells whether the user may create pods in the namespace; called only where a refusal would quote the namespace."""
 
 
 @dataclass(frozen=True, slots=True)
-class ToldError(FieldError):
+class QuotedError(FieldError):
     """An error in the API server's words."""
 
     @property
     def cause(self) -> str:
-        """The API server's words as they came: they say already what is wrong with which value."""
+        """The API server's words as they came: they name the value and what is wrong with it."""
         return self.message
 
 
 def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKnow = lambda: True) -> Findings:
-    """What the API server would say to the pods of this Job; raises APIError if it could not be asked.
+    """Return the API server's verdict on the pods of this Job; raises APIError if it could not be asked.
 
-    Tasks of one template are tried as one, and of many templates the first ones: the others are warned of.
+    Tasks of one template are tried as one. Of many different templates the first are tried, with a warning of the rest.
     """
     samples = [sample(job, task) for task in job.spec.tasks]
     shapes = [_shape(pod) for pod in samples]
@@ -65,7 +64,7 @@ def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKn
     for index, shape in enumerate(shapes):
         refusal = refusals.get(shape)
         if refusal:
-            findings.add(_told(refusal, f"spec.tasks[{index}].template", namespace, may_know))
+            findings.add(_quoted(refusal, f"spec.tasks[{index}].template", namespace, may_know))
     untried = [index for index, shape in enumerate(shapes) if shape not in refusals]
     if untried:
         findings.warnings.append(
@@ -76,32 +75,32 @@ def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKn
 
 
 def _shape(pod: Mapping[str, Any]) -> bytes:
-    """Equal for pods that differ in nothing but their name."""
+    """Return a key that is equal for pods that differ in nothing but their name."""
     metadata = {key: value for key, value in pod["metadata"].items() if key != "generateName"}
     return msgspec.json.encode([metadata, pod["spec"]], order="deterministic")
 
 
 def _try(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRuns) -> list[APIError | None]:
-    """The verdict on each pod. A few are tried at a time, each within the deadline of the review."""
+    """Return the refusal of each pod, a few calls at a time, each within the deadline of the review."""
     if len(pods) <= 1:
         return [dry_runs.attempt(pod, namespace) for pod in pods]
     with ThreadPoolExecutor(min(_AT_ONCE, len(pods)), thread_name_prefix="dry-run") as pool:
-        # The deadline is one of this thread's variables, so each call takes a copy of them along.
+        # The deadline is a context variable of this thread, so each call gets a copy of the context.
         calls = [pool.submit(copy_context().run, dry_runs.attempt, pod, namespace) for pod in pods]
         return [call.result() for call in calls]
 
 
-def _told(refusal: APIError, path: str, namespace: str, may_know: MayKnow) -> Findings:
-    """A refusal as its user is told of it."""
+def _quoted(refusal: APIError, path: str, namespace: str, may_know: MayKnow) -> Findings:
+    """Return a refusal as far as the user may read it."""
     if _NO_DRY_RUN in refusal.message:
         log.warning("a template could not be tried", namespace=namespace, template=path, why=str(refusal))
         return Findings()
     if not isinstance(refusal, Forbidden):
         return Findings([*_errors(refusal, path)])
     if _NOT_ALLOWED in refusal.message:
-        raise refusal  # it is Muster that may not, not the user
+        raise refusal  # Muster lacks the right, not the user
     quota = over_quota(refusal)
-    # That a class of the whole cluster does not exist is no matter of the namespace.
+    # A missing PriorityClass is a matter of the cluster, not of the namespace.
     if not (_NO_CLASS in refusal.message or may_know()):
         ask = f"`kubectl auth can-i create pods -n {namespace}`: who may is told why"
         if quota:
@@ -114,21 +113,20 @@ def _told(refusal: APIError, path: str, namespace: str, may_know: MayKnow) -> Fi
 
 
 def check_priority(job: Job, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
-    """An error if there is no such PriorityClass: no pod of the Job could be created any more.
+    """Check that the PriorityClass exists, by one pod: without it no pod of the Job could be created any more.
 
-    One pod tells; what else would be said of it today is no matter of the priority. Raises APIError if the API server
-    could not be asked.
+    Other refusals of that pod have nothing to do with the priority. Raises APIError if the API server could not be
+    asked.
     """
     name = job.spec.priority_class_name
-    if not name or not job.spec.tasks:
-        return
-    yield from missing_class("spec.priorityClassName", name, sample(job, job.spec.tasks[0]), namespace, dry_runs)
+    if name and job.spec.tasks:
+        yield from missing_class("spec.priorityClassName", name, sample(job, job.spec.tasks[0]), namespace, dry_runs)
 
 
 def missing_class(
     path: str, name: str, pod: Mapping[str, Any], namespace: str, dry_runs: DryRuns
 ) -> Iterator[FieldError]:
-    """An error at this path if pods like this one cannot have this PriorityClass, because there is none."""
+    """Yield an error at this path if there is no PriorityClass of this name; `pod` is tried with it."""
     refusal = dry_runs.attempt({**pod, "spec": {**pod["spec"], "priorityClassName": name}}, namespace)
     if refusal and _NO_CLASS in refusal.message:
         message = f"{_NO_CLASS} {name} was found, so no pod could be created; `kubectl get priorityclasses` lists them"
@@ -136,7 +134,7 @@ def missing_class(
 
 
 def sample(job: Job, task: TaskSpec) -> dict[str, Any]:
-    """A pod of this task as far as the template says; it opts out of Muster, so that trying it asks nobody here."""
+    """Return a pod of this task as far as the template says; it opts out of Muster, so that no review follows."""
     template = task.template
     metadata, spec = mapping(template.get("metadata")), dict(mapping(template.get("spec")))
     ours = {names.QUEUE, names.FRAMEWORK, names.GANG}
@@ -155,14 +153,14 @@ def sample(job: Job, task: TaskSpec) -> dict[str, Any]:
 
 
 def _errors(refusal: APIError, path: str) -> Iterator[FieldError]:
-    """One error for each field that the API server names, or one for the whole template."""
+    """Yield an error for each field that the API server names, or one for the whole template."""
     causes = (refusal.details or {}).get("causes") or []
     fields = [cause for cause in causes if cause.get("field")]
     for cause in fields:
-        word = str(cause.get("reason", "")).removeprefix(_REASON_PREFIX)
+        word = str(cause.get("reason", "")).removeprefix("FieldValue")
         reason: Reason = word if word in get_args(Reason) else "Invalid"  # type: ignore[assignment]  # one of them
         field, message = cause["field"], cause.get("message") or refusal.message
         where = f"{path}.{field}" if field.startswith(("spec", "metadata")) else f"{path}.spec.{field}"
-        yield ToldError(where, message, reason=reason)
+        yield QuotedError(where, message, reason=reason)
     if not fields:
-        yield ToldError(path, f"the API server refuses such pods: {refusal.message}", reason="Forbidden")
+        yield QuotedError(path, f"the API server refuses such pods: {refusal.message}", reason="Forbidden")

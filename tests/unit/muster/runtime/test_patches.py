@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 from frameworks_world import compiled, component, indexed_job, pods_of, replicated_job, runtime, template, train_job
 from webhook_world import QueueWorld
 
-from muster.api.kubernetes.core import IndexedJob
 from muster.runtime import registry
-from webhook.validate.batch_job import check
+from muster.workloads.batch_job import BATCH_JOB
+from webhook.validate.workload import check
 
 JSON = dict[str, Any]
 
@@ -61,8 +60,7 @@ def test_reserved_variables_of_labelled_jobs(framework: str, name: str) -> None:
     group = indexed_job(template(framework, {}, {}))
     assert group.owner
     group.owner["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": name, "value": "7"}]
-    job = msgspec.convert(group.owner, IndexedJob)
-    [error] = check(job, QueueWorld(), registry.framework()).errors
+    [error] = check(BATCH_JOB, group.owner, QueueWorld(), registry.framework()).errors
     assert error.path == "spec.template.spec.containers[0].env[0].name"
     assert error.message.startswith(f"is set by Muster for framework {framework}; remove it (reserved are ")
     assert error.value == name

@@ -1,7 +1,7 @@
-"""What the API server would refuse in each pod of a resource group, so that it is told when the group is read. Pure.
+"""The API server's rules for labels, selectors, tolerations and affinities of pods, as far as their authors break them.
 
-It is right about everything else; these are the values that it can be expected to be wrong about: names, operators,
-and what belongs together.
+The values of a resource group go into every pod of it, so that a mistake is better told when the group is read: in
+names and operators, and in fields that go together. The API server has the last word.
 """
 
 import re
@@ -29,14 +29,14 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def label_errors(labels: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Labels of nodes, or of pods: each needs a key and a value as the API server takes them."""
+    """Check keys and values of labels."""
     for key, value in labels.items():
         yield from _key_errors(key, f"{path}[{key}]")
         yield from _value_errors(value, f"{path}[{key}]")
 
 
 def toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError]:
-    """A toleration; left out, the operator is Equal."""
+    """Check a toleration, whose operator is Equal if it is left out."""
     operator, effect = toleration.operator or "Equal", toleration.effect
     if operator not in _TOLERATED:
         yield FieldError(f"{path}.operator", f"should be one of {', '.join(_TOLERATED)}", operator)
@@ -54,17 +54,8 @@ def toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError]
         yield FieldError(f"{path}.tolerationSeconds", "goes with effect NoExecute", toleration.toleration_seconds)
 
 
-def scheduler_errors(name: str, path: str) -> Iterator[FieldError]:
-    """The name of a scheduler, which is that of a profile; "" means that the group leaves it to the pods."""
-    if name and not is_subdomain(name):
-        message = (
-            "should be the name of a scheduler: a-z, 0-9, '-' and '.', beginning and ending with a letter or digit"
-        )
-        yield FieldError(path, message, name)
-
-
 def affinity_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:
-    """Affinity to nodes, affinity to pods and anti-affinity to pods: required terms and preferred ones."""
+    """Check required and preferred terms of node affinity, pod affinity and pod anti-affinity."""
     nodes = affinity.node_affinity
     if nodes:
         below = f"{path}.nodeAffinity"
@@ -83,10 +74,8 @@ def affinity_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:
 
 
 def _node_term_errors(term: NodeSelectorTerm, path: str) -> Iterator[FieldError]:
-    for index, expression in enumerate(term.match_expressions):
-        yield from _expression_errors(expression, f"{path}.matchExpressions[{index}]", _OF_NODES)
-    for index, expression in enumerate(term.match_fields):
-        yield from _expression_errors(expression, f"{path}.matchFields[{index}]", _LISTS)
+    yield from _expression_errors(term.match_expressions, f"{path}.matchExpressions", _OF_NODES)
+    yield from _expression_errors(term.match_fields, f"{path}.matchFields", _LISTS)
 
 
 def _pod_affinity_errors(affinity: PodAffinity, path: str) -> Iterator[FieldError]:
@@ -103,29 +92,28 @@ def _pod_affinity_errors(affinity: PodAffinity, path: str) -> Iterator[FieldErro
 
 
 def selector_errors(selector: LabelSelector, path: str) -> Iterator[FieldError]:
-    """What the API server would say about a label selector."""
+    """Check a label selector."""
     yield from label_errors(selector.match_labels, f"{path}.matchLabels")
-    for index, expression in enumerate(selector.match_expressions):
-        yield from _expression_errors(expression, f"{path}.matchExpressions[{index}]", _OF_LABELS)
+    yield from _expression_errors(selector.match_expressions, f"{path}.matchExpressions", _OF_LABELS)
 
 
 def _expression_errors(
-    expression: LabelSelectorRequirement, path: str, operators: Sequence[str]
+    expressions: Sequence[LabelSelectorRequirement], path: str, operators: Sequence[str]
 ) -> Iterator[FieldError]:
-    """The key of an expression, its operator, and whether that has the values that it compares with."""
-    operator, values = expression.operator, expression.values
-    yield from _key_errors(expression.key, f"{path}.key")
-    if operator not in operators:
-        yield FieldError(f"{path}.operator", f"should be one of {', '.join(operators)}", operator)
-    elif operator in _LISTS and not values:
-        yield FieldError(f"{path}.values", f"operator {operator} needs at least one", reason="Required")
-    elif operator in _BARE and values:
-        yield FieldError(f"{path}.values", f"operator {operator} looks at the key only", values)
-    elif operator in _COMPARISONS and (len(values) != 1 or not _INTEGER.fullmatch(values[0])):
-        yield FieldError(f"{path}.values", f"operator {operator} compares with one whole number", values)
-    if operator in _LISTS:
-        for index, value in enumerate(values):
-            yield from _value_errors(value, f"{path}.values[{index}]")
+    """Check key and operator of each expression, and that it has the values that its operator compares with."""
+    for index, expression in enumerate(expressions):
+        below, operator, values = f"{path}[{index}]", expression.operator, expression.values
+        yield from _key_errors(expression.key, f"{below}.key")
+        if operator not in operators:
+            yield FieldError(f"{below}.operator", f"should be one of {', '.join(operators)}", operator)
+        elif operator in _LISTS and not values:
+            yield FieldError(f"{below}.values", f"operator {operator} needs at least one", reason="Required")
+        elif operator in _BARE and values:
+            yield FieldError(f"{below}.values", f"operator {operator} looks at the key only", values)
+        elif operator in _COMPARISONS and (len(values) != 1 or not _INTEGER.fullmatch(values[0])):
+            yield FieldError(f"{below}.values", f"operator {operator} compares with one whole number", values)
+        for place, value in enumerate(values if operator in _LISTS else ()):
+            yield from _value_errors(value, f"{below}.values[{place}]")
 
 
 def _weight_errors(weight: int, path: str) -> Iterator[FieldError]:

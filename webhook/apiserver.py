@@ -1,0 +1,105 @@
+"""Questions to the API server: would it admit this pod (`DryRuns`), may this user do that (`Rights`)?
+
+A dry run is made with Muster's rights, not the user's: to impersonate users, Muster would need the right to be anybody,
+and a review names its user to whoever reaches the webhook's port. Handlers decide what of the answer a user may read.
+
+Some objects make a controller act with Muster's rights on objects that their user may have no rights to. So handlers
+ask for the right that the user would need without Muster (a SubjectAccessReview).
+
+Answers are remembered for some seconds, as Jobs often come many at a time and alike, and as the API server itself may
+be as far behind a change of roles. Refusals of pods and failed calls are not remembered.
+"""
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, Protocol
+
+import msgspec
+from cachetools import TTLCache, cachedmethod
+
+from muster.api.kubernetes.admission import UserInfo
+from muster.api.kubernetes.authorization import (
+    SUBJECT_ACCESS_REVIEWS,
+    ResourceAttributes,
+    SubjectAccessReview,
+    SubjectAccessReviewSpec,
+)
+from muster.api.kubernetes.core import PODS
+from muster.kube.client import Client
+from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid
+from webhook import deadline
+
+_TIMEOUT_S = 4.0  # the API server waits 10 s for the whole review
+_PODS_REMEMBERED_S = 20.0
+_RIGHTS_REMEMBERED_S = 5.0
+_MAX_REMEMBERED = 1024
+
+
+class DryRuns(Protocol):
+    """Trials of pods on an API server; tests have their own."""
+
+    def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
+        """Return the API server's refusal of this pod, or None; raises APIError if it could not be asked."""
+
+
+class Rights(Protocol):
+    """The rights of users; tests have their own."""
+
+    def allows(self, user: UserInfo, action: ResourceAttributes) -> bool:
+        """Return True if the user has the right to the action; raises APIError if that could not be found out."""
+
+
+def _pod_key(_: object, pod: Mapping[str, Any], namespace: str) -> bytes:
+    return hashlib.sha256(msgspec.json.encode([namespace, pod])).digest()
+
+
+def _spec_key(_: object, spec: SubjectAccessReviewSpec) -> bytes:
+    return msgspec.json.encode(spec, order="sorted")
+
+
+class ServerDryRuns:
+    """`DryRuns` by server-side dry run of a creation. Thread safe."""
+
+    def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._admitted = TTLCache[bytes, None, float](_MAX_REMEMBERED, _PODS_REMEMBERED_S, monotonic_s)
+
+    def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
+        """Return the refusal, by a call unless an equal pod was admitted a moment ago."""
+        try:
+            self._create(pod, namespace)
+        except AlreadyExists:
+            return None  # a generated name that is taken; names are checked after everything else
+        except (Invalid, BadRequest, Forbidden) as refusal:
+            return refusal
+        return None
+
+    @cachedmethod(attrgetter("_admitted"), _pod_key, attrgetter("_lock"))
+    def _create(self, pod: Mapping[str, Any], namespace: str) -> None:
+        self._client.create(PODS, pod, namespace, dry_run=True, timeout_s=deadline.within(_TIMEOUT_S))
+
+
+class ServerRights:
+    """`Rights` by the authorizers of the API server. Thread safe."""
+
+    def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._known = TTLCache[bytes, bool, float](_MAX_REMEMBERED, _RIGHTS_REMEMBERED_S, monotonic_s)
+
+    def allows(self, user: UserInfo, action: ResourceAttributes) -> bool:
+        """Return the answer, by a call unless the same was asked a moment ago."""
+        return self._review(
+            SubjectAccessReviewSpec(
+                user=user.username, uid=user.uid, groups=user.groups, extra=user.extra, resource_attributes=action
+            )
+        )
+
+    @cachedmethod(attrgetter("_known"), _spec_key, attrgetter("_lock"))
+    def _review(self, spec: SubjectAccessReviewSpec) -> bool:
+        asked = SubjectAccessReview(spec=spec)
+        return self._client.create(SUBJECT_ACCESS_REVIEWS, asked, timeout_s=deadline.within(_TIMEOUT_S)).status.allowed
