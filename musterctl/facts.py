@@ -140,4 +140,5 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "train-report-bytes": lambda: _plain(REPORT_BYTES / 1024, "KiB"),
     "train-runtimes": lambda: _code(sorted(path.stem for path in RUNTIMES.glob("*.yaml"))),
     **{f"job-plugin-flags-{name}": partial(_flags, name) for name in BUILT_IN if BUILT_IN[name].flags},
-} | {f"scheduler-{name}": partial(str, text) for name, text in _TABLES.items()}
+    **{f"scheduler-{name}": partial(str, text) for name, text in _TABLES.items()},
+}

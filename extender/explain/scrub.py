@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from muster.api.kubernetes.container_status import ContainerStatus
-from muster.api.kubernetes.core import Container, Pod, PodSpec, PodStatus
+from muster.api.kubernetes.core import Container, ContainerStatus, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.batch import Job, JobStatus, TaskSpec
 

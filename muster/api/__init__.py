@@ -1,7 +1,7 @@
 """Wire types as msgspec Structs, a folder per origin: `kubernetes/`, `volcano/`, `kubeflow/` and `muster/`.
 
-The types of custom resources are the single source of the CRDs in charts/muster/crds; the docstring of a field is what
-`kubectl explain` shows. At this level: `base` (the Struct base, resource descriptors, keys), `names` (every label and
+The types of custom resources are the single source of the CRDs in charts/muster; `kubectl explain` shows the docstring
+of a field. At this level: `base` (the Struct base, resource descriptors, keys), `names` (every label and
 annotation), `limits` (the upper bound of every user-supplied number), `fields` (errors with the path of a field),
 `patterns` (users' regular expressions) and `merge_diff` (the merge patch between two objects).
 

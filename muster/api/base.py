@@ -1,4 +1,4 @@
-"""What every wire type shares: the Struct base, resource descriptors and object keys."""
+"""The Struct base of all wire types, and descriptors of resources."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -19,7 +19,7 @@ class Wire(Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False):
 
 
 def prepare() -> None:
-    """Makes all wire types ready, before there are threads.
+    """Make all wire types ready, before there are threads.
 
     msgspec learns a Struct's fields when it first decodes one. Two threads that do so at once can meet a half-learnt
     type, which ends the process with a segmentation fault.
@@ -33,7 +33,7 @@ def prepare() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[T]):
-    """Where a kind lives in the API server and which Struct reads it."""
+    """A kind: its group, version and names in the API server, and the Struct that reads it."""
 
     group: str
     version: str
@@ -43,7 +43,7 @@ class Resource(Generic[T]):
     namespaced: bool = True
 
     def __post_init__(self) -> None:
-        """Makes the type ready while it is imported; see `prepare`."""
+        """Make the type ready while it is imported; see `prepare`."""
         Decoder(self.type)
 
     @property
@@ -52,7 +52,7 @@ class Resource(Generic[T]):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path of a collection or object; `namespace` None addresses all namespaces (lists only)."""
+        """Return the URL path of a collection or object; `namespace` None addresses all namespaces (lists only)."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]

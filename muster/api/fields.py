@@ -1,4 +1,4 @@
-"""Errors of fields: where, the offending value, and what would be right. They are gathered, never just the first."""
+"""Errors of fields: path, offending value, and what would be right. Validations gather all of them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 Reason = Literal["Invalid", "Required", "Duplicate", "NotFound", "NotSupported", "Forbidden"]
-"""What is wrong, in the API server's words."""
+"""The kind of error, in the API server's words."""
 
 _PHRASES: dict[Reason, str] = {
     "Invalid": "Invalid value",
@@ -43,7 +43,7 @@ class FieldError:
 
 
 class InvalidFieldError(Exception):
-    """A field that makes it impossible to go on."""
+    """A field error that ends a computation."""
 
     def __init__(self, error: FieldError) -> None:
         super().__init__(str(error))
@@ -52,12 +52,12 @@ class InvalidFieldError(Exception):
 
 @dataclass(slots=True)
 class Findings:
-    """What a validation found: errors refuse the object, warnings are shown to whoever sent it."""
+    """The result of a validation: errors refuse the object, warnings are shown to its sender."""
 
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def add(self, other: "Findings") -> None:
-        """Takes over all of another's."""
+        """Add all errors and warnings of another."""
         self.errors += other.errors
         self.warnings += other.warnings

@@ -1,7 +1,7 @@
-"""No number rules us: the limit of every amount that a user can write, in one table.
+"""Upper bounds for every user-supplied number, in one table.
 
-Where admission sees the amount it refuses what is over the limit; where admission was bypassed, what is over it is
-ignored or set aside alone, and `beyond` says how. `make generate` makes docs/limits.md of the table.
+Admission refuses amounts over the limit. Where it was bypassed, they are ignored, or the object is set aside alone:
+`beyond` says which. `make generate` makes docs/limits.md of the table.
 """
 
 from typing import Final, NamedTuple
@@ -11,28 +11,28 @@ from muster.api.fields import FieldError
 
 
 class Limit(NamedTuple):
-    """The most of one amount."""
+    """The upper bound of one amount."""
 
     name: str
     value: int
     unit: str
     bounds: str
-    """What is counted, and in which fields it is written."""
+    """The amounts, and the fields that hold them."""
     checked: str
-    """Where it is checked."""
+    """The processes that check it."""
     beyond: str
-    """What becomes of an object that is over the limit and was not refused."""
+    """The treatment of an object over the limit that was not refused."""
     why: str
-    """Why this number."""
+    """The reason for this number."""
 
     def exceeded(self, path: str, value: int) -> list[FieldError]:
-        """The error of a field that holds more than the limit; nothing if it does not."""
+        """Return an error if the field at `path` holds more than the limit."""
         if value <= self.value:
             return []
         return [FieldError(path, f"must be at most {self.value} ({self.unit}; limit {self.name!r})", value)]
 
     def exceeded_by(self, path: str, count: int) -> list[FieldError]:
-        """The error of a list or map that has more entries than the limit; nothing if it has not."""
+        """Return an error if the list or map at `path` has more entries than the limit."""
         if count <= self.value:
             return []
         return [FieldError(path, f"must have at most {self.value} {self.unit} (limit {self.name!r})", count)]
@@ -46,7 +46,7 @@ PODS: Final = Limit(
     "pods",
     "a Job's `replicas` over all tasks, a PodGroup's `minMember` and `minTaskMember`, a TrainJob's `numNodes`, "
     "completions, replicas and group sizes of workloads with a framework (JobSets: Jobs times parallelism), "
-    f"the annotations `{names.SIZE}` and `{names.MIN_MEMBER}`, and the seats of a Placement",
+    f"the annotations `{names.SIZE}` and `{names.MIN_MEMBER}`, and the slots of a Placement",
     "webhook, controller, planner",
     f"the controller makes no pods and says so in an Event; {_ALONE}; annotations are ignored",
     "a Placement of so many members stays far under the 1.5 MB that etcd takes, and no cluster that Kubernetes "
@@ -119,7 +119,7 @@ TOPOLOGY_WISHES: Final = Limit(
     "topology wishes per pod set",
     64,
     "different wishes",
-    "what the pods of one pod set say about their topology, pod by pod, in annotations",
+    "different topology annotations among the pods of one pod set",
     "planner",
     _ALONE,
     "each different wish is tried by itself; the ReplicatedJobs of a JobSet are pods of one pod set",
@@ -128,10 +128,10 @@ SUB_GROUPS: Final = Limit(
     "sub-groups by labels",
     1_024,
     "sub-groups",
-    "a PodGroup's `subGroupPolicy` entries, and the sub-groups that their `matchLabelKeys` tell apart",
+    "a PodGroup's `subGroupPolicy` entries, and the sub-groups of their `matchLabelKeys`",
     "planner",
     _ALONE,
-    "a domain is looked for each of them; partitions of a Job's task are not counted, as they are equally large",
+    "each is searched a domain; partitions of a Job's task are not counted, as they are equally large",
 )
 POLICIES: Final = Limit(
     "policies",
@@ -139,8 +139,8 @@ POLICIES: Final = Limit(
     "policies",
     "`policies` of a Job, and of each of its tasks",
     "webhook",
-    "they are followed; each event walks through them",
-    "there are fewer events, and nobody tells more exit codes apart",
+    "they are carried out; each event is compared with all of them",
+    "there are fewer events, and programs have few exit codes with a meaning",
 )
 VOLUMES: Final = Limit(
     "volumes per Job",
@@ -157,7 +157,7 @@ PROCESSES: Final = Limit(
     "processes",
     f"a TrainJob's `numProcPerNode`, the annotation `{names.NPROC_PER_NODE}` and an MPI launcher's slots per worker",
     "webhook",
-    "it is handed on as it is written; Muster makes nothing of its size",
+    "it is passed on as it is written, and nothing of its size is made",
     "more than any machine has hardware threads",
 )
 RETRIES: Final = Limit(
@@ -166,7 +166,7 @@ RETRIES: Final = Limit(
     "restarts",
     "`maxRetry` of a Job and of its tasks",
     "webhook",
-    "it is only compared with a count of what has happened",
+    "it is only compared with the count of restarts",
     "one restart a minute for two years",
 )
 SECONDS: Final = Limit(
@@ -176,8 +176,8 @@ SECONDS: Final = Limit(
     "`ttlSecondsAfterFinished` of a Job, `timeout` of its policies, a pod's `activeDeadlineSeconds` and the annotation "
     f"`{names.EXPECTED_RUNTIME}`",
     "webhook, planner",
-    "a timer that never fires within the life of the process; the pod is expected to run for ever",
-    "ten years; sums with a date stay within the calendar",
+    "the timer does not fire within the life of the process; the pod is expected to run for ever",
+    "ten years; dates that it is added to stay within the calendar",
 )
 _APART: Final = "the HyperNode is left out of the tree; its condition `Valid` says why"
 MEMBERS: Final = Limit(
@@ -187,7 +187,7 @@ MEMBERS: Final = Limit(
     "`members` of a HyperNode",
     "webhook, planner",
     _APART,
-    "an object of so many names just fits into etcd; a pattern or labels say as much in one member",
+    "an object of so many names just fits into etcd; one pattern or label selector can replace many",
 )
 PATTERNS: Final = Limit(
     "patterns per HyperNode",
@@ -251,7 +251,7 @@ PLACES: Final = Limit(
     "HyperNodes that have one node as a direct member",
     "planner",
     "the node is in no domain; the condition `Valid` of these HyperNodes says so",
-    "one per tier makes sense; a pattern that takes too much must not fill the memory",
+    "one per tier makes sense; a pattern that matches too much must not fill the memory",
 )
 DEVICE_KINDS: Final = Limit(
     "kinds of devices",
@@ -263,43 +263,18 @@ DEVICE_KINDS: Final = Limit(
     "further ones are not counted when gangs are planned: kube-scheduler decides, and `muster explain` says so",
     "each is a row of the planner's arrays over all nodes; clusters have some tens",
 )
-LIMITS: Final = (
-    PODS,
-    RANK,
-    EPOCH,
-    GPU_DEVICES,
-    GPU_MEMORY,
-    DIGITS,
-    TASKS,
-    RESOURCES,
-    TOPOLOGY_WISHES,
-    SUB_GROUPS,
-    POLICIES,
-    VOLUMES,
-    PROCESSES,
-    RETRIES,
-    SECONDS,
-    MEMBERS,
-    PATTERNS,
-    ALL_PATTERNS,
-    PATTERN_CHARS,
-    PATTERN_STEPS,
-    SELECTOR_TERMS,
-    TIERS,
-    PLACES,
-    DEVICE_KINDS,
-)
-"""The table."""
+LIMITS: Final = tuple(each for each in list(globals().values()) if isinstance(each, Limit))
+"""The table: all limits of this module, in their order."""
 
 
 class LimitError(ValueError):
-    """Something cannot be evaluated since an amount in it is over its limit; the message is for its owner."""
+    """An object cannot be evaluated, as an amount in it is over its limit; the message is for its owner."""
 
 
 def whole_number(text: str | None, most: int | None = None) -> int | None:
-    """The number that a label or annotation holds: decimal digits, not too many of them, and at most `most`.
+    """Return the number that a label or annotation holds: decimal digits, within the limit, and at most `most`.
 
-    None for anything else. Python refuses to read numbers of very many digits with an exception of its own.
+    None for anything else. Python itself refuses to read numbers of very many digits.
     """
     if not text or len(text) > DIGITS.value or not (text.isascii() and text.isdecimal()):
         return None

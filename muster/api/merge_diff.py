@@ -1,7 +1,7 @@
-"""What a merge patch has to say to lead from one object to another: only the fields that differ.
+"""Merge patches (RFC 7386) made of the difference between two objects.
 
-The other direction of RFC 7386. A patch with nothing but differences leaves alone what others write meanwhile, and an
-empty one need not be sent at all. Pure, so that decisions can make patches that the edges send.
+A patch with nothing but differences leaves other fields to their writers, and an empty one need not be sent. Pure, so
+that decisions can make patches that the edges send.
 """
 
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ from msgspec import to_builtins
 
 
 def difference(old: Any, new: Any) -> dict[str, Any]:
-    """The JSON merge patch from one Struct or mapping to the other; empty if they are equal.
+    """Return the JSON merge patch from one Struct or mapping to the other; empty if they are equal.
 
-    What is missing in `new` is removed (null), and so is a field that a Struct leaves out as it has its default again.
-    Lists are replaced as a whole, as a merge patch knows no parts of them.
+    Members that `new` lacks are removed (null), also fields that a Struct leaves out as they have their default again.
+    Lists are replaced as a whole, as a merge patch has no parts of them.
     """
     return _merge(to_builtins(old), to_builtins(new))
 
 
 def applied(target: Any, patch: Any) -> Any:
-    """What a JSON merge patch makes of a value, as the API server does it; nothing is changed in place."""
+    """Return a value after a JSON merge patch, as the API server applies it; nothing is changed in place."""
     if not isinstance(patch, Mapping):
         return patch
     result = dict(target) if isinstance(target, Mapping) else {}

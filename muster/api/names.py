@@ -1,23 +1,23 @@
-"""Every label, annotation, gate, resource and object name that Muster reads or writes, in one place."""
+"""Every label, annotation, gate, resource and object name that Muster reads or writes."""
 
 DOMAIN = "muster.dev"
 
-# Labels of users: "manage this", "shape this", "member of that gang", "leave this alone".
+# Labels of users: opt in to a queue, shape for a framework, join a gang, order tasks, opt out.
 QUEUE = f"{DOMAIN}/queue"
 FRAMEWORK = f"{DOMAIN}/framework"
 GANG = f"{DOMAIN}/gang"
 TASK_PRIORITY = f"{DOMAIN}/task-priority"
-MANAGED = f"{DOMAIN}/managed"  # "false": leave this alone
+MANAGED = f"{DOMAIN}/managed"  # "false": opt out
 
-# Annotation of users on a Volcano Job: quirks of Volcano that it wants back.
+# Annotation of users on a Volcano Job: quirks of Volcano that it asks for.
 COMPAT = f"{DOMAIN}/compat"
 
 # Annotations of users: parameters of a gang.
 MIN_MEMBER = f"{DOMAIN}/min-member"
 TOPOLOGY_REQUIRED = f"{DOMAIN}/topology-required"
 TOPOLOGY_PREFERRED = f"{DOMAIN}/topology-preferred"
-# Which topology is meant; and of a pod template: each so many consecutive ranks within one domain of that level, and
-# pod sets (a leader and its workers) that are near to each other as a whole. docs/topology.md describes them.
+# The topology of the levels; and of a pod template: slices of consecutive ranks, each within one domain of a level, and
+# groups of pod sets (a leader and its workers) near to each other as a whole. docs/topology.md describes them.
 TOPOLOGY = f"{DOMAIN}/topology"
 TOPOLOGY_NEAR_KEYS = (TOPOLOGY_REQUIRED, TOPOLOGY_PREFERRED)
 TOPOLOGY_SLICE_KEYS = (f"{DOMAIN}/topology-slice-required", f"{DOMAIN}/topology-slice-size")  # level and size
@@ -26,20 +26,20 @@ _TOPOLOGY_GROUP = f"{DOMAIN}/topology-group"
 TOPOLOGY_KEYS = (TOPOLOGY, *TOPOLOGY_NEAR_KEYS, *TOPOLOGY_SLICE_KEYS, _TOPOLOGY_GROUP)
 NPROC_PER_NODE = f"{DOMAIN}/nproc-per-node"
 ELASTIC = f"{DOMAIN}/elastic"
-NUM_NODES = f"{DOMAIN}/num-nodes"  # of an elastic TrainJob: how many nodes it has from now on
+NUM_NODES = f"{DOMAIN}/num-nodes"  # of an elastic TrainJob: its number of nodes from now on
 
 # Annotations of a Queue, which hold for the queues below it too, or of a PodGroup or its workload, which win. The mode
 # may be a label as well. docs/autoscaling.md describes them.
 SCALE_UP = f"{DOMAIN}/scale-up"  # condition, provisioning-request or none
 SCALE_UP_CLASS = f"{DOMAIN}/scale-up-class"  # provisioningClassName
 SCALE_UP_PARAMETERS = f"{DOMAIN}/scale-up-parameters"  # of that class: "key=value,key=value"
-SCALE_UP_TIMEOUT = f"{DOMAIN}/scale-up-timeout"  # how long an autoscaler has for one request, e.g. 10m
+SCALE_UP_TIMEOUT = f"{DOMAIN}/scale-up-timeout"  # time of an autoscaler for one request, e.g. 10m
 SCALE_UP_KEYS = (SCALE_UP, SCALE_UP_CLASS, SCALE_UP_PARAMETERS, SCALE_UP_TIMEOUT)
 SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-completion; on pods it is Muster's note
-# Annotation of users on a workload, a PodGroup or a pod: how long it is expected to run (a duration).
+# Annotation of users on a workload, a PodGroup or a pod: its expected duration.
 EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
 
-# Annotation of users on a Queue: what its gangs do behind one that waits for room (strict, reserve or besteffort).
+# Annotation of users on a Queue: the mode of gangs behind one that waits for room (strict, reserve or besteffort).
 RESERVATIONS = f"{DOMAIN}/reservations"
 RESERVATION_MODES = ("strict", "reserve", "besteffort")
 
@@ -59,17 +59,17 @@ PLACEMENT = f"{DOMAIN}/placement"  # annotation of a PodGroup: the placement of 
 LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it does not count yet (dependsOn)
 GROUPED_TEMPLATES = f"{DOMAIN}/grouped-templates"  # annotation of a Volcano Job: task, and its template as it was sent
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
-SCALE_UP_ATTEMPT = f"{DOMAIN}/scale-up-attempt"  # annotation of a ProvisioningRequest: the how many-th of its gang
-# Written by Muster on TrainJobs and on what it makes for them.
-RUNTIME_VERSION = f"{DOMAIN}/runtime-version"  # annotation of a TrainJob: "<UID>/<resourceVersion>" admission has seen
+SCALE_UP_ATTEMPT = f"{DOMAIN}/scale-up-attempt"  # annotation of a ProvisioningRequest: its number for the gang
+# Written by Muster on TrainJobs and on their objects.
+RUNTIME_VERSION = f"{DOMAIN}/runtime-version"  # annotation of a TrainJob: "<UID>/<resourceVersion>" at admission
 TRAIN_JOB = f"{DOMAIN}/train-job"  # label of an object that was made for the TrainJob of this name
-TRAIN_JOB_SPEC = f"{DOMAIN}/train-job-spec"  # annotation: hash of what its TrainJob said of the pods when it was made
-RESUMED_AT = f"{DOMAIN}/resumed-at"  # annotation of a TrainJob's Job: since when it is not suspended any more
+TRAIN_JOB_SPEC = f"{DOMAIN}/train-job-spec"  # annotation: hash of the fields of its TrainJob that pods are made of
+RESUMED_AT = f"{DOMAIN}/resumed-at"  # annotation of a TrainJob's Job: time of its last resumption
 DELETE_AFTER = f"{DOMAIN}/delete-after"  # annotation: seconds after the TrainJob's end until its Job is deleted
-SAYS = "Muster: "  # how the message of a pod's condition begins that Muster wrote
+SAYS = "Muster: "  # prefix of messages that Muster writes into conditions of pods
 
-# Marker resources: where a cluster's own scheduler asks Muster too, only pods that request these are asked about. One
-# resource may stand in one extender entry only, and there are two entries (filter and bind).
+# Marker resources: a shared scheduler asks Muster only about pods that request them. A resource may stand in one entry
+# of an extender only, and there are two entries (filter and bind).
 MEMBER_MARKER = f"{DOMAIN}/member"
 BINDING_MARKER = f"{DOMAIN}/binding"
 MARKERS = frozenset({MEMBER_MARKER, BINDING_MARKER})
@@ -80,18 +80,18 @@ SCHEDULER = "muster"
 VOLCANO_SCHEDULER = "volcano"
 SCHEDULERS = frozenset({SCHEDULER, VOLCANO_SCHEDULER})
 SCHEDULER_LEASE = "muster-scheduler"
-EXTENDER_HOST = "muster-extender"  # the name in its certificate, by whatever address kube-scheduler reaches it
+EXTENDER_HOST = "muster-extender"  # the name in its certificate, whatever its address is
 CONTROLLER_LEASE = "muster-controller"
 CONTROLLER_ACCOUNT = "muster-controller"  # its ServiceAccount, in the namespace where Muster is installed
 SYSTEM_NAMESPACE = "muster-system"
 FIELD_MANAGER = "muster"
 WEBHOOKS = "muster"  # both webhook configurations
 
-# The certificates of Muster's servers: their Secret, what marks it as ours, and annotations of it.
+# The certificates of Muster's servers: their Secret, the label value that marks it as Muster's, and its annotations.
 CERTIFICATES = "muster-webhook-tls"
-MANAGER = "muster"  # the value of MANAGED_BY on what Muster keeps
-ROTATE = f"{DOMAIN}/rotate"  # what a user asks for: serving, authority or revoke
-REVOKED_AUTHORITIES = f"{DOMAIN}/revoked-authorities"  # fingerprints: they go as soon as nobody shows what they signed
+MANAGER = "muster"  # the value of MANAGED_BY on objects of Muster
+ROTATE = f"{DOMAIN}/rotate"  # request of a user: serving, authority or revoke
+REVOKED_AUTHORITIES = f"{DOMAIN}/revoked-authorities"  # fingerprints: dropped when no server shows their certificates
 
 # Queues that always exist.
 ROOT_QUEUE = "root"
@@ -110,8 +110,8 @@ GPU_PER_DEVICE_MEMORY = "nvidia.com/gpu.memory"  # node label of NVIDIA's featur
 GPU_DEVICES_CHOSEN = "muster.dev/gpu-devices"  # on a bound pod: its GPUs by number, "0" or "0,3"
 GPU_PORTION = "muster.dev/gpu-portion"  # on a bound pod: the part of each, "0.5"
 VOLCANO_GPU_MEMORY = "volcano.sh/gpu-memory"  # a resource: MiB of one GPU
-VOLCANO_GPU_NUMBER = "volcano.sh/gpu-number"  # a resource: GPUs that nobody shares
-VOLCANO_PREDICATE_TIME = "volcano.sh/predicate-time"  # on a bound pod: when that was chosen, in ns
+VOLCANO_GPU_NUMBER = "volcano.sh/gpu-number"  # a resource: GPUs that are not shared
+VOLCANO_PREDICATE_TIME = "volcano.sh/predicate-time"  # on a bound pod: time of the choice, in ns
 VOLCANO_GPU_INDEX = "volcano.sh/gpu-index"  # on a bound pod: the GPU that Volcano's device plugin gives it
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 VOLCANO_GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
@@ -120,14 +120,14 @@ TASK_SPEC = "volcano.sh/task-spec"
 JOB_NAME = "volcano.sh/job-name"
 JOB_NAMESPACE = "volcano.sh/job-namespace"
 QUEUE_NAME = "volcano.sh/queue-name"
-PREEMPTABLE = "volcano.sh/preemptable"  # label or annotation of a PodGroup or pod; "false": not to be displaced
-REVOCABLE_ZONE = "volcano.sh/revocable-zone"  # annotation of a PodGroup: "*", it may be taken away at any time
+PREEMPTABLE = "volcano.sh/preemptable"  # label or annotation of a PodGroup or pod; "false": never evicted for others
+REVOCABLE_ZONE = "volcano.sh/revocable-zone"  # annotation of a PodGroup: "*", it may be evicted at any time
 JDB_MIN_AVAILABLE = "volcano.sh/jdb-min-available"  # annotations of a PodGroup: pods, or a percentage of its pods
 JDB_MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
 PREEMPT_MIN_RUNTIME = f"{DOMAIN}/preempt-min-runtime"  # annotations of a Queue: a duration, see docs/preemption.md
 RECLAIM_MIN_RUNTIME = f"{DOMAIN}/reclaim-min-runtime"
 PARTITION_ID = "volcano.sh/partition-id"
-SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"  # annotation of a PodGroup: how long it waits at most, as in Go
+SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"  # annotation of a PodGroup: its longest wait, as in Go
 HIERARCHY = "volcano.sh/hierarchy"  # annotation of a Queue: its path in the tree, "root/a/b"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"  # the weight of each queue on that path, "1/2/8"
 JOB_VERSION = "volcano.sh/job-version"
@@ -149,7 +149,7 @@ _KUEUE_GROUP = f"{_PODSET}-group-name"
 KUEUE_TOPOLOGY_KEYS = (*KUEUE_TOPOLOGY_MODES, *KUEUE_SLICE_KEYS, KUEUE_SLICE_LAYERS, _KUEUE_GROUP)
 TOPOLOGY_GROUP = (_TOPOLOGY_GROUP, _KUEUE_GROUP)  # the first counts
 SLICE_KEYS = (*TOPOLOGY_SLICE_KEYS, *KUEUE_SLICE_KEYS, KUEUE_SLICE_LAYERS)
-REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"  # label of the pods of a JobSet
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"  # label of a JobSet's pods: the replicated job
 
 # Autoscalers' names.
 PODS_SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -160,7 +160,6 @@ CONSUMED_CLASS = "autoscaling.x-k8s.io/provisioning-class-name"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 BATCH_JOB_NAME = "batch.kubernetes.io/job-name"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"  # label: clients of JobSets find a step's pods by it
 POD_INDEX = "apps.kubernetes.io/pod-index"
 HOSTNAME = "kubernetes.io/hostname"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -1,6 +1,6 @@
-"""Regular expressions that users write: RE2's, as in Go, whose time grows with the length of the text and no faster.
+"""Regular expressions of users: RE2's, as in Go, which take time linear in the text.
 
-Python's own engine tries alternatives one after the other, and a short pattern can keep it busy for years.
+Python's own engine backtracks, so that a short pattern can keep it busy for years.
 """
 
 from typing import Any, Final
@@ -10,15 +10,15 @@ import re2
 from muster.api.limits import PATTERN_CHARS, PATTERN_STEPS
 
 _MEMORY_BYTES: Final = 1 << 20
-"""For one program; what needs more has far more steps than the limit."""
+"""Memory of one program; a pattern that needs more has far more steps than the limit."""
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be used; the message says why, and is for its owner."""
+    """A pattern that cannot be used; the message tells its author why."""
 
 
 def steps_of(pattern: str) -> int:
-    """How many steps RE2's program for a pattern has. Raises PatternError if there is none, or it is over a limit."""
+    """Return the number of steps of RE2's program for a pattern; PatternError if it is malformed or over a limit."""
     if len(pattern) > PATTERN_CHARS.value:
         raise PatternError(
             f"it has {len(pattern)} characters; {PATTERN_CHARS.value} are allowed ({PATTERN_CHARS.name})"
@@ -35,7 +35,7 @@ def steps_of(pattern: str) -> int:
 
 
 def options(memory_bytes: int) -> Any:
-    """How patterns are compiled: as Go does, without groups, and quietly."""
+    """Return the options of compilation: as in Go, without groups, and without output."""
     found = re2.Options()
     found.max_mem = memory_bytes
     found.log_errors = False
@@ -44,6 +44,6 @@ def options(memory_bytes: int) -> Any:
 
 
 def _text(error: Exception) -> str:
-    """RE2's own words, which come as bytes."""
+    """Return RE2's message, which comes as bytes."""
     said = error.args[0] if error.args else ""
     return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

@@ -8,8 +8,7 @@ after it. Pod-level resources replace the sum of the containers; the overhead of
 from collections.abc import Callable
 from typing import NamedTuple
 
-from muster.api.kubernetes.core import Container, Node, Pod, PodSpec
-from muster.api.kubernetes.requirements import Quantities, ResourceRequirements
+from muster.api.kubernetes.core import Container, Node, Pod, PodSpec, Quantities, ResourceRequirements
 from muster.resources.vector import CPU, PODS, Vector, add, maximum, vector
 
 _HUGE_PAGES = "hugepages-"

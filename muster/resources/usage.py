@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import convert, structs
 
-from muster.api.kubernetes.core import Container, PodSpec
-from muster.api.kubernetes.requirements import ResourceRequirements
+from muster.api.kubernetes.core import Container, PodSpec, ResourceRequirements
 from muster.resources.pods import pod_requests
 from muster.resources.vector import CPU, PODS, Vector, add, scale, to_quantities
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from muster.api import names
 from muster.api.fields import FieldError
-from muster.api.kubernetes.requirements import Quantities
+from muster.api.kubernetes.core import Quantities
 from muster.api.volcano.scheduling import Queue
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU, MILLI, WHOLE

@@ -18,8 +18,8 @@ from muster.api.kubeflow.runtimepatch import PodSpecPatch, ReplicatedJobPatch
 from muster.api.kubeflow.trainer import DEPRECATED, GROUP, NODE, SUPPORT, RuntimeRef, TrainJob
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.core import ResourceRequirements
 from muster.api.kubernetes.meta import Object
-from muster.api.kubernetes.requirements import ResourceRequirements
 from muster.api.limits import PODS
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from muster.api import names
-from muster.api.kubernetes.container_status import ContainerStatus
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import ContainerStatus, Pod
 from muster.api.kubernetes.meta import parse_time
 from muster.api.kubernetes.pod_problems import refused, told_to_go
 from muster.api.limits import PODS, whole_number

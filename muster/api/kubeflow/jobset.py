@@ -21,12 +21,12 @@ FailurePolicyAction = Literal[
 
 
 class JobDependency(Wire):
-    """A replicated job that must be so far before this one is created."""
+    """A replicated job, and the state that it must reach before this one is created."""
 
     name: str
     """An earlier replicated job."""
     status: Literal["Ready", "Complete"]
-    """How far it must be."""
+    """The state that it must reach."""
 
 
 class ReplicatedJob(Wire):
@@ -41,36 +41,36 @@ class ReplicatedJob(Wire):
     replicas: int = 1
     """Number of Jobs."""
     depends_on: list[JobDependency] = field(default_factory=list)
-    """Replicated jobs that must be so far before this one is created."""
+    """Replicated jobs that must be ready or complete before this one is created."""
 
 
 class Network(Wire):
-    """How the pods find each other."""
+    """DNS names of the pods."""
 
     enable_dns_hostnames: bool | None = field(default=None, name="enableDNSHostnames")
-    """Whether pods have host names; true if left out."""
+    """Give pods host names; true if left out."""
     subdomain: str = ""
     """The headless Service of the pods; named as the workload if left out."""
     publish_not_ready_addresses: bool | None = None
-    """Whether pods are found before they are ready; true if left out."""
+    """Resolve names of pods before they are ready; true if left out."""
 
 
 class SuccessPolicy(Wire):
-    """When the workload is complete."""
+    """Condition on which the workload is complete."""
 
     operator: Literal["All", "Any"]
-    """Whether all of the named jobs must succeed or any."""
+    """All: every one of the target jobs must succeed; Any: one is enough."""
     target_replicated_jobs: list[str] = field(default_factory=list)
     """The replicated jobs that count; all if left out."""
 
 
 class FailurePolicyRule(Wire):
-    """What to do when a Job of the set fails in a certain way."""
+    """Action for Jobs of the set that fail in a certain way."""
 
     name: str
     """The name of the rule."""
     action: FailurePolicyAction
-    """What to do."""
+    """The action."""
     on_job_failure_reasons: list[str] = field(default_factory=list)
     """Reasons of the Job's failure that this rule is for; all if left out."""
     on_job_failure_message_patterns: list[str] = field(default_factory=list)
@@ -80,30 +80,30 @@ class FailurePolicyRule(Wire):
 
 
 class FailurePolicy(Wire):
-    """When the workload is started again, and when it has failed."""
+    """Restarts of the set after a failure, and their limit."""
 
     max_restarts: int = 0
-    """How often the whole set may start again."""
+    """Restarts of the whole set before it has failed."""
     restart_strategy: JobSetRestartStrategy = "Recreate"
-    """How it starts again."""
+    """Way in which the set starts again."""
     rules: list[FailurePolicyRule] = field(default_factory=list)
     """The first rule that matches decides; the set is restarted if none does."""
 
 
 class StartupPolicy(Wire):
-    """In what order replicated jobs start; `dependsOn` is the newer way to say it."""
+    """Order in which replicated jobs start; `dependsOn` is its newer form."""
 
     startup_policy_order: Literal["AnyOrder", "InOrder"]
     """InOrder: each one when all Jobs of the one before are ready."""
 
 
 class Coordinator(Wire):
-    """The pod that the others are told about."""
+    """The coordinator, whose address all pods get as an annotation."""
 
     replicated_job: str
-    """Its replicated job."""
+    """Replicated job of the coordinator."""
     job_index: int = 0
-    """Its Job."""
+    """Index of its Job."""
     pod_index: int = 0
     """Its completion index."""
 
@@ -112,16 +112,16 @@ class ClaimTemplate(Wire):
     """A claim to create for the set, named `<claim>-<set>`."""
 
     metadata: TemplateMeta = field(default_factory=TemplateMeta)
-    """Its name, which containers mount, and its labels."""
+    """Name of the claim, which containers mount, and its labels."""
     spec: ClaimSpec | None = None
-    """What is claimed."""
+    """Spec of the claim."""
 
 
 class RetentionPolicy(Wire):
-    """What becomes of claims."""
+    """Retention of claims."""
 
     when_deleted: Literal["Delete", "Retain"] = "Delete"
-    """Whether claims go away with the set."""
+    """Delete: claims are deleted with the set; Retain: they stay."""
 
 
 class VolumeClaimPolicy(Wire):
@@ -130,7 +130,7 @@ class VolumeClaimPolicy(Wire):
     templates: Annotated[list[ClaimTemplate], Meta(max_length=50)] = field(default_factory=list)
     """The claims."""
     retention_policy: RetentionPolicy | None = None
-    """What becomes of them."""
+    """Retention of the claims."""
 
 
 class JobSetSpec(Wire):
@@ -139,19 +139,19 @@ class JobSetSpec(Wire):
     replicated_jobs: list[ReplicatedJob] = field(default_factory=list)
     """The pod sets."""
     network: Network | None = None
-    """How the pods find each other."""
+    """DNS names of the pods."""
     success_policy: SuccessPolicy | None = None
-    """When the workload is complete."""
+    """Condition on which the workload is complete."""
     failure_policy: FailurePolicy | None = None
-    """When the workload is started again, and when it has failed."""
+    """Restarts of the set after a failure, and their limit."""
     startup_policy: StartupPolicy | None = None
-    """In what order replicated jobs start."""
+    """Order in which replicated jobs start."""
     suspend: bool | None = None
-    """Whether the pods are taken away for the time being."""
+    """Delete the pods, and create them again when this is false."""
     coordinator: Coordinator | None = None
-    """The pod that the others are told about."""
+    """The coordinator, whose address all pods get as an annotation."""
     managed_by: str | None = None
-    """The controller that is responsible."""
+    """Controller of the set."""
     ttl_seconds_after_finished: NonNegative | None = None
     """The set is deleted this many seconds after it finished; kept if unset."""
     volume_claim_policies: Annotated[list[VolumeClaimPolicy], Meta(max_length=50)] = field(default_factory=list)
@@ -159,7 +159,7 @@ class JobSetSpec(Wire):
 
 
 class ReplicatedJobStatus(Wire):
-    """Jobs of one replicated job, counted by state. All counts are written, zeros too: clients insist on them."""
+    """Jobs of one replicated job, counted by state. Zeros are written too: the schema requires them."""
 
     name: Annotated[str, Meta(min_length=1, max_length=253)]
     """The replicated job."""
@@ -183,16 +183,16 @@ class JobSetStatus(Wire):
     replicated_jobs_status: list[ReplicatedJobStatus] = field(default_factory=list)
     """Each replicated job."""
     restarts: int = 0
-    """How often the whole set was started again."""
+    """Restarts of the whole set so far."""
 
 
 class JobSet(Object):
     """A set of Jobs; its CRD is not Muster's."""
 
     spec: JobSetSpec = field(default_factory=JobSetSpec)
-    """What to run."""
+    """Desired state."""
     status: JobSetStatus = field(default_factory=JobSetStatus)
-    """What became of it."""
+    """Observed state."""
 
 
 JOB_SETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", JobSet)

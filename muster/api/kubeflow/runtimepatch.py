@@ -1,4 +1,4 @@
-"""What a TrainJob may change in its runtime's template, manager by manager: a small part of a JobSet."""
+"""Changes that a TrainJob makes to its runtime's template, by manager: a small part of a JobSet."""
 
 from typing import Annotated
 
@@ -35,7 +35,7 @@ class ContainerPatch(Wire):
 
 
 class PodSpecPatch(Wire):
-    """Changes to a pod's spec. Where pods go may change while the job is suspended; the rest is fixed."""
+    """Changes to a pod's spec. Constraints on nodes may change while the job is suspended; the rest is fixed."""
 
     service_account_name: Annotated[str, Meta(max_length=253)] | None = None
     """The service account of the pods."""
@@ -50,7 +50,7 @@ class PodSpecPatch(Wire):
     security_context: PodSecurityContext | None = None
     """Replaces members of the pod's securityContext."""
     termination_grace_period_seconds: Annotated[int, Meta(ge=0)] | None = None
-    """How long a pod may take to end."""
+    """Seconds that a pod may take to end."""
     node_selector: dict[str, str] = field(default_factory=dict)
     """Node labels to add or replace."""
     affinity: Affinity | None = None
@@ -122,8 +122,8 @@ class RuntimePatch(Wire):
     """All changes of one manager. Patches are applied in the order of the list."""
 
     manager: Name
-    """Who makes these changes, as a domain-prefixed path, e.g. `kueue.x-k8s.io/manager`."""
+    """Author of these changes, as a domain-prefixed path, e.g. `kueue.x-k8s.io/manager`."""
     time: Time | None = None
-    """When they were last written; filled in by the webhook."""
+    """Time of the last change; filled in by the webhook."""
     training_runtime_spec: TrainingRuntimeSpecPatch | None = None
     """The changes."""

@@ -35,7 +35,7 @@ Arguments = Annotated[list[str], Meta(max_length=128)]
 
 
 class RuntimeRef(Wire):
-    """Which runtime a TrainJob runs on."""
+    """Reference to the runtime of a TrainJob."""
 
     name: Annotated[str, Meta(min_length=1, max_length=253)]
     """The runtime; a TrainingRuntime must be in the TrainJob's namespace."""
@@ -46,10 +46,10 @@ class RuntimeRef(Wire):
 
 
 class StepInitializer(Wire):
-    """How a dataset or a model gets to where the trainer finds it."""
+    """Download of a dataset or model for the trainer."""
 
     storage_uri: Uri | None = None
-    """Where it comes from, e.g. `hf://…` or `s3://…`."""
+    """Source, e.g. `hf://…` or `s3://…`."""
     env: Envs = field(default_factory=list)
     """Variables of the initializer's container."""
     secret_ref: LocalReference | None = None
@@ -57,7 +57,7 @@ class StepInitializer(Wire):
 
 
 class Initializer(Wire):
-    """What is fetched before the training starts."""
+    """Downloads before the training starts."""
 
     dataset: StepInitializer | None = None
     """The dataset."""
@@ -66,7 +66,7 @@ class Initializer(Wire):
 
 
 class Trainer(Wire):
-    """What the TrainJob says of the training itself; everything else comes from the runtime."""
+    """The TrainJob's own settings of the training; all others come from the runtime."""
 
     image: Annotated[str, Meta(max_length=500)] | None = None
     """Image of container `node`."""
@@ -88,41 +88,41 @@ class TrainJobSpec(Wire):
     """spec of a TrainJob. After creation only `suspend` and `runtimePatches` may change."""
 
     runtime_ref: RuntimeRef
-    """Which runtime the job runs on."""
+    """Reference to the runtime."""
     initializer: Initializer | None = None
-    """What is fetched before the training starts."""
+    """Downloads before the training starts."""
     trainer: Trainer | None = None
-    """What differs from the runtime in the training itself."""
+    """Settings of the training that differ from the runtime's."""
     runtime_patches: Annotated[list[RuntimePatch], Meta(max_length=16)] = field(default_factory=list)
     """Changes to the runtime's template, by manager."""
     suspend: bool = False
-    """Whether the pods are taken away for the time being."""
+    """Delete the pods, and create them again when this is false."""
     active_deadline_seconds: Annotated[int, Meta(ge=1)] | None = None
-    """The job has failed this many seconds after it started."""
+    """Seconds after its start until the job has failed."""
     managed_by: Annotated[str, Meta(max_length=253)] | None = None
-    """Who runs the job; Muster unless it is `kueue.x-k8s.io/multikueue`."""
+    """Controller of the job: Muster's unless this is `kueue.x-k8s.io/multikueue`."""
 
 
 class Metric(Wire):
     """One value that the training reports."""
 
     name: Annotated[str, Meta(min_length=1, max_length=64)]
-    """What is measured."""
+    """Name of the metric."""
     value: Annotated[str, Meta(min_length=1, max_length=64)]
-    """Its value."""
+    """Value of the metric."""
 
 
 class TrainerStatus(Wire):
-    """What the training reports of itself."""
+    """Progress that the training reports."""
 
     progress_percentage: Annotated[int, Meta(ge=0, le=100)] | None = None
-    """How much is done."""
+    """Percentage that is done."""
     estimated_remaining_seconds: NonNegative | None = None
-    """How long it will take."""
+    """Estimated seconds until the end."""
     metrics: Annotated[list[Metric], Meta(max_length=256)] = field(default_factory=list)
-    """Values of the model."""
+    """Metrics of the model."""
     last_updated_time: Time | None = None
-    """When it was reported."""
+    """Time of the report."""
 
 
 class TrainJobStatus(Wire):
@@ -133,20 +133,20 @@ class TrainJobStatus(Wire):
     jobs_status: Annotated[list[ReplicatedJobStatus], Meta(max_length=100)] = field(default_factory=list)
     """Each replicated job."""
     trainer_status: TrainerStatus | None = None
-    """What the training reports of itself."""
+    """Progress that the training reports."""
 
 
 class TrainJob(Object, kw_only=True):
     """A training job: a few lines that refer to a runtime."""
 
     spec: TrainJobSpec
-    """What to run."""
+    """Desired state."""
     status: TrainJobStatus = field(default_factory=TrainJobStatus)
-    """What became of it; the controller writes it."""
+    """Observed state; the controller writes it."""
 
     @property
     def managed_here(self) -> bool:
-        """Whether it is for this cluster's controller to run."""
+        """True if this cluster's controller runs the job."""
         return self.spec.managed_by in {None, "", CONTROLLER}
 
 

@@ -24,7 +24,7 @@ class EnvTarget(Wire):
 
 
 class EnvInjection(Wire):
-    """Where else the variables go."""
+    """Further containers that get the trainer's variables."""
 
     targets: Annotated[list[EnvTarget], Meta(max_length=16)] = field(default_factory=list)
     """The containers."""
@@ -38,7 +38,7 @@ class ElasticPolicy(Wire):
     max_nodes: Annotated[int, Meta(ge=1)] | None = None
     """Nodes that training can use."""
     max_restarts: NonNegative | None = None
-    """How often the workers may start again."""
+    """Restarts of the workers before the training has failed."""
 
 
 class TorchPolicy(Wire):
@@ -47,7 +47,7 @@ class TorchPolicy(Wire):
     num_proc_per_node: IntOrString | None = None
     """Processes in each pod where the TrainJob does not say: a number, `auto`, `cpu` or `gpu`."""
     elastic_policy: ElasticPolicy | None = None
-    """Makes the number of nodes vary."""
+    """Bounds of a number of nodes that varies."""
     env_injection: EnvInjection | None = None
     """Containers beside the trainer's that get the same variables."""
 
@@ -58,11 +58,11 @@ class MPIPolicy(Wire):
     num_proc_per_node: Annotated[int, Meta(ge=1)] = 1
     """Slots of each node; with 1, the GPUs of a node are counted."""
     mpi_implementation: Literal["OpenMPI", "Intel", "MPICH", ""] = "OpenMPI"
-    """Decides the syntax of the hostfile and the variables."""
+    """MPI implementation, which decides the syntax of the hostfile and the variables."""
     ssh_auth_mount_path: str = "/root/.ssh"
-    """Where the keys are mounted."""
+    """Mount path of the ssh keys."""
     run_launcher_as_node: bool = False
-    """Whether the launcher computes as well."""
+    """Let the launcher compute as well."""
 
 
 class JAXPolicy(Wire):
@@ -81,7 +81,7 @@ class FluxPolicy(Wire):
 
 
 class MLPolicy(Wire):
-    """How many nodes, and which framework sets them up."""
+    """Number of nodes, and the framework that sets them up."""
 
     num_nodes: int | None = None
     """Number of nodes where the TrainJob does not say; 1 if left out."""
@@ -101,11 +101,11 @@ class CoschedulingPolicy(Wire):
     """A PodGroup of the coscheduling plugin."""
 
     schedule_timeout_seconds: int = 60
-    """How long the gang may take to be placed."""
+    """Seconds that the gang may take to be placed."""
 
 
 class VolcanoTopology(Wire):
-    """How near to each other the pods must be."""
+    """Required nearness of the pods in the network."""
 
     mode: Literal["hard", "soft"] = "hard"
     """hard: wait until it can be met; soft: as near as possible."""
@@ -117,16 +117,16 @@ class VolcanoPolicy(Wire):
     """A PodGroup of Volcano's API, which is also Muster's."""
 
     network_topology: VolcanoTopology | None = None
-    """How near to each other the pods must be."""
+    """Required nearness of the pods in the network."""
 
 
 class PodGroupPolicy(Wire):
     """The pods start together or not at all."""
 
     coscheduling: CoschedulingPolicy | None = None
-    """By the coscheduling plugin."""
+    """PodGroup of the coscheduling plugin."""
     volcano: VolcanoPolicy | None = None
-    """By Volcano or Muster."""
+    """PodGroup of Volcano's API."""
 
 
 class JobSetTemplate(Wire):
@@ -135,32 +135,32 @@ class JobSetTemplate(Wire):
     metadata: TemplateMeta = field(default_factory=TemplateMeta)
     """Its labels and annotations."""
     spec: JobSetSpec = field(default_factory=JobSetSpec)
-    """Its spec."""
+    """Spec of the JobSet."""
 
 
 class TrainingRuntimeSpec(Wire):
     """spec of both kinds of runtimes."""
 
     ml_policy: MLPolicy | None = None
-    """How many nodes, and which framework sets them up."""
+    """Number of nodes, and the framework that sets them up."""
     pod_group_policy: PodGroupPolicy | None = None
-    """Whether and how the pods start together."""
+    """Let the pods start together or not at all."""
     template: JobSetTemplate = field(default_factory=JobSetTemplate)
-    """What TrainJobs become."""
+    """Settings of its TrainJobs."""
 
 
 class TrainingRuntime(Object):
     """A runtime for the TrainJobs of its namespace."""
 
     spec: TrainingRuntimeSpec = field(default_factory=TrainingRuntimeSpec)
-    """What TrainJobs become."""
+    """Settings of its TrainJobs."""
 
 
 class ClusterTrainingRuntime(Object):
     """A runtime for all TrainJobs."""
 
     spec: TrainingRuntimeSpec = field(default_factory=TrainingRuntimeSpec)
-    """What TrainJobs become."""
+    """Settings of its TrainJobs."""
 
 
 TRAINING_RUNTIMES = Resource(GROUP, VERSION, "trainingruntimes", "TrainingRuntime", TrainingRuntime)

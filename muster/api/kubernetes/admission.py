@@ -1,4 +1,4 @@
-"""admission.k8s.io/v1: AdmissionReview. The object stays raw until the route knows its kind."""
+"""admission.k8s.io/v1: AdmissionReview, with the object raw until the handler of its kind decodes it."""
 
 from msgspec import Raw, field
 
@@ -14,13 +14,13 @@ class GroupVersionKind(Wire):
 
 
 class UserInfo(Wire):
-    """Who asks, as the API server has authenticated him."""
+    """The user of a request, as the API server has authenticated them."""
 
     username: str = ""
     uid: str = ""
     groups: list[str] = field(default_factory=list)
     extra: dict[str, list[str]] = field(default_factory=dict)
-    """What else his credential says, e.g. its scopes; an authorizer may go by it."""
+    """Further attributes of the credential, e.g. its scopes, which an authorizer may use."""
 
 
 class AdmissionRequest(Wire):
@@ -31,7 +31,6 @@ class AdmissionRequest(Wire):
     name: str = ""
     namespace: str = ""
     operation: str = ""
-    sub_resource: str = ""
     user_info: UserInfo = field(default_factory=UserInfo)
     object: Raw = field(default_factory=lambda: Raw(b"null"))
     old_object: Raw = field(default_factory=lambda: Raw(b"null"))
@@ -47,7 +46,7 @@ class StatusCause(Wire):
 
 
 class StatusDetails(Wire):
-    """Which object was refused, and all causes; kubectl prints `The <kind> "<name>" is invalid` and one line each."""
+    """The refused object and all causes; kubectl prints `The <kind> "<name>" is invalid` and one line each."""
 
     name: str = ""
     group: str = ""
@@ -56,7 +55,7 @@ class StatusDetails(Wire):
 
 
 class ReviewStatus(Wire):
-    """What the user reads when refused."""
+    """The status that the user reads of a refusal."""
 
     message: str = ""
     reason: str = ""

@@ -1,4 +1,4 @@
-"""apps/v1, as far as Muster reads it: StatefulSets, whose pods have ranks; of others how many pods they want."""
+"""apps/v1, as far as Muster reads it: StatefulSets, whose pods have ranks, and the replicas of other kinds."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from muster.api.kubernetes.meta import Object
 
 
 class Ordinals(Wire):
-    """Where the ordinals of a StatefulSet begin."""
+    """The first ordinal of a StatefulSet."""
 
     start: int = 0
 
 
 class StatefulSetSpec(Wire):
-    """spec of a StatefulSet; the template stays as it came."""
+    """spec of a StatefulSet; the template stays plain JSON."""
 
     replicas: int | None = None
     service_name: str = ""

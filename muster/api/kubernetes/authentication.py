@@ -1,4 +1,4 @@
-"""authentication.k8s.io/v1: TokenReview, the question whose token this is."""
+"""authentication.k8s.io/v1: TokenReview, which asks for the owner of a token."""
 
 from msgspec import field
 
@@ -13,7 +13,7 @@ class TokenReviewSpec(Wire):
 
 
 class TokenUser(Wire):
-    """Whose token it is."""
+    """The owner of the token."""
 
     username: str = ""
     uid: str = ""
@@ -30,7 +30,7 @@ class TokenReviewStatus(Wire):
 
 
 class TokenReview(Wire):
-    """The question, and the answer once the API server has it. It is not stored."""
+    """The question, and the API server's answer. It is not stored."""
 
     spec: TokenReviewSpec
     status: TokenReviewStatus = field(default_factory=TokenReviewStatus)

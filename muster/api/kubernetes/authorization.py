@@ -1,4 +1,4 @@
-"""authorization.k8s.io/v1: SubjectAccessReview, the question whether a user may do something."""
+"""authorization.k8s.io/v1: SubjectAccessReview, which asks for a right of a user."""
 
 from msgspec import field
 
@@ -6,7 +6,7 @@ from muster.api.base import Resource, Wire
 
 
 class ResourceAttributes(Wire):
-    """What he would do: a verb on one object. An empty namespace is that of what has none."""
+    """The action: a verb on one object. The namespace is empty for cluster-scoped objects."""
 
     verb: str
     group: str = ""
@@ -16,7 +16,7 @@ class ResourceAttributes(Wire):
 
 
 class SubjectAccessReviewSpec(Wire):
-    """Who would do what."""
+    """The user and the action."""
 
     user: str
     resource_attributes: ResourceAttributes
@@ -33,7 +33,7 @@ class SubjectAccessReviewStatus(Wire):
 
 
 class SubjectAccessReview(Wire):
-    """The question, and the answer once the API server has it. It is not stored."""
+    """The question, and the API server's answer. It is not stored."""
 
     spec: SubjectAccessReviewSpec
     status: SubjectAccessReviewStatus = field(default_factory=SubjectAccessReviewStatus)

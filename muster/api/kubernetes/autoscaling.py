@@ -15,7 +15,7 @@ class ProvisioningPodSet(Wire):
     pod_template_ref: LocalReference
     """A PodTemplate in the same namespace."""
     count: int
-    """How many pods."""
+    """Number of pods."""
 
 
 class ProvisioningRequestSpec(Wire):
@@ -24,40 +24,40 @@ class ProvisioningRequestSpec(Wire):
     pod_sets: list[ProvisioningPodSet] = field(default_factory=list)
     """All pods that need room together."""
     provisioning_class_name: str = ""
-    """Who answers, and how."""
+    """Class that answers the request."""
     parameters: dict[str, str] = field(default_factory=dict)
-    """What that class understands."""
+    """Parameters of that class."""
 
 
 class ProvisioningCondition(Wire):
-    """One thing that the autoscaler says of a request."""
+    """One condition that the autoscaler reports of a request."""
 
     type: str
     """Accepted, Provisioned, Failed, BookingExpired or CapacityRevoked."""
     status: str
     """True, False or Unknown."""
     last_transition_time: str | None = None
-    """Since when."""
+    """Time since which the status holds."""
     reason: str = ""
-    """One word why."""
+    """Reason, in one word."""
     message: str = ""
-    """A sentence why."""
+    """Reason, in a sentence."""
 
 
 class ProvisioningRequestStatus(Wire):
     """status; the autoscaler writes it."""
 
     conditions: list[ProvisioningCondition] = field(default_factory=list)
-    """How far it is."""
+    """Conditions so far."""
 
 
 class ProvisioningRequest(Object):
     """Room for all of these pods, asked of an autoscaler."""
 
     spec: ProvisioningRequestSpec = field(default_factory=ProvisioningRequestSpec)
-    """For what."""
+    """Desired state."""
     status: ProvisioningRequestStatus = field(default_factory=ProvisioningRequestStatus)
-    """How far it is."""
+    """Observed state."""
 
 
 PROVISIONING_REQUESTS = Resource(

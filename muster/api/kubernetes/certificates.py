@@ -1,4 +1,4 @@
-"""What the care of certificates reads and writes: one Secret with its data, and the caBundles of webhooks."""
+"""Objects of certificates: a Secret with its data, and the caBundles of webhooks."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from muster.api.kubernetes.meta import Object
 
 
 class CertificateSecret(Object):
-    """A Secret with what it holds, decoded. Nothing of that is shown when it is printed."""
+    """A Secret with its decoded data, which is left out when it is printed."""
 
     data: dict[str, bytes] | None = None
 
@@ -21,7 +21,7 @@ class CertificateSecret(Object):
 
 
 class WebhookClientConfig(Wire):
-    """How an API server calls a webhook, as far as it says whom it trusts."""
+    """The authorities that an API server trusts when it calls a webhook."""
 
     ca_bundle: bytes | None = None
     """PEM."""

@@ -1,4 +1,4 @@
-"""Where a pod may run, as its spec says: tolerations, affinities, spreading and gates of core/v1.
+"""Scheduling constraints in the spec of a pod: tolerations, affinities, spreading and gates of core/v1.
 
 kube-scheduler reads all of it, and Muster's planner models it, so that a plan holds when kube-scheduler checks it.
 """
@@ -10,7 +10,7 @@ from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
 
 
 class Toleration(Wire):
-    """What taints a pod puts up with."""
+    """The taints that a pod tolerates."""
 
     key: str = ""
     operator: str = "Equal"
@@ -67,7 +67,7 @@ class WeightedPodAffinityTerm(Wire):
 
 
 class PodAffinity(Wire):
-    """Which pods this one must or should be near to, or keep away from."""
+    """Pods that this one must or should be near to, or away from."""
 
     required: list[PodAffinityTerm] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[WeightedPodAffinityTerm] = field(
@@ -90,7 +90,7 @@ class SchedulingGate(Wire):
 
 
 class TopologySpreadConstraint(Wire):
-    """How evenly matching pods must be spread."""
+    """A limit on uneven spreading of matching pods."""
 
     max_skew: int
     topology_key: str

@@ -1,7 +1,6 @@
-"""Kubernetes' own objects that Muster reads, trimmed to the fields that decide something.
+"""Kubernetes' own objects that Muster reads, trimmed to the fields that decide something; most are of core/v1.
 
-Most are of core/v1; where a pod may run is in `constraints`, how its containers are in `container_status`, storage in
-`storage`, StatefulSets are in `apps`.
+Scheduling constraints of pods are in `constraints`, volumes in `storage`, StatefulSets in `apps`.
 """
 
 from typing import Any
@@ -10,13 +9,21 @@ from msgspec import field
 
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.constraints import Affinity, SchedulingGate, Toleration, TopologySpreadConstraint
-from muster.api.kubernetes.container_status import ContainerStatus
 from muster.api.kubernetes.meta import Object
-from muster.api.kubernetes.requirements import Quantities, ResourceRequirements
+
+Quantities = dict[str, str | int | float]
+"""Resource name → quantity as written, e.g. {"cpu": "500m", "nvidia.com/gpu": 8}."""
+
+
+class ResourceRequirements(Wire):
+    """requests and limits of a container or pod."""
+
+    requests: Quantities = field(default_factory=dict)
+    limits: Quantities = field(default_factory=dict)
 
 
 class EnvVar(Wire):
-    """One environment variable; `value_from` stays as it came."""
+    """One environment variable; `value_from` stays plain JSON."""
 
     name: str
     value: str = ""
@@ -46,8 +53,43 @@ class Container(Wire):
     restart_policy: str = ""
 
 
+class ContainerStateWaiting(Wire):
+    """The reason why a container does not run yet, or not again."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStateTerminated(Wire):
+    """The end of a container; policies match its exit code."""
+
+    exit_code: int
+    reason: str = ""
+    finished_at: str | None = None
+
+
+class ContainerState(Wire):
+    """The state of a container that waits or has ended; neither is set while it runs."""
+
+    waiting: ContainerStateWaiting | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(Wire):
+    """The status of one container, as kubelet reports it."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    resources: ResourceRequirements | None = None
+    """Resources that it has now, while a resize may be pending."""
+    allocated_resources: Quantities = field(default_factory=dict)
+    """Resources that kubelet has set aside for it."""
+    state: ContainerState = field(default_factory=ContainerState)
+
+
 class PodResourceClaim(Wire):
-    """Devices that a pod uses, by its own name for them: a claim, or one that is made for it from a template."""
+    """Devices of a pod under its own name for them: a claim, or one that is made for the pod from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -104,7 +146,7 @@ class PodExtendedResourceClaimStatus(Wire):
 
 
 class PodStatus(Wire):
-    """How far a pod is, as kubelet and kube-scheduler say."""
+    """Status of a pod, as kubelet and kube-scheduler report it."""
 
     phase: str = ""
     reason: str = ""
@@ -114,14 +156,14 @@ class PodStatus(Wire):
     init_container_statuses: list[ContainerStatus] = field(default_factory=list)
     start_time: str | None = None
     resources: ResourceRequirements | None = None
-    """What it has as a whole now, where resources are given for the pod and not for each container."""
+    """Resources of the whole pod now, if they are given for the pod and not for each container."""
     allocated_resources: Quantities = field(default_factory=dict)
-    """What kubelet has set aside for it as a whole."""
+    """Resources that kubelet has set aside for the whole pod."""
     resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
     def condition(self, kind: str) -> PodCondition | None:
-        """What is told of this, e.g. of PodScheduled; None if nothing is."""
+        """Return the condition of this type, e.g. PodScheduled; None without it."""
         for condition in self.conditions:
             if condition.type == kind:
                 return condition
@@ -129,14 +171,14 @@ class PodStatus(Wire):
 
 
 class Pod(Object):
-    """A pod: the member of a gang, or what takes room on a node."""
+    """A pod: a member of a gang, or another user of a node's room."""
 
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
 
     @property
     def finished(self) -> bool:
-        """Succeeded or failed: it holds no resources any more."""
+        """True if it has succeeded or failed, and holds no resources any more."""
         return self.status.phase in {"Succeeded", "Failed"}
 
 
@@ -149,7 +191,7 @@ class Taint(Wire):
 
 
 class NodeSpec(Wire):
-    """What keeps pods away from a node."""
+    """Taints of a node, and its cordon."""
 
     unschedulable: bool = False
     taints: list[Taint] = field(default_factory=list)
@@ -164,7 +206,7 @@ class NodeCondition(Wire):
 
 
 class NodeStatus(Wire):
-    """What a node has for pods, and whether it is well."""
+    """Resources of a node for pods, and its conditions."""
 
     allocatable: Quantities = field(default_factory=dict)
     conditions: list[NodeCondition] = field(default_factory=list)
@@ -178,14 +220,13 @@ class Node(Object):
 
 
 class Namespace(Object):
-    """A namespace; its labels can say "manage this"."""
+    """A namespace; its labels can opt in to Muster."""
 
 
 class PriorityClass(Object):
-    """A scheduling.k8s.io/v1 PriorityClass: the order of gangs."""
+    """A scheduling.k8s.io/v1 PriorityClass, by which gangs are ordered."""
 
     value: int = 0
-    global_default: bool = False
     preemption_policy: str = ""
 
 
@@ -200,13 +241,13 @@ class LeaseSpec(Wire):
 
 
 class Lease(Object):
-    """A Lease: who leads."""
+    """A Lease, whose holder leads."""
 
     spec: LeaseSpec = field(default_factory=LeaseSpec)
 
 
 class IndexedJobSpec(Wire):
-    """spec of a batch/v1 Job; the template stays as it came."""
+    """spec of a batch/v1 Job; the template stays plain JSON."""
 
     parallelism: int | None = None
     completions: int | None = None
@@ -223,7 +264,7 @@ class IndexedJob(Object):
 
 
 class Event(Object):
-    """A core/v1 Event: one line of an object's story, for people."""
+    """A core/v1 Event: a message about an object, for people."""
 
     involved_object: dict[str, str] = field(default_factory=dict)
     reason: str = ""

@@ -1,4 +1,4 @@
-"""Devices that drivers publish and pods claim: resource.k8s.io/v1, trimmed to what decides where a pod can be."""
+"""Devices that drivers publish and pods claim: resource.k8s.io/v1, trimmed to what decides on nodes of pods."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.meta import Object, ObjectMeta
 
 DEVICE_CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
-"""Devices of a class as an extended resource: this and the name of the class (KEP-5004)."""
+"""Prefix of an extended resource that stands for the devices of a class (KEP-5004)."""
 ALL = "All"
 """The allocation mode in which a request gets every device that matches."""
 MOST_PODS = 256
@@ -57,7 +57,7 @@ class Device(Wire):
 
 
 class ResourcePool(Wire):
-    """Which pool a slice is of, and how many slices that has."""
+    """The pool of a slice, and the number of its slices."""
 
     name: str = ""
     generation: int = 0
@@ -77,7 +77,7 @@ class ResourceSliceSpec(Wire):
 
 
 class ResourceSlice(Object):
-    """What a driver publishes."""
+    """Devices that a driver publishes."""
 
     spec: ResourceSliceSpec = field(default_factory=ResourceSliceSpec)
 
@@ -95,7 +95,7 @@ class DeviceSelector(Wire):
 
 
 class DeviceClassSpec(Wire):
-    """Which devices are of the class."""
+    """The devices of the class."""
 
     selectors: list[DeviceSelector] = field(default_factory=list)
     extended_resource_name: str | None = None
@@ -108,7 +108,7 @@ class DeviceClass(Object):
 
 
 class DeviceToleration(Wire):
-    """What device taints a request puts up with."""
+    """The device taints that a request tolerates."""
 
     key: str = ""
     operator: str = "Equal"
@@ -127,11 +127,11 @@ class ExactDeviceRequest(Wire):
     admin_access: bool | None = None
     tolerations: list[DeviceToleration] = field(default_factory=list)
     capacity: dict[str, Any] | None = None
-    """Set: a part of a device's capacity is asked for, and not a whole device."""
+    """Set if a part of a device's capacity is asked for, not a whole device."""
 
 
 class DeviceRequest(Wire):
-    """One request of a claim: exactly so, or the first of some alternatives that can be had."""
+    """One request of a claim: one kind of device, or the first of some alternatives that is available."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
@@ -139,7 +139,7 @@ class DeviceRequest(Wire):
 
 
 class DeviceConstraint(Wire):
-    """What the devices of some requests (of all, if none is named) must have in common."""
+    """An attribute that the devices of the named requests (of all, if none is named) must have in common."""
 
     requests: list[str] = field(default_factory=list)
     match_attribute: str = ""
@@ -147,7 +147,7 @@ class DeviceConstraint(Wire):
 
 
 class DeviceClaim(Wire):
-    """What a claim asks for."""
+    """The requests of a claim, and constraints across them."""
 
     requests: list[DeviceRequest] = field(default_factory=list)
     constraints: list[DeviceConstraint] = field(default_factory=list)
@@ -171,20 +171,20 @@ class DeviceRequestAllocationResult(Wire):
 
 
 class DeviceAllocationResult(Wire):
-    """All of them."""
+    """The devices that a claim got."""
 
     results: list[DeviceRequestAllocationResult] = field(default_factory=list)
 
 
 class AllocationResult(Wire):
-    """What a claim got, and the nodes that can use it."""
+    """The devices that a claim got, and the nodes that can use them."""
 
     devices: DeviceAllocationResult = field(default_factory=DeviceAllocationResult)
     node_selector: NodeSelector | None = None
 
 
 class ResourceClaimConsumerReference(Wire):
-    """Somebody who may use the claim now."""
+    """An object, usually a pod, that may use the claim now."""
 
     resource: str = ""
     name: str = ""
@@ -192,21 +192,21 @@ class ResourceClaimConsumerReference(Wire):
 
 
 class ResourceClaimStatus(Wire):
-    """How far a claim is."""
+    """The allocation of a claim, and its users."""
 
     allocation: AllocationResult | None = None
     reserved_for: list[ResourceClaimConsumerReference] = field(default_factory=list)
 
 
 class ResourceClaim(Object):
-    """A claim: somebody's wish for devices."""
+    """A claim of devices."""
 
     spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)
     status: ResourceClaimStatus = field(default_factory=ResourceClaimStatus)
 
 
 class ResourceClaimTemplateSpec(Wire):
-    """The claim that each pod gets of its own."""
+    """The claim that is made for each pod."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)

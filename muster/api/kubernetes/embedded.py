@@ -1,4 +1,4 @@
-"""Parts of Kubernetes' own objects that stay exactly as the user wrote them; the CRDs carry the API server's schema."""
+"""Parts of Kubernetes' own objects that stay exactly as written; the CRDs carry the API server's schema of them."""
 
 from typing import Annotated, Any
 

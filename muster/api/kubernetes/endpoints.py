@@ -1,4 +1,4 @@
-"""Host names of pods in rank order, made only when looked at: there may be thousands."""
+"""Host names of pods in rank order, made one by one on access: there may be thousands."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,4 +65,4 @@ class Joined(Sequence[str]):
 
 
 Endpoints = Run | Joined | tuple[str, ...]
-"""Any of these is a sequence of host names, and equal to another that was made in the same way."""
+"""A sequence of host names; equal to another that was made in the same way."""

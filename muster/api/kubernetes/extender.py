@@ -10,7 +10,7 @@ class ExtenderWire(Struct, rename="pascal", omit_defaults=False, kw_only=True, g
 
 
 class ExtenderArgs(ExtenderWire):
-    """What filter and prioritize get; names only, as nodeCacheCapable is set."""
+    """Arguments of filter and prioritize; names only, as nodeCacheCapable is set."""
 
     pod: Pod
     node_names: list[str] | None = None
@@ -39,14 +39,14 @@ class MetaPod(ExtenderWire):
 
 
 class MetaVictims(ExtenderWire):
-    """The pods that would have to go from one node."""
+    """Pods that would be evicted from one node."""
 
     pods: list[MetaPod] = field(default_factory=list)
     num_pdb_violations: int = field(default=0, name="NumPDBViolations")
 
 
 class ExtenderPreemptionArgs(ExtenderWire):
-    """Where a pod could go if others went; the meta form, as nodeCacheCapable is set."""
+    """Candidate nodes of a preemption with their victims, in the meta form, as nodeCacheCapable is set."""
 
     pod: Pod
     node_name_to_meta_victims: dict[str, MetaVictims] | None = None
@@ -59,7 +59,7 @@ class ExtenderPreemptionResult(ExtenderWire):
 
 
 class ExtenderBindingArgs(ExtenderWire):
-    """Which pod to bind where."""
+    """The pod to bind, and its node."""
 
     pod_name: str
     pod_namespace: str

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions (apiextensions.k8s.io/v1), as far as they tell which kinds are served, and how."""
+"""CustomResourceDefinitions (apiextensions.k8s.io/v1), reduced to the versions that are served."""
 
 from msgspec import field
 
@@ -41,11 +41,11 @@ class CustomResourceDefinition(Object):
 
     @property
     def established(self) -> bool:
-        """Whether the API server serves the kind."""
+        """True if the API server serves the kind."""
         return any(one.type == "Established" and one.status == "True" for one in self.status.conditions or ())
 
     def served(self, preferred: str) -> str | None:
-        """The version to ask for: the preferred one if it is served, else the last that is; None if none is."""
+        """Return the version to use: the preferred one if it is served, else the last that is; None if none is."""
         versions = [version.name for version in self.spec.versions if version.served] if self.established else []
         if preferred in versions:
             return preferred

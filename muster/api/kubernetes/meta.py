@@ -28,9 +28,9 @@ class OwnerReference(Wire):
     uid: str
     """UID of the object."""
     controller: bool = False
-    """Whether it manages the other."""
+    """True if it manages the object."""
     block_owner_deletion: bool = False
-    """Whether foreground deletion of the owner waits for this object."""
+    """True if foreground deletion of the owner waits for this object."""
 
 
 class ObjectMeta(Wire):
@@ -97,14 +97,14 @@ class LocalReference(Wire):
 
 
 class TemplateMeta(Wire):
-    """metadata of a template: what its objects are given."""
+    """metadata of a template, for the objects that are made of it."""
 
     labels: dict[str, str] = field(default_factory=dict)
     """Labels."""
     annotations: dict[str, str] = field(default_factory=dict)
     """Annotations."""
     name: str = ""
-    """A name; only claims need one."""
+    """Name; only claims need one."""
     namespace: str = ""
     """Must be empty or the workload's."""
     finalizers: list[str] = field(default_factory=list)
@@ -112,24 +112,24 @@ class TemplateMeta(Wire):
 
 
 class Condition(Wire):
-    """One thing that holds of an object, or does not. All members but the generation must be there."""
+    """One condition of an object. All members but the generation are required."""
 
     type: str
-    """What it is about."""
+    """Name of the condition."""
     status: Literal["True", "False", "Unknown"]
-    """Whether it holds."""
+    """True, False or Unknown."""
     last_transition_time: Time
-    """Since when."""
+    """Time since which the status holds."""
     reason: str
-    """One word why."""
+    """Reason, in one word."""
     message: str
-    """A sentence why."""
+    """Reason, in a sentence."""
     observed_generation: int | None = None
-    """The generation of the spec that it is about."""
+    """Generation of the spec that was observed."""
 
 
 class ListMeta(Wire):
-    """metadata of a list: where to go on, and from where to watch."""
+    """metadata of a list: the token of its next page, and the version to watch from."""
 
     resource_version: str = ""
     continue_: str = field(default="", name="continue")
@@ -146,18 +146,18 @@ class Status(Wire):
 
 
 def format_time(seconds: float, *, micros: bool = False) -> str:
-    """Seconds since the epoch as RFC 3339 in UTC, to the second (meta/v1 Time) or microsecond (MicroTime)."""
+    """Return seconds since the epoch as RFC 3339 in UTC, to the second (meta/v1 Time) or microsecond (MicroTime)."""
     form = "%Y-%m-%dT%H:%M:%S.%fZ" if micros else "%Y-%m-%dT%H:%M:%SZ"
     return datetime.fromtimestamp(seconds, UTC).strftime(form)
 
 
 def parse_time(text: str | None) -> float | None:
-    """RFC 3339 as seconds since the epoch; None stays None. Raises ValueError for anything else."""
+    """Return RFC 3339 as seconds since the epoch; None stays None. ValueError for anything else."""
     return None if not text else datetime.fromisoformat(text).timestamp()
 
 
 def readable_time(text: str | None) -> float | None:
-    """As `parse_time`, for what stands in objects that anybody may write: None for a time that nobody can read."""
+    """As `parse_time`, but None for a time that cannot be read, for objects that any user may write."""
     try:
         return parse_time(text)
     except (ValueError, OverflowError):

@@ -1,6 +1,6 @@
-"""What keeps a pod from running, as kubelet says: why its containers wait, or why the pod was refused.
+"""Problems of pods, as kubelet reports them: reasons why containers wait, or why a pod was refused.
 
-Pure functions over a pod's status, for everybody who tells users how their pods are.
+Pure functions over a pod's status, for status messages, Events and the command line.
 """
 
 from collections.abc import Iterable
@@ -10,14 +10,14 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time, readable_time
 
 STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
-"""Reasons for which every container waits for a while: nothing is wrong."""
+"""Reasons for which every container waits for a while, and which are no problem."""
 DISRUPTED = "DisruptionTarget"
-"""The condition of a pod that has to go, by eviction or otherwise; the API server sets it before it deletes the pod."""
+"""The condition of a pod that is evicted or deleted otherwise; it is set before the deletion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one pod: kubelet's reason and message; `container` is empty if it is about the whole pod."""
+    """The problem of one pod: kubelet's reason and message; `container` is empty for one of the whole pod."""
 
     reason: str
     message: str = ""
@@ -25,18 +25,18 @@ class Problem:
 
     @property
     def brief(self) -> str:
-        """What and why in few words: `container main: ErrImagePull`."""
+        """Container and reason: `container main: ErrImagePull`."""
         return f"container {self.container}: {self.reason}" if self.container else self.reason
 
     @property
     def words(self) -> str:
-        """The same with kubelet's message, on one line."""
+        """Container, reason and kubelet's message, on one line."""
         message = " ".join(self.message.split())
         return f"{self.brief}: {message}" if message else self.brief
 
 
 def problem(pod: Pod) -> Problem | None:
-    """What kubelet says against this pod; None if it runs, starts, ended by itself, or is being deleted.
+    """Return the problem of a pod; None if it runs, starts, ended by itself, or is being deleted.
 
     The pod's own reason comes first: kubelet refused it (`OutOfcpu`, `SysctlForbidden`, …) or ended it (`Evicted`, …).
     Else it is the first container that waits, in the order in which they start.
@@ -56,15 +56,15 @@ def problem(pod: Pod) -> Problem | None:
 
 
 def deletion_began(meta: ObjectMeta) -> str | None:
-    """When the deletion of a pod was asked for; its deletionTimestamp is when its time to end by itself is over."""
+    """Return the time when a pod's deletion was requested; its deletionTimestamp is later by the grace period."""
     over_s = parse_time(meta.deletion_timestamp)
     return None if over_s is None else format_time(over_s - (meta.deletion_grace_period_seconds or 0))
 
 
 def told_to_go(pod: Pod) -> bool:
-    """Whether the pod had to go (its DisruptionTarget says so) before it had ended by itself.
+    """Return True if the pod was disrupted (by its condition DisruptionTarget) before it ended by itself.
 
-    Times have whole seconds; of one that ended in the same second it is taken as true.
+    Times have whole seconds: a pod that ended in the same second counts as disrupted.
     """
     told = next((one for one in pod.status.conditions if one.type == DISRUPTED and one.status == "True"), None)
     ended = [each.state.terminated.finished_at for each in pod.status.container_statuses if each.state.terminated]
@@ -73,20 +73,20 @@ def told_to_go(pod: Pod) -> bool:
 
 
 def refused(pod: Pod) -> bool:
-    """Whether kubelet refused the pod before any container ran: another pod would hardly fare better at once."""
+    """Return True if kubelet refused the pod before any container ran, as it would refuse another one right after."""
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     ran = any(status.state.terminated or status.restart_count for status in statuses)
     return pod.status.phase == "Failed" and bool(pod.status.reason) and not ran
 
 
 def problems(pods: Iterable[Pod]) -> list[tuple[Pod, Problem]]:
-    """The pods that something is wrong with, in order of their names, and what."""
+    """Return the pods that have a problem, in the order of their names, with the problem."""
     found = [(pod, problem(pod)) for pod in sorted(pods, key=lambda pod: pod.metadata.name)]
     return [(pod, what) for pod, what in found if what]
 
 
 def sentence(pods: Iterable[Pod]) -> tuple[str, str] | None:
-    """Reason and sentence about the first pod in trouble, and how many there are more; None if there is none."""
+    """Return reason and sentence about the first pod with a problem, and the number of others; None without one."""
     found = problems(pods)
     if not found:
         return None

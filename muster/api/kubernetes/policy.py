@@ -1,4 +1,4 @@
-"""policy/v1: how many pods of an application may be away at once, as far as victim searches look at it."""
+"""policy/v1: PodDisruptionBudgets, which limit the pods of an application that are evicted at once."""
 
 from msgspec import field
 
@@ -7,14 +7,14 @@ from muster.api.kubernetes.meta import LabelSelector, Object
 
 
 class PodDisruptionBudgetSpec(Wire):
-    """Which pods a budget is about."""
+    """The pods of a budget."""
 
     selector: LabelSelector | None = None
     """Null means no pod, and empty every pod of the namespace."""
 
 
 class PodDisruptionBudgetStatus(Wire):
-    """What the disruption controller has counted."""
+    """Counts of the disruption controller."""
 
     disruptions_allowed: int = 0
     observed_generation: int = 0
@@ -28,7 +28,7 @@ class PodDisruptionBudget(Object):
 
     @property
     def allowed(self) -> int:
-        """How many of its pods may be evicted now; none while what it was told last has not been counted."""
+        """Pods that may be evicted now; 0 until the disruption controller has seen the current spec."""
         counted = self.status.observed_generation >= self.metadata.generation
         return max(0, self.status.disruptions_allowed) if counted else 0
 

@@ -1,16 +1,16 @@
-"""ResourceQuotas of core/v1: what a namespace may use. The API server enforces them, pod by pod."""
+"""ResourceQuotas of core/v1: limits of a namespace, which the API server enforces pod by pod."""
 
 from typing import Any
 
 from msgspec import field
 
 from muster.api.base import Resource, Wire
+from muster.api.kubernetes.core import Quantities
 from muster.api.kubernetes.meta import Object
-from muster.api.kubernetes.requirements import Quantities
 
 
 class ResourceQuotaSpec(Wire):
-    """Limits by name, and which pods they are about if not about all."""
+    """Limits by name, and the pods that they cover if not all."""
 
     hard: Quantities = field(default_factory=dict)
     scopes: list[str] = field(default_factory=list)
@@ -18,7 +18,7 @@ class ResourceQuotaSpec(Wire):
 
 
 class ResourceQuotaStatus(Wire):
-    """The limits that hold, and what counts against them now."""
+    """The limits that hold, and the amounts that count against them now."""
 
     hard: Quantities = field(default_factory=dict)
     used: Quantities = field(default_factory=dict)
@@ -32,7 +32,7 @@ class ResourceQuota(Object):
 
     @property
     def scoped(self) -> bool:
-        """Whether it is about some pods only."""
+        """True if it covers some pods only."""
         return bool(self.spec.scopes or self.spec.scope_selector)
 
 

@@ -1,4 +1,4 @@
-"""Volumes as far as they decide where a pod can run: claims, volumes and storage classes."""
+"""Claims, volumes and storage classes, trimmed to what decides on nodes of pods."""
 
 from msgspec import field
 
@@ -17,7 +17,7 @@ WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 class PersistentVolumeClaimSpec(Wire):
-    """What a claim asks for, and the volume that it got."""
+    """The requests of a claim, and the volume that it got."""
 
     access_modes: list[str] = field(default_factory=list)
     storage_class_name: str | None = None
@@ -25,20 +25,20 @@ class PersistentVolumeClaimSpec(Wire):
 
 
 class PersistentVolumeClaimStatus(Wire):
-    """Whether a claim is bound, or has lost its volume."""
+    """The phase of a claim: bound, or lost with its volume."""
 
     phase: str = ""
 
 
 class PersistentVolumeClaim(Object):
-    """A claim: a pod's wish for a volume."""
+    """A claim of a volume for pods."""
 
     spec: PersistentVolumeClaimSpec = field(default_factory=PersistentVolumeClaimSpec)
     status: PersistentVolumeClaimStatus = field(default_factory=PersistentVolumeClaimStatus)
 
     @property
     def bound(self) -> bool:
-        """Whether its volume is its own for good."""
+        """True if the claim is bound to its volume for good."""
         return bool(self.spec.volume_name) and BIND_COMPLETED in self.metadata.annotations
 
     @property
@@ -48,25 +48,25 @@ class PersistentVolumeClaim(Object):
 
 
 class VolumeNodeAffinity(Wire):
-    """From which nodes a volume can be reached."""
+    """Nodes from which a volume can be reached."""
 
     required: NodeSelector | None = None
 
 
 class PersistentVolumeSpec(Wire):
-    """What a volume says about nodes."""
+    """The nodes of a volume."""
 
     node_affinity: VolumeNodeAffinity | None = None
 
 
 class PersistentVolume(Object):
-    """A volume: it decides on which nodes the pods of its claim can be."""
+    """A volume, which limits the nodes for pods of its claim."""
 
     spec: PersistentVolumeSpec = field(default_factory=PersistentVolumeSpec)
 
 
 class StorageClass(Object):
-    """A storage class: when its claims are bound."""
+    """A storage class, which says when its claims are bound."""
 
     volume_binding_mode: str = "Immediate"
 

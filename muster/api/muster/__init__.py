@@ -1,5 +1,5 @@
-"""Muster's own objects: how a gang stands on the wire (`gang`) and where its members go (`placement`).
+"""Muster's own objects: gangs as labels and annotations (`gang`), and the nodes of their members (`placement`).
 
-`noted` is the short form of a placement, an annotation of the PodGroup, for a gang of one pod. Imports only the other
+`noted` is the short form of a placement for a gang of one pod: an annotation of the PodGroup. Imports only the other
 folders of `muster.api`.
 """

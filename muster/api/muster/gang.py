@@ -1,4 +1,4 @@
-"""Gangs on the wire: which gang a pod belongs to, which member it is, and how it is pinned to a node.
+"""Gangs on the wire: the gang of a pod, its slot in the gang, its gates and its pin to a node.
 
 Pure functions that the webhook, the controller and the extender evaluate alike.
 """
@@ -16,14 +16,14 @@ DEFAULT_POD_SET = "pods"
 
 
 class Seat(NamedTuple):
-    """One place in a gang, to be taken by one pod: its pod set, and its rank in it, which counts from 0."""
+    """A slot of a gang, taken by one pod: a pod set, and a rank in it, which counts from 0."""
 
     pod_set: str
     rank: int
 
 
 def gang_of(meta: ObjectMeta) -> str | None:
-    """Name of the PodGroup that the pod belongs to (in its own namespace), or None."""
+    """Return the name of the pod's PodGroup, which is in its namespace; None if it has none."""
     return (
         meta.annotations.get(names.GROUP_NAME)
         or meta.labels.get(names.GANG)
@@ -33,22 +33,22 @@ def gang_of(meta: ObjectMeta) -> str | None:
 
 
 def group_name_for_owner(uid: str) -> str:
-    """Name of the PodGroup of pods that have an owner but no group of their own (as Volcano names it)."""
+    """Return the name of the PodGroup of pods that have an owner but name no group (as in Volcano)."""
     return f"podgroup-{uid}"
 
 
 def later_tasks(meta: ObjectMeta) -> frozenset[str]:
-    """The tasks that a PodGroup does not count yet, because they wait for others (`dependsOn`).
+    """Return the tasks that a PodGroup does not count yet, because they wait for others (`dependsOn`).
 
-    Nothing is planned for them; their pods are placed as they come. A task leaves the list when it has started.
+    No placement is planned for them; their pods are placed as they come. A task leaves the list when it has started.
     """
     return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
 
 
 def seat_of(meta: ObjectMeta) -> Seat | None:
-    """The seat of a pod: Volcano task and index, Indexed Job index, StatefulSet ordinal, or the rank the planner wrote.
+    """Return the slot of a pod: by Volcano task and index, Indexed Job index, StatefulSet ordinal, or Muster's note.
 
-    None if nothing on the pod says it, or a rank beyond the limit; the planner then gives it the first free rank.
+    None without any of these, or with a rank beyond the limit; the planner then gives it the first free rank.
     """
     annotations, labels = meta.annotations, meta.labels
     if names.TASK_SPEC in annotations:
@@ -71,24 +71,24 @@ def _seat(pod_set: str, index: str | None) -> Seat | None:
 
 
 def gated(pod: Pod) -> bool:
-    """Whether the pod still waits for its gang's placement."""
+    """Return True if the pod still has a gate of Muster's, as its gang has no placement."""
     gates = pod.spec.scheduling_gates
     return bool(gates) and any(gate.name in names.GATES for gate in gates)
 
 
 def other_gates(spec: PodSpec) -> tuple[str, ...]:
-    """Scheduling gates that are not Muster's: somebody else decides when the pod may run."""
+    """Return the scheduling gates that are not Muster's, and that others lift."""
     gates = spec.scheduling_gates
     return tuple(gate.name for gate in gates if gate.name not in names.GATES) if gates else ()
 
 
 def epoch_of(meta: ObjectMeta) -> int | None:
-    """The epoch of the placement that pinned this pod; None if it was never pinned, or by no placement of ours."""
+    """Return the epoch of the placement that pinned this pod; None if Muster did not pin it."""
     return whole_number(meta.annotations.get(names.EPOCH), EPOCH.value)
 
 
 def pinned_affinity(affinity: dict[str, Any] | None, node: str) -> dict[str, Any]:
-    """The pod's affinity (as JSON) with a required match of the node's name added; the argument is left as it is.
+    """Return the pod's affinity (as JSON) with a required match of the node's name; the argument is not changed.
 
     The terms of required node affinity are alternatives, so the pin is added to each of them; kube-scheduler then
     evaluates that one node only (measured on 1.36).

@@ -1,8 +1,8 @@
-"""The placement of a gang of one pod, noted in its PodGroup: an object of its own would tell nothing more.
+"""The placement of a gang of one pod, noted in an annotation of its PodGroup.
 
-Most gangs are of one pod, and each write costs the API server more than planning it costs us. So what a `Placement`
-says stands in an annotation of the PodGroup as long as all goes well: it is written together with the phase that
-follows from it. Whatever there is to tell (room that is kept, victims, a placement that was given up) makes an object.
+Most gangs are of one pod, and each write costs the API server more than its planning costs Muster. So the annotation
+takes the place of a `Placement`, in the same write as the phase that follows from it, as long as there is no more to
+report: room that is kept, victims, or a placement that was given up make an object.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ _DECODER = msgspec.json.Decoder(_Note)
 
 
 def noted(group: PodGroup) -> Placement | None:
-    """The placement that is noted in the PodGroup; None if there is none, or none that anybody can read.
+    """Return the placement that is noted in the PodGroup; None if there is none, or it cannot be read.
 
-    Its kind is the PodGroup's, and so are its UID and version: that is the object which a change of it is written to.
+    Its kind, UID and version are the PodGroup's, as changes of it are written there.
     """
     text = group.metadata.annotations.get(names.PLACEMENT)
     if not text:
@@ -53,12 +53,12 @@ def noted(group: PodGroup) -> Placement | None:
 
 
 def is_noted(placement: Placement) -> bool:
-    """Whether it is noted in a PodGroup, and no object of its own."""
+    """Return True if the placement is noted in a PodGroup, and no object of its own."""
     return placement.kind == POD_GROUPS.kind
 
 
 def text_of(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
-    """What the annotation says; `spec` and `status` are a Placement's as JSON."""
+    """Return the text of the annotation; `spec` and `status` are a Placement's as JSON."""
     note = msgspec.convert({"spec": _given(spec), "status": _given(status)}, _Note)
     return msgspec.json.encode(note).decode()
 

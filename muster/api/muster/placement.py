@@ -1,4 +1,4 @@
-"""muster.dev/v1alpha1: Placement, which node each member of a gang gets."""
+"""muster.dev/v1alpha1: Placement, the node of each member of a gang."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -19,29 +19,29 @@ _DEVICES = re.compile(r"[0-9]{1,4}(,[0-9]{1,4}){0,63}")
 
 
 class NodeRun(Wire):
-    """`count` consecutive ranks on one node; an empty node means that these ranks have no place yet."""
+    """`count` consecutive ranks on one node; an empty node means that these ranks have none yet."""
 
     node: str = ""
     """Name of the node."""
     count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
-    """How many consecutive ranks are there."""
+    """Number of consecutive ranks there."""
 
 
 class PodSetPlacement(Wire):
     """The nodes of one pod set in rank order."""
 
     name: str
-    """The task, or `pods` for workloads without tasks."""
+    """Name of the task, or `pods` for workloads without tasks."""
     runs: list[NodeRun] = field(default_factory=list)
     """Nodes in rank order."""
     gpus: list[str] = field(default_factory=list)
-    """For pods that share GPUs: the devices of each rank on its node, as "0" or "0,3"; empty where it has none."""
+    """For pods that share GPUs: the devices of each rank on its node, as "0" or "0,3"; empty for a rank without any."""
     held: bool = False
-    """Its pods are born gated: they follow others, and are let go when those have arrived at their nodes."""
+    """Its pods are created gated; their gates are lifted when the pods that they follow have arrived."""
 
 
 class Victim(Wire):
-    """A pod that has to go before the placement can be carried out."""
+    """A pod that is evicted before the placement can be carried out."""
 
     name: str
     """Name of the pod."""
@@ -54,29 +54,29 @@ class Victim(Wire):
 
 
 class PlacementSpec(Wire):
-    """What was decided. Every write that carries it out names the epoch."""
+    """The decision. Every write that carries it out names the epoch."""
 
     pod_group_uid: str = field(default="", name="podGroupUID")
-    """UID of the PodGroup that this was decided for."""
+    """UID of the PodGroup of the placement."""
     epoch: Annotated[int, Meta(ge=1, le=EPOCH.value)] = 1
     """Counts the placements of the gang; it never decreases, and stale writes are refused by it."""
     deadline: str = ""
-    """When the placement is given up if the gang is not bound (RFC 3339)."""
+    """Time at which the placement is given up if the gang is not bound (RFC 3339)."""
     pod_sets: list[PodSetPlacement] = field(default_factory=list)
     """The nodes of each pod set."""
     victims: list[Victim] = field(default_factory=list)
     """Pods that are evicted for this placement, or moved with it; its members wait gated until the room is there."""
     victims_reason: str = ""
-    """Why they have to go, in words for their owners."""
+    """Reason of the evictions, in words for the owners of the pods."""
 
 
 class AvoidedNode(Wire):
-    """A node that refused a member of the gang lately."""
+    """A node that refused a member of the gang a short time ago."""
 
     node: str = ""
     """Name of the node."""
     until: str = ""
-    """Placements of this gang leave the node out until then (RFC 3339)."""
+    """Time until which placements of this gang leave the node out (RFC 3339)."""
 
 
 class StartedWith(Wire):
@@ -89,55 +89,55 @@ class StartedWith(Wire):
 
 
 class PlacementStatus(Wire):
-    """How far it is carried out."""
+    """Progress of the placement."""
 
     phase: PlacementPhase = "Planned"
     """Planned, Binding, Bound, Abandoned or Reserved.
 
-    Reserved: nothing is carried out, the gang waits; the nodes are kept from gangs that would be in its way there.
+    Reserved: the gang waits, and its nodes are kept from gangs that would delay it there.
     """
     bound: NonNegative = 0
     """Pods that are bound."""
     planned: NonNegative = 0
     """Pods that have a node in the plan."""
     started: bool = False
-    """Whether the gang has been whole; its members are placed as they come until the last of them has ended."""
+    """True once the gang was whole; from then on members are placed as they come, until the last has ended."""
     started_at: str = ""
-    """When it was whole, to the next full second (RFC 3339)."""
+    """Time when it was whole, to the next full second (RFC 3339)."""
     started_with: StartedWith | None = None
-    """What the gang must keep to go on. A minimum that is raised later counts once it has been reached."""
+    """Minimum that the gang must keep to go on. A minimum that is raised later counts once it has been reached."""
     message: str = ""
-    """Why it was abandoned, or what it waits for."""
+    """Reason why it was abandoned or waits."""
     expected_at: str = ""
-    """When the gang is expected to start on the nodes that are reserved for it (RFC 3339); empty if nobody knows."""
+    """Expected start of the gang on the nodes that are reserved for it (RFC 3339); empty if unknown."""
     avoided: list[AvoidedNode] = field(default_factory=list)
     """Nodes that the next placements leave out for a while."""
     attempts: NonNegative = 0
     """Placements in a row that were given up because the gang's pods were not created in time."""
     not_before: str = ""
-    """No placement is tried before this time (RFC 3339), unless the gang's pods exist by then."""
+    """Time before which no placement is tried (RFC 3339), unless the gang's pods exist by then."""
     evictions_in_vain: NonNegative = 0
     """Placements in a row that were given up because pods could not be evicted for them."""
     no_evictions_before: str = ""
-    """Nobody is evicted for the gang before this time (RFC 3339)."""
+    """Time before which no pod is evicted for the gang (RFC 3339)."""
 
 
 class Placement(Object):
     """One per gang, named as its PodGroup and owned by it."""
 
     spec: PlacementSpec = field(default_factory=PlacementSpec)
-    """What was decided."""
+    """The decision."""
     status: PlacementStatus = field(default_factory=PlacementStatus)
-    """How far it is carried out; the planner writes it."""
+    """Progress; the planner writes it."""
 
 
 def holds_back(placement: Placement) -> bool:
-    """Whether some members wait until the others have a node or stand at the barrier."""
+    """Return True if members are held until others have a node or have arrived at the barrier."""
     return any(pod_set.held for pod_set in placement.spec.pod_sets)
 
 
 def node_of(placement: Placement, pod_set: str, rank: int) -> str | None:
-    """The node of the member with this rank in `pod_set`; None if it has no place (yet)."""
+    """Return the node of the member with this rank in `pod_set`; None if it has none (yet)."""
     for candidate in placement.spec.pod_sets:
         if candidate.name == pod_set:
             for run in candidate.runs:
@@ -149,22 +149,22 @@ def node_of(placement: Placement, pod_set: str, rank: int) -> str | None:
 
 
 def devices_of_text(text: str) -> tuple[int, ...]:
-    """Numbers of devices as annotations and placements have them, "0,3"; empty for what nobody can read."""
+    """Return numbers of devices, written "0,3" in annotations and placements; empty for malformed text."""
     return tuple(int(part) for part in text.split(",")) if _DEVICES.fullmatch(text) else ()
 
 
 def text_of_devices(devices: tuple[int, ...]) -> str:
-    """The inverse of `devices_of_text`."""
+    """Return numbers of devices as text; the inverse of `devices_of_text`."""
     return ",".join(str(device) for device in devices)
 
 
 def by_rank(texts: Mapping[int, str]) -> list[str]:
-    """A list in rank order, empty texts where a rank has none."""
+    """Return a list in rank order, with "" for ranks without a text."""
     return [texts.get(rank, "") for rank in range(max(texts, default=-1) + 1)]
 
 
 def devices_of(placement: Placement, seat: Seat) -> tuple[int, ...]:
-    """The GPUs that a member shares on its node, by number; empty if it shares none."""
+    """Return the GPUs that a member shares on its node, by number; empty if it shares none."""
     for candidate in placement.spec.pod_sets:
         if candidate.name == seat.pod_set:
             return devices_of_text(candidate.gpus[seat.rank]) if seat.rank < len(candidate.gpus) else ()
@@ -172,9 +172,9 @@ def devices_of(placement: Placement, seat: Seat) -> tuple[int, ...]:
 
 
 def seats_of(placement: Placement) -> Iterator[tuple[Seat, str]]:
-    """Every seat that has a place, with its node; pod sets as they are written, ranks in order.
+    """Yield every slot that has a node, with the node: pod sets as they are written, ranks in order.
 
-    Only as many as a gang may have pods: what a count says beyond that costs nothing, whoever wrote it.
+    No more than the limit of pods per gang: larger counts, which users may write, cost nothing.
     """
     left = PODS.value
     for pod_set in placement.spec.pod_sets:
@@ -187,13 +187,13 @@ def seats_of(placement: Placement) -> Iterator[tuple[Seat, str]]:
 
 
 def pin_of(placement: Placement, pod_set: str, rank: int) -> str | None:
-    """The node that a member is born pinned to; None if it has no place, or is held until others have arrived."""
+    """Return the node that a member is created pinned to; None if it has none, or is held until others have arrived."""
     held = any(candidate.held for candidate in placement.spec.pod_sets if candidate.name == pod_set)
     return None if held else node_of(placement, pod_set, rank)
 
 
 def runs_of(nodes: Mapping[int, str]) -> list[NodeRun]:
-    """Nodes by rank folded into runs, for as many steps as there are nodes; an empty node is no place."""
+    """Fold nodes by rank into runs, in as many steps as there are nodes; "" is no node."""
     runs: list[NodeRun] = []
     next_rank = 0
     for rank in sorted(rank for rank, node in nodes.items() if node):
@@ -208,7 +208,7 @@ def runs_of(nodes: Mapping[int, str]) -> list[NodeRun]:
 
 
 def ranks_of(runs: list[NodeRun]) -> Iterator[tuple[range, str]]:
-    """Each run that has a node: its ranks, below the limit of ranks, and the node. Never longer than the list."""
+    """Yield ranks (below the limit) and node of each run that has a node."""
     first = 0
     for run in runs:
         ranks = range(min(first, PODS.value), min(first + run.count, PODS.value))
@@ -218,7 +218,7 @@ def ranks_of(runs: list[NodeRun]) -> Iterator[tuple[range, str]]:
 
 
 def nodes_of(runs: list[NodeRun], ranks: Collection[int]) -> dict[int, str]:
-    """The nodes of these ranks, without those that have no place; in one walk over the runs."""
+    """Return the nodes of these ranks, without ranks that have none, in one walk over the runs."""
     wanted, found = sorted(ranks), dict[int, str]()
     place = 0
     for held, node in ranks_of(runs):

@@ -1,5 +1,5 @@
 """Volcano's objects: Job (`batch`), Command (`bus`), PodGroup and Queue (`scheduling`), HyperNode (`topology`).
 
-`hypernodes` says what is wrong with a HyperNode by itself, `compat` which of Volcano's quirks a Job asks for. Imports
-only `muster.api.kubernetes` and the modules of `muster.api` itself.
+`hypernodes` checks a HyperNode alone, `compat` reads the quirks of Volcano that a Job asks for. Imports only
+`muster.api.kubernetes` and the modules of `muster.api` itself.
 """

@@ -36,22 +36,22 @@ ClaimSpec = Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema":
 
 
 class LifecyclePolicy(Wire):
-    """When one of these events (or this exit code) is seen, do this action, perhaps after `timeout`."""
+    """An action on one of these events or this exit code, at once or after `timeout`."""
 
     action: str = ""
     """Abort-, Restart-, Terminate-, Complete- or ResumeJob, RestartTask, RestartPod or RestartPartition."""
     event: EventName | None = None
-    """The event this policy waits for."""
+    """The event of this policy."""
     events: list[EventName] = field(default_factory=list)
-    """Several events this policy waits for."""
+    """Several events of this policy."""
     exit_code: int | None = None
     """Instead of events: the exit code of a container."""
     timeout: Duration | None = None
-    """How long the event must last before the action, e.g. `5m`; at once if unset."""
+    """Time that the event must last before the action, e.g. `5m`; at once if unset."""
 
     @property
     def all_events(self) -> list[str]:
-        """`events` and `event` together, in order, once each."""
+        """`events` and `event` together, in order, each once."""
         return list(dict.fromkeys([*self.events, *([self.event] if self.event else [])]))
 
 
@@ -61,7 +61,7 @@ class DependsOn(Wire):
     name: list[str] = field(default_factory=list)
     """Tasks of the same job."""
     iteration: Literal["any", "all"] | None = None
-    """Whether all of them must be ready (the default) or any."""
+    """`all` of them must be ready (the default), or `any`."""
 
 
 class PartitionPolicy(Wire):
@@ -74,7 +74,7 @@ class PartitionPolicy(Wire):
     min_partitions: NonNegative = 0
     """Partitions that must start together; 0 means that the task's `minAvailable` decides."""
     network_topology: NetworkTopology | None = None
-    """How near to each other the pods of one partition must be."""
+    """Required nearness of the pods of one partition."""
 
 
 class TaskSpec(Wire):
@@ -89,11 +89,11 @@ class TaskSpec(Wire):
     template: PodTemplate = field(default_factory=dict)
     """The pod template."""
     policies: list[LifecyclePolicy] = field(default_factory=list)
-    """What to do on events of this task's pods; they go before the job's policies."""
+    """Actions on events of this task's pods, before the job's policies."""
     topology_policy: NumaPolicy = ""
     """NUMA policy, handed to the pods as an annotation."""
     max_retry: Annotated[int, Meta(ge=-1)] = 0
-    """How often containers of this task may restart before TaskFailed; 3 if left out or 0, -1 for no limit."""
+    """Restarts of this task's containers before TaskFailed; 3 if left out or 0, -1 for no limit."""
     depends_on: DependsOn | None = None
     """Tasks that must be ready before the pods of this one are created."""
     partition_policy: PartitionPolicy | None = None
@@ -104,7 +104,7 @@ class VolumeSpec(Wire):
     """A volume of every pod: a claim that exists, or one to create."""
 
     mount_path: Annotated[str, Meta(min_length=1, pattern="^[^:]+$")] = ""
-    """Where all containers see it; without `:`."""
+    """Mount path in all containers; without `:`."""
     volume_claim_name: str = ""
     """A claim that exists; a name is made up if only `volumeClaim` is set."""
     volume_claim: ClaimSpec | None = None
@@ -123,7 +123,7 @@ class JobSpec(Wire):
     tasks: list[TaskSpec] = field(default_factory=list)
     """The pod sets of the job."""
     policies: list[LifecyclePolicy] = field(default_factory=list)
-    """What to do on events, for tasks without a policy of their own for the event."""
+    """Actions on events, for tasks without a policy of their own for the event."""
     plugins: dict[str, list[str]] = field(default_factory=dict)
     """Plugin name and its arguments, e.g. `svc: []`; they add environment, Services, keys."""
     running_estimate: Duration | None = None
@@ -131,28 +131,28 @@ class JobSpec(Wire):
     queue: str = ""
     """The queue whose share the job uses; it must exist and be open."""
     max_retry: NonNegative = 0
-    """How often the job may restart before it is Failed."""
+    """Restarts before the job is Failed."""
     ttl_seconds_after_finished: NonNegative | None = None
-    """The job is deleted this many seconds after it finished; kept if unset."""
+    """Seconds after its end until the job is deleted; it is kept if unset."""
     priority_class_name: str = ""
     """PriorityClass of the gang, and of pods whose template names none."""
     min_success: Annotated[int, Meta(ge=1)] | None = None
     """The job is completed as soon as this many pods succeeded."""
     network_topology: NetworkTopology | None = None
-    """How near to each other all pods must be."""
+    """Required nearness of all pods."""
 
 
 class JobState(Wire):
-    """Where a Job is, since when and why."""
+    """Phase of a Job, with time and reason."""
 
     phase: Phase = ""
-    """Where the job is in its life."""
+    """Phase in the life of the job."""
     reason: str = ""
-    """One word why."""
+    """Reason, in one word."""
     message: str = ""
-    """A sentence why."""
+    """Reason, in a sentence."""
     last_transition_time: Time | None = None
-    """Since when."""
+    """Time when the phase was entered."""
 
 
 class TaskState(Wire):
@@ -168,16 +168,16 @@ class JobCondition(Wire):
     status: Phase
     """The phase."""
     last_transition_time: Time | None = None
-    """When it was entered."""
+    """Time when it was entered."""
 
 
 class JobStatus(Wire):
     """status of a Job; counters leave out pods that are being deleted, except `terminating`."""
 
     state: JobState = field(default_factory=JobState)
-    """Where the job is, since when and why."""
+    """Phase of the job, with time and reason."""
     min_available: NonNegative = 0
-    """`minAvailable` of the spec that was last acted on."""
+    """`minAvailable` of the spec that was last carried out."""
     task_status_count: dict[str, TaskState] = field(default_factory=dict)
     """Pods of each task, counted by phase."""
     pending: NonNegative = 0
@@ -191,31 +191,31 @@ class JobStatus(Wire):
     terminating: NonNegative = 0
     """Pods that are being deleted."""
     unknown: NonNegative = 0
-    """Pods of whose state nothing is known."""
+    """Pods whose state is unknown."""
     version: int = 0
-    """Grows whenever the pods are killed; events of older pods are ignored."""
+    """Increases when the pods are killed; events of older pods are ignored."""
     retry_count: int = 0
     """Restarts so far."""
     running_duration: str | None = None
-    """From creation to the end."""
+    """Time from creation to the end."""
     controlled_resources: dict[str, str] = field(default_factory=dict)
     """Objects that plugins and volumes made for the job."""
     conditions: list[JobCondition] = field(default_factory=list)
-    """When each phase was last entered."""
+    """Time when each phase was last entered."""
 
 
 class Job(Object):
     """A Volcano Job."""
 
     spec: JobSpec = field(default_factory=JobSpec)
-    """What to run."""
+    """Desired state."""
     status: JobStatus = field(default_factory=JobStatus)
-    """What became of it; the controller writes it."""
+    """Observed state; the controller writes it."""
 
 
 JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job", Job)
 
 
 def is_job(reference: OwnerReference | None) -> bool:
-    """Whether this is a reference to a Volcano Job, of whatever version."""
+    """Return True for a reference to a Volcano Job of any version."""
     return bool(reference and reference.kind == JOBS.kind and reference.api_version.startswith(f"{JOBS.group}/"))

@@ -5,16 +5,16 @@ from muster.api.kubernetes.meta import Object, OwnerReference
 
 
 class Command(Object):
-    """Asks a controller to act on its target, e.g. AbortJob or CloseQueue. It has no spec."""
+    """A request to a controller to act on the target. It has no spec."""
 
     action: str = ""
-    """What to do, e.g. AbortJob, ResumeJob, OpenQueue, CloseQueue."""
+    """The action, e.g. AbortJob, ResumeJob, OpenQueue, CloseQueue."""
     target: OwnerReference | None = None
-    """The Job or Queue to do it to."""
+    """The Job or Queue to act on."""
     reason: str = ""
-    """One word why."""
+    """Reason, in one word."""
     message: str = ""
-    """A sentence why."""
+    """Reason, in a sentence."""
 
 
 COMMANDS = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command", Command)

@@ -1,4 +1,4 @@
-"""Annotation `muster.dev/compat`: quirks of Volcano that one Job wants back (docs/volcano-differences.md)."""
+"""Annotation `muster.dev/compat`: quirks of Volcano that a Job asks for (docs/volcano-differences.md)."""
 
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
@@ -12,5 +12,5 @@ KNOWN = (RESUME_COUNTS, TTL_SPARES_ABORTED)
 
 
 def compat(meta: ObjectMeta) -> frozenset[str]:
-    """What the object asks for, separated by commas; also what nobody knows."""
+    """Return the quirks that the object asks for, also unknown ones."""
     return frozenset(filter(None, (word.strip() for word in meta.annotations.get(names.COMPAT, "").split(","))))

@@ -1,7 +1,7 @@
-"""What is wrong with a HyperNode by itself; whether it fits to the others only the planner sees.
+"""Errors of a HyperNode alone; the planner checks its place among the others.
 
-The webhook refuses what is found here, in the words of Volcano's; the planner leaves out of the tree what got in
-without being asked about.
+The webhook refuses HyperNodes with errors, in the words of Volcano's; the planner leaves those out of the tree that
+were admitted without the webhook.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ PATH = "spec.members"
 
 
 def hyper_node_errors(hyper_node: HyperNode) -> Iterator[FieldError]:
-    """Everything that keeps a HyperNode from being a domain, whatever else there is."""
+    """Yield everything that keeps a HyperNode from being a domain."""
     members = hyper_node.spec.members
     if not members:
         yield FieldError(PATH, "member must have at least one member", [])
@@ -55,7 +55,7 @@ def _pattern_errors(pattern: str, path: str) -> Iterator[FieldError]:
 
 
 def idle_members(hyper_node: HyperNode) -> Iterator[str]:
-    """Members that take nothing, as in Volcano, which accepts them: in sentences, for warnings."""
+    """Yield a warning for each member that matches nothing, as in Volcano, which accepts them."""
     for index, member in enumerate(hyper_node.spec.members):
         selector, path = member.selector, f"{PATH}[{index}]"
         if member.type == "HyperNode" and selector.exact_match is None:

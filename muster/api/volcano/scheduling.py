@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
+from muster.api.kubernetes.core import Quantities
 from muster.api.kubernetes.meta import LabelSelector, Object, Time
-from muster.api.kubernetes.requirements import Quantities
 
 PodGroupPhase = Literal["", "Pending", "Running", "Unknown", "Inqueue", "Completed"]
 QueueState = Literal["", "Open", "Closed", "Closing", "Unknown"]
@@ -15,14 +15,14 @@ NonNegative = Annotated[int, Meta(ge=0)]
 
 
 class NetworkTopology(Wire):
-    """How near to each other pods must be. At most one of the two `highest_tier` fields is set."""
+    """Required nearness of pods in the network. At most one of the two `highest_tier` fields is set."""
 
     mode: Literal["hard", "soft"] = "hard"
     """hard: wait until it can be met; soft: as near as possible."""
     highest_tier_allowed: int | None = None
     """Highest network level the pods may span; 1 is the lowest."""
     highest_tier_name: str | None = None
-    """The same, by the level's name."""
+    """Name of that level, in place of its number."""
 
 
 class SubGroupPolicy(Wire):
@@ -31,13 +31,13 @@ class SubGroupPolicy(Wire):
     name: str = ""
     """Name of the policy, for messages."""
     network_topology: NetworkTopology | None = None
-    """How near to each other the pods of one sub-group must be."""
+    """Required nearness of the pods of one sub-group."""
     sub_group_size: Annotated[int, Meta(ge=1)] | None = None
     """Pods in one sub-group."""
     min_sub_groups: NonNegative | None = None
     """Sub-groups that must start together."""
     label_selector: LabelSelector | None = None
-    """The pods that this policy is about."""
+    """The pods of this policy."""
     match_label_keys: list[str] = field(default_factory=list)
     """Pods with equal values under these labels form a sub-group."""
 
@@ -54,15 +54,15 @@ class PodGroupSpec(Wire):
     priority_class_name: str = ""
     """PriorityClass; of one queue, gangs with a higher value go first."""
     min_resources: Quantities | None = None
-    """What the gang needs at least; it enters the queue once this seems possible."""
+    """Resources that the gang needs at least; it enters the queue once they seem available."""
     network_topology: NetworkTopology | None = None
-    """How near to each other all pods must be."""
+    """Required nearness of all pods."""
     sub_group_policy: list[SubGroupPolicy] = field(default_factory=list)
     """Rules for parts of the gang."""
 
 
 class PodGroupCondition(Wire):
-    """Why a gang is where it is."""
+    """A condition of a gang: scheduled or not, and why."""
 
     type: ConditionType
     """Unschedulable or Scheduled."""
@@ -71,11 +71,11 @@ class PodGroupCondition(Wire):
     transition_id: str = field(default="", name="transitionID")
     """The planning cycle that wrote it."""
     last_transition_time: Time | None = None
-    """Since when."""
+    """Time since which the status holds."""
     reason: str = ""
-    """One word why."""
+    """Reason, in one word."""
     message: str = ""
-    """A sentence why."""
+    """Reason, in a sentence."""
 
 
 class PodGroupStatus(Wire):
@@ -84,7 +84,7 @@ class PodGroupStatus(Wire):
     phase: PodGroupPhase = ""
     """Pending waits for its turn; Inqueue may create pods; Unknown fell under its minimum."""
     conditions: list[PodGroupCondition] = field(default_factory=list)
-    """Why the gang waits, or that it is scheduled."""
+    """Reason why the gang waits, or that it is scheduled."""
     running: NonNegative = 0
     """Pods that run."""
     succeeded: NonNegative = 0
@@ -97,9 +97,9 @@ class PodGroup(Object):
     """A gang: pods that start together or not at all."""
 
     spec: PodGroupSpec = field(default_factory=PodGroupSpec)
-    """What must start together."""
+    """Desired state."""
     status: PodGroupStatus = field(default_factory=PodGroupStatus)
-    """How far it is; the planner writes it."""
+    """Observed state; the planner writes it."""
 
 
 class Guarantee(Wire):
@@ -110,25 +110,25 @@ class Guarantee(Wire):
 
 
 class NodeGroupTerms(Wire):
-    """Node groups that a queue must or should (not) use; the field names are Kubernetes' style."""
+    """Node groups in the style of Kubernetes' affinities (stored, without effect)."""
 
     required: list[str] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
-    """Node groups that are a must."""
+    """Stored."""
     preferred: list[str] = field(default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution")
-    """Node groups that are a wish."""
+    """Stored."""
 
 
 class QueueAffinity(Wire):
-    """Node groups of a queue."""
+    """Node groups of a queue (stored, without effect)."""
 
     node_group_affinity: NodeGroupTerms | None = None
-    """Node groups to use."""
+    """Stored."""
     node_group_anti_affinity: NodeGroupTerms | None = None
-    """Node groups to stay away from."""
+    """Stored."""
 
 
 class Cluster(Wire):
-    """A cluster that a queue may extend to (stored, no behaviour)."""
+    """A cluster that a queue may extend to (stored, without effect)."""
 
     name: str = ""
     """Stored."""
@@ -142,7 +142,7 @@ class QueueSpec(Wire):
     """spec of a queue."""
 
     weight: Annotated[int, Meta(ge=1, le=65535)] = 1
-    """Share of what is left when every queue has what it deserves, relative to its siblings."""
+    """Part of the resources that are left when every queue has what it deserves, relative to its siblings."""
     capability: Quantities = field(default_factory=dict)
     """The most the queue may use; no limit for resources not named."""
     deserved: Quantities = field(default_factory=dict)
@@ -150,23 +150,23 @@ class QueueSpec(Wire):
     guarantee: Guarantee = field(default_factory=Guarantee)
     """Resources that no other queue can take."""
     reclaimable: bool | None = None
-    """Whether others may reclaim what this queue borrowed; true if unset."""
+    """Let other queues reclaim what this queue borrowed; true if unset."""
     parent: str = ""
     """The queue above; `root` if left out."""
     priority: int = 0
     """Queues with a higher value are served first and reclaimed from last."""
     dequeue_strategy: Literal["fifo", "traverse"] = "traverse"
-    """fifo: a gang that does not fit blocks those behind it; traverse: it does not."""
+    """Stored; Muster does nothing with it."""
     type: str = ""
     """Stored; Muster does nothing with it."""
     affinity: QueueAffinity | None = None
-    """Node groups of the queue."""
+    """Stored; Muster does nothing with it."""
     extend_clusters: list[Cluster] = field(default_factory=list)
     """Stored; Muster does nothing with it."""
 
 
 class Reservation(Wire):
-    """Nodes set aside for a queue (stored, no behaviour)."""
+    """Nodes set aside for a queue (stored, without effect)."""
 
     nodes: list[str] = field(default_factory=list)
     """Stored."""
@@ -180,7 +180,7 @@ class QueueStatus(Wire):
     state: QueueState = ""
     """Open, Closing (gangs still run) or Closed; new gangs enter only an open queue."""
     allocated: Quantities = field(default_factory=dict)
-    """What the queue's pods request now."""
+    """Requests of the queue's pods now."""
     pending: int = 0
     """Gangs that wait for their turn."""
     running: int = 0
@@ -194,28 +194,28 @@ class QueueStatus(Wire):
     reservation: Reservation | None = None
     """Stored; Muster does nothing with it."""
     fair_share: Quantities = field(default_factory=dict)
-    """What the queue is due now, by what all queues ask for; the planner writes it, as all that follows."""
+    """Fair share of the queue now, given the demand of all queues. The planner writes this and all that follows."""
     deserved: Quantities = field(default_factory=dict)
-    """Its quota, which is the sum of those below it where it sets none."""
+    """Quota of the queue, by default the sum of those below it."""
     message: str = ""
-    """Why the first gang that waits in it waits."""
+    """Reason why its first waiting gang waits."""
     usage: Quantities = field(default_factory=dict)
-    """What it used over time, where the plugin `proportion` has a half-life."""
+    """Usage over time, if the plugin `proportion` has a half-life."""
     usage_time: Time | None = None
-    """When that was."""
+    """Time of that usage."""
 
 
 class Queue(Object):
     """A queue: cluster-scoped, a node in the tree of fair shares."""
 
     spec: QueueSpec = field(default_factory=QueueSpec)
-    """What the queue may use."""
+    """Desired state."""
     status: QueueStatus = field(default_factory=QueueStatus)
-    """Its state and use, which the controller writes, and its shares."""
+    """Observed state: the controller writes state and counts, the planner shares."""
 
     @property
     def open(self) -> bool:
-        """Whether new gangs may enter. A queue just created has no state yet and is usable at once (volcano #3173)."""
+        """True if new gangs may enter. A new queue has no state yet and is usable at once (volcano #3173)."""
         return self.status.state in {"", "Open"}
 
 

@@ -1,4 +1,4 @@
-"""Where nodes are, as objects say: Volcano's HyperNode (topology.volcano.sh/v1alpha1) and Kueue's Topology."""
+"""Network topology: Volcano's HyperNode (topology.volcano.sh/v1alpha1) and Kueue's Topology."""
 
 from typing import Annotated, Literal
 
@@ -25,14 +25,14 @@ class RegexMatch(Wire):
 
 
 class MemberSelector(Wire):
-    """Which nodes or HyperNodes are meant; exactly one of the three is set."""
+    """A selector of nodes or HyperNodes; exactly one of the three is set."""
 
     exact_match: ExactMatch | None = None
-    """One by name; the only one that counts for HyperNodes."""
+    """One by name; the only selector for HyperNodes."""
     regex_match: RegexMatch | None = None
     """Nodes whose name matches."""
     label_match: LabelSelector | None = None
-    """Nodes with these labels; one that asks for nothing takes no node."""
+    """Nodes with these labels; an empty selector takes no node."""
 
 
 class Member(Wire):
@@ -41,7 +41,7 @@ class Member(Wire):
     type: MemberType
     """Node or HyperNode."""
     selector: MemberSelector = field(default_factory=MemberSelector)
-    """Which of them."""
+    """Selector of the members."""
 
 
 class HyperNodeSpec(Wire):
@@ -52,14 +52,14 @@ class HyperNodeSpec(Wire):
     tier_name: str = ""
     """Name of that level, which requests may use in place of the number."""
     members: list[Member] = field(default_factory=list)
-    """What is in it: nodes, or HyperNodes of lower tiers."""
+    """Members: nodes, or HyperNodes of lower tiers."""
 
 
 class HyperNodeStatus(Wire):
     """status of a HyperNode; the planner writes it."""
 
     conditions: list[Condition] = field(default_factory=list)
-    """`Valid`, with what is wrong, once something was."""
+    """`Valid`, with the errors, once there were any."""
     node_count: Annotated[int, Meta(ge=0)] = 0
     """Direct members that exist: nodes, and HyperNodes as one each."""
 
@@ -68,9 +68,9 @@ class HyperNode(Object):
     """Nodes that are near to each other: a rack, a block, a switch."""
 
     spec: HyperNodeSpec = field(default_factory=lambda: HyperNodeSpec(tier=0))
-    """What is in it, and how near to each other that is."""
+    """Desired state."""
     status: HyperNodeStatus = field(default_factory=HyperNodeStatus)
-    """What it comes to."""
+    """Observed state; the planner writes it."""
 
 
 class TopologyLevel(Wire):
