@@ -1,11 +1,10 @@
 """The command line `muster` (and `kubectl muster`), and the embedded control plane behind `muster up`.
 
-Start reading at `app`, the table of the commands. `commands/` has their modules, `manifests/` what they read, `output/`
-what they print, and `plane/` the control plane; `options` are those that several commands share, `cluster` and
-`objects` how they look at a cluster and at objects in it. `generate` is `make generate`.
+Start reading at `app`, the table of the commands. `commands/` has their modules, `manifests/` reads manifests,
+`output/` prints, and `plane/` is the control plane; `options` are those that several commands share, `cluster` chooses
+and dumps a cluster, and `objects` reads and writes objects in it. `generate` is `make generate`.
 
-Promises that people meet one readable message where something goes wrong. It is the only place that imports everything;
-nothing may import it.
+Promises one readable message for each failure. It is the only package that imports all others; none may import it.
 """
 
 from musterctl.app import main

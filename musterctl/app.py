@@ -1,4 +1,4 @@
-"""The `muster` command: the table of its sub-commands, and how their errors are shown."""
+"""The `muster` command: the table of its sub-commands, and the messages of their errors."""
 
 import importlib
 from typing import Any, Final
@@ -26,18 +26,18 @@ COMMANDS: Final = {
     "certs": "musterctl.commands.certs:certs",
     "demo": "musterctl.commands.demo:demo",
 }
-"""Where each command stands; a command's module is imported when the command is used."""
+"""Module and attribute of each command; a module is imported when its command is used."""
 
 
 class Commands(click.Group):
-    """A group that finds its commands in a table and turns Muster's errors into messages."""
+    """A group that finds its commands in the table and turns Muster's errors into messages."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's signature
-        """The commands in the order of the table, which is that in which people meet them."""
+        """Return the commands in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 # click's signature
-        """The command of that name; its module is imported only now, so that others do not wait for it."""
+        """Return the command of that name, whose module is imported now."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")
@@ -45,7 +45,7 @@ class Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; errors that are written for people are shown without a traceback."""
+        """Run the command; errors whose message is for users are shown without a traceback."""
         try:
             return super().invoke(ctx)
         except (LocalError, APIError, ConfigurationError) as error:

@@ -1,13 +1,12 @@
-"""Where commands look: a cluster that runs, or a file of `muster snapshot`. `musterctl.options` has how they say so."""
+"""The cluster or snapshot that a command looks at. `musterctl.options` has the options that choose it."""
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -21,19 +20,61 @@ from muster.api.kubernetes.extensions import DEFINITIONS
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from musterctl.kind import cluster as kind
-from musterctl.options import cluster_options, existing, output_option, snapshot_option
+from musterctl.kind.cluster import KindCluster
 from musterctl.plane import state
+from musterctl.plane.errors import LocalError
+from musterctl.plane.plane import Plane
 
 T = TypeVar("T")
 
 
-def read_dump(
-    *, kubeconfig: Path | None, name: str | None, scheduler_config: Path | None, snapshot: Path | None = None
-) -> ClusterDump:
-    """The picture of the cluster or file that the options name, as the planner would see it."""
+class Where(NamedTuple):
+    """The cluster of --kubeconfig or --name, by default that of KUBECONFIG, the default plane, or the user's own."""
+
+    given: Path | None = None
+    plane: str | None = None
+
+    @property
+    def kubeconfig(self) -> Path | None:
+        """The kubeconfig of the cluster; None for the one that clients use by default."""
+        if self.given is not None:
+            return self.given
+        name = self.plane
+        default_plane = state.DEFAULT_NAME in {*state.names(), *kind.names()}
+        if name is None and default_plane and not os.environ.get("KUBECONFIG"):
+            name = state.DEFAULT_NAME
+        return existing(name).kubeconfig if name else None
+
+    def client(self) -> Client:
+        """Return a client of the cluster, which shows warnings of the API server, each once."""
+        shown: set[str] = set()
+
+        def show(text: str) -> None:
+            if text not in shown:
+                shown.add(text)
+                click.echo(f"Warning: {text}", err=True)
+
+        return Client.load(self.kubeconfig, on_warning=show)
+
+
+def existing(name: str) -> Plane | KindCluster:
+    """Return the plane or kind cluster of that name; LocalError names those that exist if there is none."""
+    folder = state.folder_of(name)
+    if (made := KindCluster(name)).made() is not None:
+        return made
+    if state.load(folder) is None:
+        others = ", ".join(sorted([*state.names(), *kind.names()]))
+        raise LocalError(
+            f"there is no plane {name!r}" + (f"; there is {others}" if others else "; `muster up` makes one")
+        )
+    return Plane(folder)
+
+
+def read_dump(where: Where, scheduler_config: Path | None = None, snapshot: Path | None = None) -> ClusterDump:
+    """Return a dump of the cluster, or that in a snapshot, as the planner would see it."""
     config = scheduler_config.read_text(encoding="utf-8") if scheduler_config else ""
     if snapshot is None:
-        return take(client_of(kubeconfig, name), config)
+        return take(where.client(), config)
     try:
         dump = load(snapshot.read_bytes())
     except ValueError as error:
@@ -42,41 +83,21 @@ def read_dump(
     return dump
 
 
-def reads_cluster(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options of where to look and what to print; the command gets `read`, which takes the picture."""
-
-    @wraps(command)
-    def run(
-        *args: Any,
-        snapshot: Path | None,
-        kubeconfig: Path | None,
-        name: str | None,
-        scheduler_config: Path | None,
-        **more: Any,
-    ) -> None:
-        look = partial(
-            read_dump, kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot
-        )
-        command(*args, read=look, **more)
-
-    return snapshot_option(output_option(cluster_options(run)))
-
-
 def take(client: Client, scheduler_config: str = "") -> ClusterDump:
-    """The picture of a running cluster, from one list of each kind; it is not of one single moment."""
+    """Return a dump of a running cluster, from one list of each kind; it is not of one single moment."""
     dump = ClusterDump(time.time(), scheduler_config)
     for fed in FEED:
         resource = served(client, fed.resource) if fed.optional else fed.resource
         if resource is not None:
             with suppress(NotFound) if fed.newer else known(client, resource):
                 dump.put(fed.resource, client.list(resource))
-    with suppress(NotFound, Forbidden):  # few clusters have the kind, and few people may read it
+    with suppress(NotFound, Forbidden):  # few clusters have the kind, and few users may read it
         dump.put(PROVISIONING_REQUESTS, client.list(PROVISIONING_REQUESTS, label_selector=f"{names.MANAGED_BY}=muster"))
     return dump
 
 
 def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
-    """Somebody else's kind in a version that the cluster serves; None if it does not have it, or does not say."""
+    """Return a foreign kind in a version that the cluster serves; None if it has none, or may not be asked."""
     try:
         version = client.get(DEFINITIONS, f"{resource.plural}.{resource.group}").served(resource.version)
     except (NotFound, Forbidden):
@@ -86,40 +107,13 @@ def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
 
 @contextmanager
 def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
-    """Says that a cluster does not know a kind; the NotFound of an object, or of a namespace, passes."""
+    """Turn the NotFound of a whole kind into a message; that of an object or namespace passes."""
     try:
         yield
     except NotFound as error:
         if (error.details or {}).get("name"):
             raise
-        what = f"{resource.plural}.{resource.group}"
+        plural = f"{resource.plural}.{resource.group}"
         raise click.ClickException(
-            f"the cluster at {client.server} does not know {what}: is Muster installed there?"
+            f"the cluster at {client.server} does not know {plural}: is Muster installed there?"
         ) from error
-
-
-def client_of(kubeconfig: Path | None, name: str | None) -> Client:
-    """The client for what the options name. What the API server warns of is shown, as by kubectl."""
-    return Client.load(kubeconfig_of(kubeconfig, name), on_warning=_Warnings())
-
-
-class _Warnings:
-    """Shows what the API server warns of, each sentence once however many calls it comes with."""
-
-    def __init__(self) -> None:
-        self._shown: set[str] = set()
-
-    def __call__(self, text: str) -> None:
-        if text not in self._shown:
-            self._shown.add(text)
-            click.echo(f"Warning: {text}", err=True)
-
-
-def kubeconfig_of(kubeconfig: Path | None, name: str | None) -> Path | None:
-    """--kubeconfig, --name, KUBECONFIG, the default plane if there is one, the user's kubeconfig: the first that is."""
-    if kubeconfig is not None:
-        return kubeconfig
-    default_plane = state.DEFAULT_NAME in {*state.names(), *kind.names()}
-    if name is None and default_plane and not os.environ.get("KUBECONFIG"):
-        name = state.DEFAULT_NAME
-    return existing(name).kubeconfig if name else None

@@ -1,7 +1,7 @@
 """Facts in the documentation that come from the code: defaults, limits, lists of plugins.
 
-A page marks a fact as `<!--fact NAME-->text<!--/fact-->`; `make generate` writes the text anew from `FACTS`, and
-`make check-generated` fails where a page says something else. A name that is not in the table is an error.
+A page marks a fact as `<!--fact NAME-->text<!--/fact-->`; `make generate` writes the text from `FACTS`, and
+`make check-generated` fails if a page differs. A name that is not in the table is an error.
 """
 
 import re
@@ -37,11 +37,11 @@ _MINUTE_S: Final = 60
 
 
 class UnknownFactError(ValueError):
-    """A page names a fact that the table does not have; the message lists those it has."""
+    """A page names a fact that is not in the table; the message lists all facts."""
 
 
 def filled(text: str, facts: Mapping[str, Callable[[], str]]) -> str:
-    """The page with the text of each fact as the code has it now."""
+    """Return the page with the current text of each fact."""
 
     def fact(match: re.Match[str]) -> str:
         name = match["name"]
@@ -53,7 +53,7 @@ def filled(text: str, facts: Mapping[str, Callable[[], str]]) -> str:
 
 
 def pages(root: Path) -> dict[Path, str]:
-    """Each page with facts, as it should be; paths are below `root`."""
+    """Return each page that has facts, with their current text; paths are below `root`."""
     found = (*sorted((root / "docs").glob("*.md")), root / "README.md", root / "CONTRIBUTING.md")
     texts = {path: path.read_text(encoding="utf-8") for path in found}
     return {path.relative_to(root): filled(text, FACTS) for path, text in texts.items() if _MARK.search(text)}
@@ -64,7 +64,7 @@ def _plain(number: float, unit: str) -> str:
 
 
 def _code(names: Iterable[str]) -> str:
-    """Names as code, in a sentence: `a`, `b` and `c`."""
+    """Return names as code, in a sentence: `a`, `b` and `c`."""
     *first, last = [f"`{name}`" for name in names]
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -74,7 +74,7 @@ def _default_plugins() -> str:
 
 
 def _hooks() -> str:
-    """A row per hook: the question, the function as its Protocol has it, and the rule."""
+    """Return a row per hook: the question, the function of its Protocol, and the rule."""
     rows = []
     types = get_type_hints(Hooks)
     for each in fields(Hooks):
@@ -88,24 +88,24 @@ def _hooks() -> str:
 
 
 _TABLES: Final = tables(Registry(PLUGINS, ACTIONS, installed=False))
-"""Of what Muster itself has: packages that happen to be installed are not in the pages."""
+"""Tables of Muster's own plugins and actions, without those of installed packages."""
 
 
 def _flags(plugin: str) -> str:
-    """The flags of a job plugin, each with its default."""
+    """Return the flags of a job plugin, each with its default."""
     flags = BUILT_IN[plugin].flags.items()
     shown = {flag: str(value).lower() if isinstance(value, bool) else value for flag, value in flags}
     return ", ".join(f"`{flag}` ({value})" if value != "" else f"`{flag}`" for flag, value in shown.items())
 
 
 def _required() -> str:
-    """The job plugins that admission adds, each with those that need it."""
+    """Return the job plugins that admission adds, each with those that need it."""
     needs = {need: [name for name, plugin in BUILT_IN.items() if need in plugin.requires] for need in BUILT_IN}
     return ", and ".join(f"`{need}` for {_code(names)}" for need, names in needs.items() if names)
 
 
 def _reserved() -> str:
-    """The reserved variables of each framework."""
+    """Return the reserved variables of each framework."""
     plain = {"torch": torch.RESERVED, "jax": simple.JAX.RESERVED, "xgboost": simple.XGBoost.RESERVED}
     plain["tensorflow"] = simple.TensorFlow.RESERVED
     mpi = {f"mpi with {each.name}": each.reserved for each in mpi_settings.IMPLEMENTATIONS.values()}

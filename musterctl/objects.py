@@ -4,7 +4,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -17,7 +16,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.config import context_namespace
 from muster.kube.errors import APIError, NotFound, Unauthorized, Unreachable
-from musterctl.cluster import client_of, known, kubeconfig_of
+from musterctl.cluster import Where, known
 
 JSON = dict[str, Any]
 T = TypeVar("T")
@@ -27,35 +26,30 @@ _OURS = {(kind.api_version, kind.kind): kind for kind in (JOBS, QUEUES, POD_GROU
 
 
 class Failed(click.ClickException):
-    """A command did not succeed with one object; with others it may."""
+    """A command that failed for one object; it may succeed for others."""
 
 
-def connect(kubeconfig: Path | None, plane: str | None) -> Client:
-    """The client that the options name."""
-    return client_of(kubeconfig, plane)
-
-
-def connect_in(namespace: str | None, kubeconfig: Path | None, plane: str | None) -> tuple[Client, str]:
-    """The client, and the namespace: the given one, else that of the kubeconfig's context."""
+def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
+    """Return a client, and the namespace: the given one, else that of the kubeconfig's context."""
     if namespace and not _NAME.fullmatch(namespace):
         raise click.BadParameter(f"{namespace!r} cannot be the name of a namespace", None, None, "--namespace")
-    return connect(kubeconfig, plane), namespace or context_namespace(kubeconfig_of(kubeconfig, plane))
+    return where.client(), namespace or context_namespace(where.kubeconfig)
 
 
 def whole(resource: Resource[Any]) -> Resource[JSON]:
-    """The same kind, its objects as they come."""
+    """Return the same kind with objects as plain JSON."""
     return Resource(
         resource.group, resource.version, resource.plural, resource.kind, dict[str, Any], namespaced=resource.namespaced
     )
 
 
 def reference(resource: Resource[Any], name: str) -> str:
-    """A kind and name as kubectl writes them: job.batch.volcano.sh/train."""
+    """Return kind and name as kubectl writes them: job.batch.volcano.sh/train."""
     return f"{resource.kind.lower()}.{resource.group}/{name}" if resource.group else f"{resource.kind.lower()}/{name}"
 
 
 def name_of(resource: Resource[Any], text: str) -> str:
-    """The name that a user means: as it is, or as `-o name` prints it. An empty name would mean all objects."""
+    """Return a name that is given alone, or as `-o name` prints it. UsageError for others: an empty one means all."""
     name = text.removeprefix(reference(resource, ""))
     if not _NAME.fullmatch(name):
         raise click.UsageError(
@@ -65,13 +59,13 @@ def name_of(resource: Resource[Any], text: str) -> str:
 
 
 def get(client: Client, resource: Resource[Any], name: str, namespace: str | None = None) -> JSON:
-    """One object as it comes; a Failed that says what is missing where."""
+    """Return one object as plain JSON; Failed if it does not exist."""
     with failing_as("read", client, resource, name, namespace):
         return client.get(whole(resource), name, namespace)
 
 
 def create(client: Client, resource: Resource[Any], content: JSON, namespace: str | None = None) -> JSON:
-    """Creates an object, which may have no unknown fields, and says so."""
+    """Create an object, in which unknown fields are errors, and print its name."""
     metadata = content.get("metadata") or {}
     name = metadata.get("name") or metadata.get("generateName") or "(no name)"
     with failing_as("create", client, resource, name, namespace):
@@ -81,7 +75,7 @@ def create(client: Client, resource: Resource[Any], content: JSON, namespace: st
 
 
 def for_each(things: Iterable[T], action: Callable[[T], object]) -> None:
-    """Does it for each; those that fail are said, and the command ends with 1 when all had their turn."""
+    """Act on each thing and show failures; the command ends with 1 after the last if there were any."""
     failed = False
     for thing in things:
         try:
@@ -97,12 +91,12 @@ def for_each(things: Iterable[T], action: Callable[[T], object]) -> None:
 def failing_as(
     verb: str, client: Client, resource: Resource[Any], name: str = "", namespace: str | None = None
 ) -> Iterator[None]:
-    """Says of an error which object or kind it is about: "cannot create job.batch.volcano.sh/train: ..."."""
+    """Turn an error into a message that names its object or kind: "cannot create job.batch.volcano.sh/train: ..."."""
     try:
         with known(client, resource):
             yield
     except (Unreachable, Unauthorized):
-        raise  # nothing of this one object
+        raise  # not about this object
     except APIError as error:
         target = reference(resource, name) if name else f"{resource.plural}.{resource.group}"
         if isinstance(error, NotFound) and (error.details or {}).get("name") == name:
@@ -110,27 +104,27 @@ def failing_as(
         raise Failed(f"cannot {verb} {target}: {error.message}") from error
 
 
-class _Known(msgspec.Struct):
-    """What the API server says of a kind."""
+class _Kind(msgspec.Struct):
+    """One kind in the API server's discovery."""
 
     name: str
     kind: str
     namespaced: bool
 
 
-class _AllKnown(msgspec.Struct):
-    resources: list[_Known] = []
+class _Kinds(msgspec.Struct):
+    resources: list[_Kind] = []
 
 
 def kind_of(client: Client, content: JSON) -> Resource[Any]:
-    """Where the API server has the kind of an object. Failed if it does not know it."""
+    """Return the kind of an object, from discovery for foreign kinds; Failed if the API server does not serve it."""
     api_version, kind = str(content.get("apiVersion")), str(content.get("kind"))
     if (api_version, kind) in _OURS:
         return _OURS[api_version, kind]
     group, slash, version = api_version.rpartition("/")
     try:
         answer = client.request("GET", f"/apis/{api_version}" if slash else f"/api/{api_version}")
-        there = msgspec.json.decode(answer, type=_AllKnown).resources
+        there = msgspec.json.decode(answer, type=_Kinds).resources
     except NotFound:
         there = []
     for each in there:
@@ -142,17 +136,10 @@ def kind_of(client: Client, content: JSON) -> Resource[Any]:
     )
 
 
-def send(
-    action: str,
-    resource: Resource[Any],
-    names: Iterable[str],
-    namespace: str | None,
-    kubeconfig: Path | None,
-    plane: str | None,
-) -> None:
-    """Asks for an action on objects, which must exist. A Command goes away with an object of its namespace."""
-    wanted = [name_of(resource, name) for name in names]
-    client, space = connect_in(namespace, kubeconfig, plane)
+def send(action: str, resource: Resource[Any], texts: Iterable[str], namespace: str | None, where: Where) -> None:
+    """Create a Command for each object, which must exist; one for an object in a namespace is deleted with it."""
+    wanted = [name_of(resource, text) for text in texts]
+    client, space = connect_in(namespace, where)
 
     def ask(name: str) -> None:
         uid = get(client, resource, name, space if resource.namespaced else None)["metadata"]["uid"]

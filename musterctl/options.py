@@ -1,21 +1,20 @@
-"""Options that several commands share: which plane, which cluster, what to print, and how the webhook is configured."""
+"""Options that several commands share: plane or cluster, namespace, output, and the webhook's configuration."""
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from extender.planner.framework.inputs import RECOVERY_S
-from musterctl.kind import cluster
-from musterctl.kind.cluster import KindCluster
+from musterctl.cluster import Where, read_dump
 from musterctl.plane import state
-from musterctl.plane.errors import LocalError
-from musterctl.plane.plane import Plane
 from webhook.config import load
 
 F = TypeVar("F", bound=Callable[..., Any])
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+Command = Callable[..., None]
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 name_option = click.option(
     "--name",
@@ -23,12 +22,12 @@ name_option = click.option(
     show_default=True,
     envvar="MUSTER_NAME",
     show_envvar=True,
-    help="Which plane; several can stand side by side.",
+    help="Name of the plane; several can run side by side.",
 )
 
 
 def _checked(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
-    """The text of a configuration that can be used."""
+    """Return the text of a configuration of admission, which must be valid."""
     if value is None:
         return None
     try:
@@ -40,45 +39,70 @@ def _checked(_: click.Context, param: click.Parameter, value: Path | None) -> st
 
 admission_config_option = click.option(
     "--admission-config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     callback=_checked,
     metavar="FILE",
     help="Resource groups for the webhook, in the YAML of Volcano's admission.",
 )
-
-
-def cluster_options(command: F) -> F:
-    """Adds --kubeconfig, --name and --scheduler-config: where a command that thinks like the planner looks."""
-    for option in (
-        click.option("--scheduler-config", type=_FILE, help="The planner's configuration, if it has one."),
-        click.option("--name", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`."),
-        click.option("--kubeconfig", type=_FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"),
-    ):
-        command = option(command)
-    return command
-
-
-snapshot_option = click.option("--snapshot", type=_FILE, help="A file of `muster snapshot` in place of a cluster.")
+_plane = click.option("--name", "plane", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`.")
+_kubeconfig = click.option("--kubeconfig", type=FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]")
+_scheduler_config = click.option("--scheduler-config", type=FILE, help="The planner's configuration, if it has one.")
+_snapshot = click.option("--snapshot", type=FILE, help="A file of `muster snapshot` in place of a cluster.")
+_output = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+namespace_option = click.option("-n", "--namespace", help="[default: that of the kubeconfig's context]")
+planned_namespace_option = click.option("-n", "--namespace", default="default", show_default=True)
+all_namespaces_option = click.option("-A", "--all-namespaces", is_flag=True, help="List objects of all namespaces.")
 recovery_option = click.option(
     "--recovery-timeout",
     "recovery_s",
     type=float,
     default=RECOVERY_S,
     show_default=True,
-    help="Seconds a gang may stay partial, as the extender has it.",
+    help="Seconds a gang may stay partial, as in the extender's settings.",
 )
-namespace_option = click.option("-n", "--namespace", default="default", show_default=True)
-output_option = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+object_output_option = click.option(
+    "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
+)
 
 
-def existing(name: str) -> Plane | KindCluster:
-    """The plane, or kind cluster, of that name; a LocalError that says which there are if it does not exist."""
-    folder = state.folder_of(name)
-    if (kind := KindCluster(name)).made() is not None:
-        return kind
-    if state.load(folder) is None:
-        others = ", ".join(sorted([*state.names(), *cluster.names()]))
-        raise LocalError(
-            f"there is no plane {name!r}" + (f"; there is {others}" if others else "; `muster up` makes one")
-        )
-    return Plane(folder)
+def _with(command: F, *options: Callable[[F], F]) -> F:
+    """Add options to a command; the help lists them in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def where_options(command: Command) -> Command:
+    """Add --kubeconfig and --name; the command gets `where`, the cluster that they choose."""
+
+    @wraps(command)
+    def run(*args: Any, kubeconfig: Path | None, plane: str | None, **more: Any) -> None:
+        command(*args, where=Where(kubeconfig, plane), **more)
+
+    return _with(run, _kubeconfig, _plane)
+
+
+def dump_options(command: Command) -> Command:
+    """Add the options of a live dump of the cluster; the command gets `read`, which takes it."""
+
+    @wraps(command)
+    def run(*args: Any, kubeconfig: Path | None, plane: str | None, scheduler_config: Path | None, **more: Any) -> None:
+        snapshot = more.pop("snapshot", None)
+        command(*args, read=lambda: read_dump(Where(kubeconfig, plane), scheduler_config, snapshot), **more)
+
+    return _with(run, _kubeconfig, _plane, _scheduler_config)
+
+
+def report_options(command: Command) -> Command:
+    """Add the options of a report about the cluster or a snapshot: as `dump_options`, with --snapshot and --output."""
+    return _with(dump_options(command), _snapshot, _output)
+
+
+def listing_options(command: F) -> F:
+    """Add -l, -o and -w, as `kubectl get` has them."""
+    return _with(
+        command,
+        click.option("-l", "--selector", default="", help="Label selector, as in kubectl."),
+        click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table"),
+        click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted."),
+    )

@@ -1,4 +1,4 @@
-"""The settings of the three processes: their defaults as files, what is wrong with one, and the page about them."""
+"""The settings of the three processes: files of their defaults, checks of files, and the page about them."""
 
 from typing import Final
 
@@ -54,13 +54,13 @@ PROCESSES: Final[dict[str, type[Settings]]] = {
 
 
 def defaults(process: str) -> str:
-    """A file with the defaults of a process."""
+    """Return a file with the defaults of a process."""
     settings = PROCESSES[process]
     return file_of(settings(), field_descriptions(settings))
 
 
 def process_of(text: str) -> str:
-    """Which process a file is for; empty if it is no such file. SettingsError if nobody has such a kind."""
+    """Return the process of a file, empty if it holds no settings; SettingsError for an unknown kind of settings."""
     try:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -75,12 +75,12 @@ def process_of(text: str) -> str:
 
 
 def check(process: str, text: str) -> None:
-    """SettingsError with all that is wrong; first each field, then what does not fit together."""
+    """Check a file; SettingsError names all errors: first of single fields, then of fields that do not fit together."""
     read(text, PROCESSES[process])
 
 
 def page() -> str:
-    """docs/configuration.md."""
+    """Return the text of docs/configuration.md."""
     parts = [_PAGE.format(version=API_VERSION)]
     for name, process in PROCESSES.items():
         descriptions = field_descriptions(process)

@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 import msgspec
@@ -17,8 +16,9 @@ from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONF
 from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
-from musterctl.objects import Failed, connect, failing_as
-from musterctl.output.listing import where_options
+from musterctl.cluster import Where
+from musterctl.objects import Failed, failing_as
+from musterctl.options import where_options
 from musterctl.output.report import print_json
 
 _LEAVES = ("tls",)
@@ -66,14 +66,12 @@ def certs() -> None:
 @secret_options[0]
 @secret_options[1]
 @where_options
-def status(
-    *, webhooks: str, output: str, secret: str, namespace: str, kubeconfig: Path | None, plane: str | None
-) -> None:
+def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Where) -> None:
     """Shows when certificates end, who signs, and who trusts whom; the exit code is 1 if something is wrong.
 
     It reads the Secret, which you have to be allowed to, and shows nothing of its keys.
     """
-    client = connect(kubeconfig, plane)
+    client = where.client()
     found = _read(client, secret, namespace)
     # The Secret between kube-scheduler and the extender has nothing to do with webhooks.
     bundles = {} if found and f"{CLIENT}.crt" in (found.data or {}) else _bundles(client, webhooks)
@@ -93,13 +91,13 @@ def status(
 @secret_options[0]
 @secret_options[1]
 @where_options
-def rotate(*, what: str | None, secret: str, namespace: str, kubeconfig: Path | None, plane: str | None) -> None:
+def rotate(*, what: str | None, secret: str, namespace: str, where: Where) -> None:
     """Asks for a new authority and new certificates.
 
     The controller that leads does it, without any admission failing, which takes a minute; while none runs, the request
     waits for it. Old authorities are trusted until they expire, or with --revoke until no replica needs them.
     """
-    client = connect(kubeconfig, plane)
+    client = where.client()
     found = _read(client, secret, namespace)
     target = f"secret/{secret}"
     if found is None:

@@ -1,4 +1,4 @@
-"""`muster config …`: configuration for what others run, and what the planner makes of a configuration."""
+"""`muster config …`: configuration of processes that users run themselves, and checks of it."""
 
 import sys
 from pathlib import Path
@@ -23,10 +23,10 @@ def config() -> None:
 
 
 @config.command()
-@click.option("--extender-url", help="Where the extender is; by default the plane's, else the default port.")
+@click.option("--extender-url", help="URL of the extender.  [default: the plane's, else the default port]")
 @click.option(
     "--extender-tls-folder",
-    help="For an https URL: the folder that has client.crt, client.key and ca.crt for kube-scheduler."
+    help="For an https URL: folder of client.crt, client.key and ca.crt for kube-scheduler."
     f" [default: the plane's, else {scheduler_config.DEFAULT_TLS_FOLDER}]",
 )
 @click.option(
@@ -35,9 +35,9 @@ def config() -> None:
     show_default=True,
     help="For an https URL: a name in the extender's certificate.",
 )
-@click.option("--kubeconfig", default="", help="The scheduler's kubeconfig; without it, it runs in the cluster.")
+@click.option("--kubeconfig", default="", help="The scheduler's kubeconfig.  [default: in-cluster]")
 @click.option(
-    "--shared", is_flag=True, help="For the cluster's own scheduler, which asks Muster about marked pods only."
+    "--shared", is_flag=True, help="For a scheduler that also serves other pods: it asks Muster about marked pods only."
 )
 @name_option
 def scheduler(
@@ -49,7 +49,7 @@ def scheduler(
     *,
     shared: bool,
 ) -> None:
-    """Prints the KubeSchedulerConfiguration of a kube-scheduler for Muster's pods."""
+    """Prints the configuration of a kube-scheduler for Muster."""
     folder = state.folder_of(name)
     plane = state.load(folder)
     at = ExtenderAt(server_name=extender_server_name)
@@ -67,11 +67,11 @@ def scheduler(
 @config.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 def check(file: Path) -> None:
-    """Says what a process makes of FILE; - reads standard input.
+    """Checks a file of settings, or a planner's configuration.
 
-    FILE is what `print-defaults PROCESS` prints, or what `config` of the extender's names, e.g. Volcano's
-    volcano-scheduler.conf. What is wrong comes first, with exit code 1; then what is meant differently here and what
-    has no effect.
+    FILE is one that `print-defaults PROCESS` prints, or one that the extender's setting `config` names, e.g. Volcano's
+    volcano-scheduler.conf; - reads standard input. Errors come first, with exit code 1, then settings with another
+    meaning than in Volcano, and settings without effect.
     """
     raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     try:
@@ -92,7 +92,7 @@ def check(file: Path) -> None:
 
 
 def _check_planning(text: str) -> None:
-    """Ends the process if there is something to say."""
+    """Print findings about a planner's configuration, and end the process if there are any."""
     report = report_of(text)
     for line in report.lines():
         click.echo(line)
@@ -103,8 +103,9 @@ def _check_planning(text: str) -> None:
 @config.command("print-defaults")
 @click.argument("process", type=click.Choice(["scheduler", *settings.PROCESSES]), default="scheduler")
 def print_defaults(process: str) -> None:
-    """Prints the settings of PROCESS, each with its default and its reason, as a file for its --settings.
+    """Prints all settings of a process with their defaults.
 
-    By default that of the scheduler: the actions and plugins that the extender has by itself.
+    The output is a file for the process's --settings, or for PROCESS scheduler, the default, one with the actions and
+    plugins of the planner.
     """
     click.echo(defaults() if process == "scheduler" else settings.defaults(process), nl=False)

@@ -1,4 +1,4 @@
-"""`muster explain`: why a job, gang or pod is where it is; `muster snapshot` keeps what it reads for another day."""
+"""`muster explain`: why a job, gang or pod is where it is; `muster snapshot`: the same data in a file."""
 
 import sys
 from collections.abc import Callable
@@ -13,17 +13,16 @@ from extender.explain.snapshotfile import save
 from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
 from muster.api.kubernetes.meta import format_time
-from musterctl.cluster import read_dump, reads_cluster
-from musterctl.options import cluster_options, namespace_option, recovery_option
+from musterctl.options import dump_options, planned_namespace_option, recovery_option, report_options
 from musterctl.output.report import print_json, print_lines
 
 
 @click.command()
 @click.argument("kind", type=click.Choice(["job", "gang", "pod"]))
 @click.argument("object_name", metavar="NAME")
-@namespace_option
+@planned_namespace_option
 @recovery_option
-@reads_cluster
+@report_options
 def explain(
     *,
     kind: str,
@@ -33,7 +32,10 @@ def explain(
     output: str,
     read: Callable[[], ClusterDump],
 ) -> None:
-    """Says why a job, gang or pod is where it is, and what would change that. Changes nothing."""
+    """Explains why a job, gang or pod is where it is.
+
+    The report includes changes that would let it start. Nothing is changed.
+    """
     dump = read()
     try:
         report = explain_in(WhatIf(dump, recovery_s=recovery_s), kind, object_name, namespace)
@@ -47,10 +49,13 @@ def explain(
 
 @click.command()
 @click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="- is standard output.")
-@cluster_options
-def snapshot(*, file: Path | None, kubeconfig: Path | None, name: str | None, scheduler_config: Path | None) -> None:
-    """Writes what the planner reads into a file for --snapshot of other commands: no secrets, no environment."""
-    dump = read_dump(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config)
+@dump_options
+def snapshot(*, file: Path | None, read: Callable[[], ClusterDump]) -> None:
+    """Writes the planner's input to a file, for --snapshot.
+
+    The file holds no Secrets and no environment of containers.
+    """
+    dump = read()
     content = save(dump)
     if file == Path("-"):
         sys.stdout.buffer.write(content)
@@ -60,8 +65,5 @@ def snapshot(*, file: Path | None, kubeconfig: Path | None, name: str | None, sc
         file.write_bytes(content)
     except OSError as error:
         raise click.ClickException(f"cannot write {file}: {error.strerror}") from error
-    click.echo(f"{file}: {len(content)} bytes, {_contents(dump)}")
-
-
-def _contents(dump: ClusterDump) -> str:
-    return ", ".join(f"{len(items)} {kind}" for kind, items in dump.objects.items() if items)
+    counts = ", ".join(f"{len(items)} {kind}" for kind, items in dump.objects.items() if items)
+    click.echo(f"{file}: {len(content)} bytes, {counts}")

@@ -1,40 +1,38 @@
 """`muster job`: Volcano Jobs from the command line."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
+from musterctl.cluster import Where
 from musterctl.commands.jobrun import WithCommand, from_files, from_options, refuse_with_files
 from musterctl.commands.jobview import view_lines
 from musterctl.objects import JSON, connect_in, create, failing_as, for_each, get, kind_of, name_of, reference, send
-from musterctl.output.listing import (
-    Column,
-    Listing,
-    age,
+from musterctl.options import (
     all_namespaces_option,
     listing_options,
     namespace_option,
-    show_object,
+    object_output_option,
     where_options,
-    without_managers,
 )
+from musterctl.output.listing import Column, Listing, age, from_spec, from_status, show_object, without_managers
 
 COLUMNS = (
     Column("STATUS", lambda job: job.get("status", {}).get("state", {}).get("phase", "")),
-    Column("MINAVAILABLE", lambda job: job.get("spec", {}).get("minAvailable", 0)),
-    Column("PENDING", lambda job: job.get("status", {}).get("pending", 0)),
-    Column("RUNNING", lambda job: job.get("status", {}).get("running", 0)),
-    Column("SUCCEEDED", lambda job: job.get("status", {}).get("succeeded", 0)),
-    Column("FAILED", lambda job: job.get("status", {}).get("failed", 0)),
+    from_spec("MINAVAILABLE", "minAvailable", 0),
+    from_status("PENDING", "pending"),
+    from_status("RUNNING", "running"),
+    from_status("SUCCEEDED", "succeeded"),
+    from_status("FAILED", "failed"),
     Column("AGE", age),
-    Column("QUEUE", lambda job: job.get("spec", {}).get("queue", ""), wide=True),
-    Column("RETRIES", lambda job: job.get("status", {}).get("retryCount", 0), wide=True),
+    from_spec("QUEUE", "queue", wide=True),
+    from_status("RETRIES", "retryCount", wide=True),
     Column("WHY", lambda job: job.get("status", {}).get("state", {}).get("message", ""), wide=True),
 )
+names_argument = click.argument("job_names", metavar="NAME...", nargs=-1, required=True)
 
 
 @click.group()
@@ -48,30 +46,23 @@ def job() -> None:
 @listing_options
 @where_options
 def list_jobs(
-    *,
-    namespace: str | None,
-    all_namespaces: bool,
-    selector: str,
-    output: str,
-    watch: bool,
-    kubeconfig: Path | None,
-    plane: str | None,
+    *, namespace: str | None, all_namespaces: bool, selector: str, output: str, watch: bool, where: Where
 ) -> None:
-    """Lists Jobs, their phases and how their pods are."""
-    listing = Listing(JOBS, COLUMNS, output, spaces=all_namespaces)
-    client, space = connect_in(namespace, kubeconfig, plane)
+    """Lists Jobs with their phase and the states of their pods."""
+    client, space = connect_in(namespace, where)
+    listing = Listing(JOBS, COLUMNS, output, namespaces=all_namespaces)
     listing.show(client, None if all_namespaces else space, selector, watch=watch)
 
 
 @job.command()
 @click.argument("job_name", metavar="NAME")
 @namespace_option
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+@object_output_option
 @where_options
-def view(*, job_name: str, namespace: str | None, output: str, kubeconfig: Path | None, plane: str | None) -> None:
-    """Shows a Job: its state and why, its tasks, its gang, its pods and what happened lately."""
+def view(*, job_name: str, namespace: str | None, output: str, where: Where) -> None:
+    """Shows a Job with its state, tasks, gang, pods and latest events."""
     name = name_of(JOBS, job_name)
-    client, space = connect_in(namespace, kubeconfig, plane)
+    client, space = connect_in(namespace, where)
     found = get(client, JOBS, name, space)
     if output != "text":
         show_object(without_managers(found), output)
@@ -80,35 +71,35 @@ def view(*, job_name: str, namespace: str | None, output: str, kubeconfig: Path 
         click.echo(line)
 
 
-names_argument = click.argument("job_names", metavar="NAME...", nargs=-1, required=True)
+@job.command()
+@names_argument
+@namespace_option
+@where_options
+def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
+    """Stops the pods of Jobs, without those that have finished.
+
+    `muster job resume` starts them again.
+    """
+    send("AbortJob", JOBS, job_names, namespace, where)
 
 
 @job.command()
 @names_argument
 @namespace_option
 @where_options
-def suspend(*, job_names: tuple[str, ...], namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
-    """Stops the pods of Jobs; those that have finished stay. `muster job resume` goes on."""
-    send("AbortJob", JOBS, job_names, namespace, kubeconfig, plane)
+def resume(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
+    """Starts Jobs again that were suspended."""
+    send("ResumeJob", JOBS, job_names, namespace, where)
 
 
 @job.command()
 @names_argument
 @namespace_option
 @where_options
-def resume(*, job_names: tuple[str, ...], namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
-    """Goes on with Jobs that were suspended."""
-    send("ResumeJob", JOBS, job_names, namespace, kubeconfig, plane)
-
-
-@job.command()
-@names_argument
-@namespace_option
-@where_options
-def delete(*, job_names: tuple[str, ...], namespace: str | None, kubeconfig: Path | None, plane: str | None) -> None:
-    """Deletes Jobs with all that belongs to them."""
+def delete(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
+    """Deletes Jobs with all their objects."""
     wanted = [name_of(JOBS, name) for name in job_names]
-    client, space = connect_in(namespace, kubeconfig, plane)
+    client, space = connect_in(namespace, where)
 
     def remove(name: str) -> None:
         with failing_as("delete", client, JOBS, name, space):
@@ -118,16 +109,19 @@ def delete(*, job_names: tuple[str, ...], namespace: str | None, kubeconfig: Pat
     for_each(wanted, remove)
 
 
-@job.command(cls=WithCommand)
+@job.command(
+    cls=WithCommand,
+    epilog="\b\nmuster job run train --image IMAGE --replicas 4 --limits nvidia.com/gpu=1 -- python train.py",
+)
 @click.argument("job_name", metavar="[NAME]", required=False)
 @click.option("-f", "--filename", "files", multiple=True, help="A manifest; - is standard input.")
 @click.option("--image", help="The image of the pods.")
-@click.option("--replicas", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="Number of pods.")
 @click.option("--min", "minimum", type=click.IntRange(min=0), help="Pods that start together.  [default: all]")
-@click.option("--queue", default="default", show_default=True)
-@click.option("--requests", multiple=True, help="Of each pod: cpu=4,memory=8Gi,nvidia.com/gpu=1.")
-@click.option("--limits", multiple=True, help="Of each pod, in the same form.")
-@click.option("--dry-run", is_flag=True, help="Print what would be created and do nothing.")
+@click.option("--queue", default="default", show_default=True, help="The queue of the Job.")
+@click.option("--requests", multiple=True, help="Requests of each pod: cpu=4,memory=8Gi,nvidia.com/gpu=1.")
+@click.option("--limits", multiple=True, help="Limits of each pod, in the same form.")
+@click.option("--dry-run", is_flag=True, help="Print the objects, and create nothing.")
 @namespace_option
 @where_options
 @click.pass_context
@@ -139,15 +133,12 @@ def run(
     files: tuple[str, ...],
     namespace: str | None,
     dry_run: bool,
-    kubeconfig: Path | None,
-    plane: str | None,
+    where: Where,
     **options: Any,
 ) -> None:
-    """Submits a Job: one task of pods of an image that run COMMAND, or that of a manifest.
+    """Submits a Job from an image and COMMAND, or from a manifest.
 
-    Everything in a manifest is created, in its order; NAME is another name for its Job.
-
-    muster job run train --image IMAGE --replicas 4 --limits nvidia.com/gpu=1 -- python train.py
+    A Job of an image has one task. All objects of a manifest are created, in its order; NAME renames its Job.
     """
     name = name_of(JOBS, job_name) if job_name is not None else None
     if files:
@@ -156,7 +147,7 @@ def run(
     if dry_run:
         _show(found, namespace)
         return
-    client, space = connect_in(namespace, kubeconfig, plane)
+    client, space = connect_in(namespace, where)
     for_each(found, lambda each: _submit(client, each, space))
 
 

@@ -1,4 +1,4 @@
-"""What `muster job run` creates: the objects of manifests, or one Job made of options."""
+"""The objects that `muster job run` creates: those of manifests, or one Job made of options."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -11,25 +11,25 @@ from musterctl.output.listing import amounts
 
 
 class WithCommand(click.Command):
-    """A command of the command line; what follows `--` is the command that pods run."""
+    """A command line whose arguments behind `--` are the command of pods."""
 
     rest = "COMMAND"
-    """What the help calls it."""
+    """Name of these arguments in the help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keeps what follows the first `--` from the options and names."""
+        """Parse the arguments before the first `--`, and keep those behind it as `command`."""
         place = args.index("--") if "--" in args else len(args)
         rest = super().parse_args(ctx, args[:place])
         ctx.params["command"] = tuple(args[place + 1 :])
         return rest
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """The first line of the help."""
+        """Return the parts of the usage line."""
         return [*super().collect_usage_pieces(ctx), f"[-- {self.rest}...]"]
 
 
 def from_files(files: Iterable[str], job_name: str | None, namespace: str | None) -> list[JSON]:
-    """All objects of the files; a name is that of the one Job, a namespace may not contradict those in the files."""
+    """Return all objects of the files, their one Job renamed to `job_name`; UsageError if namespaces contradict."""
     found = [(file, each) for file in files for each in documents(file)]
     for file, each in found:
         if not (isinstance(each.get("apiVersion"), str) and isinstance(each.get("kind"), str)):
@@ -51,7 +51,7 @@ def from_files(files: Iterable[str], job_name: str | None, namespace: str | None
 
 
 def refuse_with_files(ctx: click.Context, names: Collection[str]) -> None:
-    """Refuses options that have no effect on manifests: whoever gave them expects one."""
+    """Refuse options that have no effect on manifests."""
     given = [
         option.opts[-1]
         for option in ctx.command.params
@@ -74,7 +74,7 @@ def from_options(
     requests: tuple[str, ...],
     limits: tuple[str, ...],
 ) -> JSON:
-    """A Job with one task `worker` of pods that are all alike, and whose containers are not restarted."""
+    """Return a Job with one task `worker`, whose containers are not restarted."""
     if not job_name or not image:
         raise click.UsageError("give a NAME and --image, or a manifest with -f")
     resources = {"requests": amounts(requests, "--requests"), "limits": amounts(limits, "--limits")}

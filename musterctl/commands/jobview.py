@@ -1,4 +1,4 @@
-"""What `muster job view` says of a Job, and the events of any object."""
+"""The text of `muster job view`, and the events of any object."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ _EVENTS_SHOWN = 10
 
 
 def view_lines(client: Client, job: JSON) -> Iterator[str]:
-    """What a person asks first of a Job, line by line: its phase and why, its gang, its tasks, pods and events."""
+    """Yield the lines about a Job: its phase and reason, its gang, tasks, pods and events."""
     metadata, spec, status = job["metadata"], job.get("spec", {}), job.get("status", {})
     state = status.get("state", {})
     yield f"Name:       {metadata['name']}"
@@ -40,7 +40,7 @@ def view_lines(client: Client, job: JSON) -> Iterator[str]:
 
 
 def event_lines(client: Client, obj: JSON) -> Iterator[str]:
-    """The latest events of an object; those of objects without a namespace stand in `default`."""
+    """Yield the latest events of an object; those of cluster-scoped objects are in namespace `default`."""
     selector = f"involvedObject.uid={obj['metadata']['uid']}"
     events = client.list(EVENTS, obj["metadata"].get("namespace") or "default", field_selector=selector)
     yield "Events:" if events else "Events: none"
@@ -55,9 +55,8 @@ def _gang(client: Client, job: JSON) -> str:
         )
     except NotFound:
         return "none now"
-    waits = (each.message for each in group.status.conditions if each.type == "Unschedulable" and each.status == "True")
-    why = next(waits, "")
-    return f"{group.status.phase or 'Pending'}{f' ({why})' if why else ''}"
+    why = f" ({group.why_waiting})" if group.why_waiting else ""
+    return f"{group.status.phase or 'Pending'}{why}"
 
 
 def _pods(client: Client, job: JSON) -> Iterator[str]:

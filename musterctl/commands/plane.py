@@ -12,8 +12,9 @@ from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.api.names import SYSTEM_NAMESPACE
 from muster.kube.client import Client
 from muster.kube.errors import APIError
+from musterctl.cluster import existing
 from musterctl.kind.cluster import KindCluster
-from musterctl.options import existing, name_option
+from musterctl.options import name_option
 from musterctl.plane import components, state
 from musterctl.plane.plane import Plane
 

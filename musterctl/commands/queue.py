@@ -1,27 +1,32 @@
-"""`muster queue`: queues from the command line."""
+"""`muster queue`: queues from the command line, and their shares as the planner divides them."""
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import click
 
+from extender.explain.clusterdump import ClusterDump
+from extender.explain.queues import QueueReport, queue_reports
+from extender.explain.report import UnknownNameError
+from extender.explain.whatif import WhatIf
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from musterctl.cluster import known
+from musterctl.cluster import Where, known
 from musterctl.commands.jobview import event_lines
-from musterctl.commands.queueshares import explain_queue, top
-from musterctl.objects import JSON, connect, create, get, name_of, send
+from musterctl.objects import JSON, create, get, name_of, send
+from musterctl.options import listing_options, namespace_option, object_output_option, report_options, where_options
 from musterctl.output.listing import (
     Column,
     Listing,
     age,
     amounts,
-    listing_options,
-    namespace_option,
+    from_spec,
+    from_status,
     show_object,
-    where_options,
     without_managers,
 )
+from musterctl.output.queues import queue_lines, top_lines
+from musterctl.output.report import print_json
 
 
 def _shown(quantities: JSON) -> str:
@@ -29,17 +34,19 @@ def _shown(quantities: JSON) -> str:
 
 
 COLUMNS = (
-    Column("STATE", lambda queue: queue.get("status", {}).get("state", "")),
-    Column("PARENT", lambda queue: queue.get("spec", {}).get("parent", "")),
-    Column("WEIGHT", lambda queue: queue.get("spec", {}).get("weight", 1)),
-    Column("PENDING", lambda queue: queue.get("status", {}).get("pending", 0)),
-    Column("INQUEUE", lambda queue: queue.get("status", {}).get("inqueue", 0)),
-    Column("RUNNING", lambda queue: queue.get("status", {}).get("running", 0)),
+    from_status("STATE", "state", ""),
+    from_spec("PARENT", "parent"),
+    from_spec("WEIGHT", "weight", 1),
+    from_status("PENDING", "pending"),
+    from_status("INQUEUE", "inqueue"),
+    from_status("RUNNING", "running"),
     Column("AGE", age),
     Column("ALLOCATED", lambda queue: _shown(queue.get("status", {}).get("allocated", {})), wide=True),
     Column("DESERVED", lambda queue: _shown(queue.get("spec", {}).get("deserved", {})), wide=True),
     Column("CAPABILITY", lambda queue: _shown(queue.get("spec", {}).get("capability", {})), wide=True),
 )
+name_argument = click.argument("queue_name", metavar="NAME")
+names_argument = click.argument("queue_names", metavar="NAME...", nargs=-1, required=True)
 
 
 @click.group()
@@ -47,26 +54,22 @@ def queue() -> None:
     """Lists, shows, explains, creates, opens and closes queues."""
 
 
-queue.add_command(top, "top")
-queue.add_command(explain_queue, "explain")
-
-
 @queue.command("list")
 @listing_options
 @where_options
-def list_queues(*, selector: str, output: str, watch: bool, kubeconfig: Path | None, plane: str | None) -> None:
-    """Lists queues, their parents and their gangs."""
-    Listing(QUEUES, COLUMNS, output).show(connect(kubeconfig, plane), None, selector, watch=watch)
+def list_queues(*, selector: str, output: str, watch: bool, where: Where) -> None:
+    """Lists queues with their parents and the states of their gangs."""
+    Listing(QUEUES, COLUMNS, output).show(where.client(), None, selector, watch=watch)
 
 
 @queue.command()
-@click.argument("queue_name", metavar="NAME")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+@name_argument
+@object_output_option
 @where_options
-def view(*, queue_name: str, output: str, kubeconfig: Path | None, plane: str | None) -> None:
-    """Shows a queue: its state, its place in the tree, what it may use and uses, its gangs and its events."""
+def view(*, queue_name: str, output: str, where: Where) -> None:
+    """Shows a queue with its amounts, gangs and latest events."""
     name = name_of(QUEUES, queue_name)
-    client = connect(kubeconfig, plane)
+    client = where.client()
     found = get(client, QUEUES, name)
     if output != "text":
         show_object(without_managers(found), output)
@@ -99,41 +102,77 @@ def _show_gangs(client: Client, queue_name: str) -> None:
         click.echo(f"  {group.metadata.key}: {group.status.phase or 'Pending'}, {group.spec.min_member} pods at least")
 
 
-names_argument = click.argument("queue_names", metavar="NAME...", nargs=-1, required=True)
+@queue.command()
+@click.option("--resource", default="", help="Resource to compare by.  [default: the one that each queue has most of]")
+@report_options
+def top(*, resource: str, output: str, read: Callable[[], ClusterDump]) -> None:
+    """Shows usage and share of every queue, and its waiting gangs."""
+    reports = _reports(WhatIf(read()))
+    if output == "json":
+        print_json(reports)
+    else:
+        click.echo("\n".join(top_lines(reports, resource)))
+
+
+@queue.command("explain")
+@name_argument
+@report_options
+def explain_queue(*, queue_name: str, output: str, read: Callable[[], ClusterDump]) -> None:
+    """Explains the amounts of a queue, and why gangs wait in it."""
+    reports = {report.queue: report for report in _reports(WhatIf(read()))}
+    if queue_name not in reports:
+        raise click.ClickException(f"there is no queue {queue_name!r}; there is {', '.join(sorted(reports))}")
+    if output == "json":
+        print_json(reports[queue_name])
+    else:
+        click.echo("\n".join(queue_lines(reports[queue_name])))
+
+
+def _reports(what_if: WhatIf) -> list[QueueReport]:
+    try:
+        return queue_reports(what_if)
+    except UnknownNameError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @queue.command("open")
 @names_argument
 @namespace_option
 @where_options
-def open_queue(
-    *, queue_names: tuple[str, ...], namespace: str | None, kubeconfig: Path | None, plane: str | None
-) -> None:
-    """Opens queues, and those below them that were closed with them. The request is made in a namespace."""
-    send("OpenQueue", QUEUES, queue_names, namespace, kubeconfig, plane)
+def open_queue(*, queue_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
+    """Opens queues, and queues below them that were closed with them.
+
+    The request is a Command in the namespace.
+    """
+    send("OpenQueue", QUEUES, queue_names, namespace, where)
 
 
 @queue.command("close")
 @names_argument
 @namespace_option
 @where_options
-def close_queue(
-    *, queue_names: tuple[str, ...], namespace: str | None, kubeconfig: Path | None, plane: str | None
-) -> None:
-    """Closes queues and those below them: nothing new enters, what is in them runs to its end."""
-    send("CloseQueue", QUEUES, queue_names, namespace, kubeconfig, plane)
+def close_queue(*, queue_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
+    """Closes queues and those below them for new gangs.
+
+    Gangs that are in them run to their end. The request is a Command in the namespace.
+    """
+    send("CloseQueue", QUEUES, queue_names, namespace, where)
 
 
 @queue.command("create")
-@click.argument("queue_name", metavar="NAME")
-@click.option("--parent", default="root", show_default=True)
-@click.option("--weight", type=click.IntRange(1, 65535), default=1, show_default=True)
-@click.option("--capability", multiple=True, help="The most it may use: cpu=64,nvidia.com/gpu=8.")
-@click.option("--deserved", multiple=True, help="Its fair share, in the same form.")
-@click.option("--guarantee", multiple=True, help="What no other queue can take, in the same form.")
-@click.option("--reclaimable/--not-reclaimable", default=True, help="Whether others may reclaim what it borrowed.")
+@name_argument
+@click.option("--parent", default="root", show_default=True, help="The queue above.")
+@click.option(
+    "--weight", type=click.IntRange(1, 65535), default=1, show_default=True, help="Its part of what quotas leave."
+)
+@click.option("--capability", multiple=True, help="The most that it may use: cpu=64,nvidia.com/gpu=8.")
+@click.option("--deserved", multiple=True, help="Its quota, which it gets before weights count, in the same form.")
+@click.option("--guarantee", multiple=True, help="Resources that no other queue can take, in the same form.")
+@click.option(
+    "--reclaimable/--not-reclaimable", default=True, help="Let other queues reclaim what it borrowed, or not."
+)
 @where_options
-def create_queue(*, queue_name: str, kubeconfig: Path | None, plane: str | None, **options: Any) -> None:
+def create_queue(*, queue_name: str, where: Where, **options: Any) -> None:
     """Creates a queue below a parent."""
     spec: JSON = {name: options[name] for name in ("parent", "weight", "reclaimable")}
     for name in ("capability", "deserved"):
@@ -142,4 +181,4 @@ def create_queue(*, queue_name: str, kubeconfig: Path | None, plane: str | None,
     guarantee = amounts(options["guarantee"], "--guarantee")
     spec |= {"guarantee": {"resource": guarantee}} if guarantee else {}
     content = {"metadata": {"name": name_of(QUEUES, queue_name)}, "spec": spec}
-    create(connect(kubeconfig, plane), QUEUES, content)
+    create(where.client(), QUEUES, content)

@@ -1,4 +1,4 @@
-"""`muster render`: the chart as plain manifests, for those who do not install with helm."""
+"""`muster render`: the chart as plain manifests, for installations without helm."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from musterctl.chart.render import render as rendered
 
 
 @click.command()
-@click.option("-n", "--namespace", default=SYSTEM_NAMESPACE, show_default=True, help="Where Muster's pods run.")
+@click.option("-n", "--namespace", default=SYSTEM_NAMESPACE, show_default=True, help="Namespace of Muster's pods.")
 @click.option(
     "-f",
     "--values",
@@ -19,11 +19,14 @@ from musterctl.chart.render import render as rendered
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One value; may be given several times.")
 @click.option("--set-file", "files", multiple=True, metavar="NAME=FILE", help="One value, from a file.")
-@click.option("--kubernetes-version", help="Of the cluster, e.g. 1.34.2; kube-scheduler's image follows it.")
+@click.option("--kubernetes-version", help="Version of the cluster, e.g. 1.34.2, which kube-scheduler's image follows.")
 def render(
     namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], files: tuple[str, ...], kubernetes_version: str
 ) -> None:
-    """Prints what `helm install` would apply, ready for `kubectl apply --server-side -f -`."""
+    """Prints the manifests of the Helm chart.
+
+    Apply them with `kubectl apply --server-side -f -`.
+    """
     arguments = [*(f"--set={each}" for each in settings), *(f"--set-file={each}" for each in files)]
     if kubernetes_version:
         arguments.append(f"--kube-version={kubernetes_version}")

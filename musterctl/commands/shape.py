@@ -1,21 +1,20 @@
-"""`muster shape`: what admission makes of manifests, before they are submitted."""
+"""`muster shape`: manifests as admission changes them, before they are submitted."""
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from difflib import SequenceMatcher
-from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.text import Text
 
 from muster.runtime import registry
-from musterctl.cluster import client_of
+from musterctl.cluster import Where
 from musterctl.manifests import yamllines
 from musterctl.manifests.documents import documents
 from musterctl.manifests.yamllines import YAMLLine
-from musterctl.options import admission_config_option
+from musterctl.options import admission_config_option, where_options
 from webhook.config import parse
 from webhook.lookup import ClusterLookups, Lookups
 from webhook.offline.admission import Admitted, OfflineAdmission
@@ -30,17 +29,12 @@ _COMMENT_COLUMN = 60
 
 @click.command()
 @click.option("-f", "--filename", "files", multiple=True, required=True, help="A manifest; - is standard input.")
-@click.option("--explain", is_flag=True, help="Show for each added line why it is there and where that is said.")
-@click.option("--diff", is_flag=True, help="Show what is added (+) and replaced (-).")
-@click.option("-n", "--namespace", default="default", show_default=True, help="For objects that name none.")
-@click.option("--online", is_flag=True, help="Ask the cluster for queues, namespaces, runtimes and owners.")
-@click.option("--name", envvar="MUSTER_NAME", show_envvar=True, help="With --online: a plane of `muster up`.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="With --online: another cluster.  [default: KUBECONFIG, else the plane]",
-)
+@click.option("--explain", is_flag=True, help="Show reason and source of each added line.")
+@click.option("--diff", is_flag=True, help="Mark added (+) and replaced (-) lines.")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of objects that name none.")
+@click.option("--online", is_flag=True, help="Look up queues, namespaces, runtimes and owners in the cluster.")
 @admission_config_option
+@where_options
 def shape(
     *,
     files: tuple[str, ...],
@@ -48,21 +42,20 @@ def shape(
     diff: bool,
     namespace: str,
     online: bool,
-    name: str | None,
-    kubeconfig: Path | None,
     admission_config: str | None,
+    where: Where,
 ) -> None:
-    """Prints the objects of manifests as Muster's webhook would admit them. Changes nothing.
+    """Prints manifests as Muster's webhook would admit them.
 
-    A workload is followed by its first pod of each shape, a TrainJob by what it becomes. Without --online no cluster is
-    needed: owners, namespaces, queues and runtimes are looked for in the same files, every queue counts as open, and
-    runtimes are those that Muster ships. Defaults that the API server fills in are not shown. Ends with 1 if something
-    would be refused.
+    A workload is followed by its first pod of each shape, a TrainJob by its compiled objects. Without --online or
+    --kubeconfig no cluster is needed: owners, namespaces, queues and runtimes are looked up in the same files, every
+    queue counts as open, and runtimes are those that Muster ships. Defaults of the API server are not shown. Nothing is
+    changed. The exit code is 1 if an object would be refused.
     """
     found = [document for file in files for document in documents(file)]
     groups = parse(admission_config or "").resource_groups
     refused = False
-    with _cluster(kubeconfig, name) if online or kubeconfig else _nothing() as cluster:
+    with _cluster(where) if online or where.given else nullcontext() as cluster:
         admission = OfflineAdmission(Documents(found, namespace), registry.framework(), cluster, groups=groups)
         for number, admitted in enumerate(admit_all(admission, found)):
             if number:
@@ -73,14 +66,9 @@ def shape(
 
 
 @contextmanager
-def _nothing() -> Iterator[None]:
-    yield None
-
-
-@contextmanager
-def _cluster(kubeconfig: Path | None, name: str | None) -> Iterator[Lookups]:
-    """Look-ups in a cluster. Only queues are listed, for messages; all else is read when it is asked for."""
-    found = ClusterLookups(client_of(kubeconfig, name))
+def _cluster(where: Where) -> Iterator[Lookups]:
+    """Yield look-ups in a cluster. Only queues are listed, for messages; other objects are read one by one."""
+    found = ClusterLookups(where.client())
     queues = found.caches[0].reflector
     queues.start()
     try:
@@ -118,7 +106,7 @@ def _row(mark: str, text: str, why: Why | None) -> Text:
 
 
 def _marked(admitted: Admitted) -> Iterator[tuple[str, YAMLLine]]:
-    """The lines of the result, with those that were there before and no longer are: ` `, `+` or `-`."""
+    """Yield the lines before and after admission with their marks: ` ` for both, `-` for before, `+` for after."""
     before, after = list(yamllines.lines(admitted.before)), list(yamllines.lines(admitted.after))
     matcher = SequenceMatcher(None, [line.text for line in before], [line.text for line in after], autojunk=False)
     for operation, start, end, new_start, new_end in matcher.get_opcodes():

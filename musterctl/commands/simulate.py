@@ -1,4 +1,4 @@
-"""`muster simulate`: what would happen, changing nothing."""
+"""`muster simulate`: the effect of changes, which are not carried out."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,27 +12,26 @@ from extender.explain.simulation import simulate as run
 from extender.explain.whatif import WhatIf
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS
-from musterctl.cluster import reads_cluster
 from musterctl.manifests.submission import Submission
-from musterctl.options import admission_config_option, namespace_option, recovery_option
+from musterctl.options import admission_config_option, planned_namespace_option, recovery_option, report_options
 from musterctl.output.queues import changed_shares
 from musterctl.output.report import print_json, print_lines, simulated_lines
 from webhook.config import ResourceGroup, parse
 
 
 @click.command()
+@click.option("-f", "--filename", "files", multiple=True, help="Submit this manifest; - is standard input.")
+@click.option("--add-nodes", type=click.IntRange(min=1), help="Add this number of nodes like that of --like.")
+@click.option("--like", metavar="NODE", help="The node that new nodes are copies of.")
+@click.option("--cordon", multiple=True, metavar="NODE", help="Cordon this node.")
+@click.option("--without", multiple=True, metavar="JOB", help="Delete this Job with its pods.")
 @click.option(
-    "-f", "--filename", "files", multiple=True, help="Manifests that would be submitted; - is standard input."
+    "--queue", "queues", multiple=True, metavar="CHANGE", help="Change a queue: team.deserved.cpu=16, team.weight=3."
 )
-@click.option("--add-nodes", type=click.IntRange(min=1), help="So many new nodes …")
-@click.option("--like", help="… of the kind of this one.")
-@click.option("--cordon", multiple=True, metavar="NODE", help="Nodes that would be cordoned.")
-@click.option("--without", multiple=True, metavar="JOB", help="Jobs that would be gone, with their pods.")
-@click.option("--queue", "queues", multiple=True, metavar="CHANGE", help="team.deserved.cpu=16, or team.weight=3.")
-@namespace_option
+@planned_namespace_option
 @admission_config_option
 @recovery_option
-@reads_cluster
+@report_options
 def simulate(
     *,
     files: tuple[str, ...],
@@ -47,7 +46,10 @@ def simulate(
     output: str,
     read: Callable[[], ClusterDump],
 ) -> None:
-    """Says which gangs would be placed where, and which would wait and why. Changes nothing."""
+    """Shows which gangs would start or wait after changes.
+
+    It names the nodes of gangs that would start, and the reasons of those that would wait. Nothing is changed.
+    """
     if (add_nodes is None) != (like is None):
         raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
     dump = read()

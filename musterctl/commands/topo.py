@@ -1,44 +1,42 @@
-"""`muster topo`: the trees of domains that gangs can ask to sit in, and what is free there."""
+"""`muster topo`: the trees of domains that gangs can ask for, and the free resources there."""
 
-from pathlib import Path
+from collections.abc import Callable
 
 import click
 
+from extender.explain.clusterdump import ClusterDump
 from extender.explain.find import gang_named
 from extender.explain.report import UnknownNameError
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
-from musterctl.cluster import read_dump
-from musterctl.options import cluster_options, output_option, snapshot_option
+from musterctl.options import report_options
 from musterctl.output.report import print_json
 from musterctl.output.topology import NONE_LINES, topology_lines
 
 
 @click.command()
 @click.argument("topology_name", metavar="[NAME]", required=False)
-@click.option("--gang", default="", metavar="[NAMESPACE/]NAME", help="Shows where the ranks of this gang are.")
-@click.option("--resource", "resources", multiple=True, help="Shows this one; may be repeated.  [default: GPUs, cpu]")
-@click.option("--nodes", is_flag=True, help="Shows nodes as well.")
-@snapshot_option
-@output_option
-@cluster_options
+@click.option("--gang", default="", metavar="[NAMESPACE/]NAME", help="Show the ranks of this gang.")
+@click.option(
+    "--resource", "resources", multiple=True, help="Show this resource; may be repeated.  [default: GPUs, cpu]"
+)
+@click.option("--nodes", is_flag=True, help="Show nodes as well.")
+@report_options
 def topo(
     *,
     topology_name: str | None,
     gang: str,
     resources: tuple[str, ...],
     nodes: bool,
-    snapshot: Path | None,
     output: str,
-    kubeconfig: Path | None,
-    name: str | None,
-    scheduler_config: Path | None,
+    read: Callable[[], ClusterDump],
 ) -> None:
-    """Draws the topology of this name, or all of them: what is free, used and fragmented in each domain.
+    """Draws topologies with the resources of each domain.
 
-    `hypernodes` is that of HyperNodes, `default` that of the configured levels; Kueue's Topologies have their names.
+    NAME is `hypernodes` for HyperNodes, `default` for the configured levels, or a Topology of Kueue's; without it all
+    are drawn. Of each domain the free, used and fragmented resources are shown.
     """
-    dump = read_dump(kubeconfig=kubeconfig, name=name, scheduler_config=scheduler_config, snapshot=snapshot)
+    dump = read()
     try:
         what_if = WhatIf(dump)
         namespace, _, gang_name = gang.rpartition("/")

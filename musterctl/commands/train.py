@@ -1,7 +1,6 @@
-"""`muster train`: a Python file, on many nodes, for people without Kubeflow's SDK."""
+"""`muster train`: a Python file on many nodes, without Kubeflow's SDK."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,37 +9,48 @@ import msgspec
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.kube.client import Client
-from musterctl.cluster import known
+from musterctl.cluster import Where, known
 from musterctl.commands import trainfile
 from musterctl.commands.jobrun import WithCommand
 from musterctl.commands.trainview import follow
 from musterctl.objects import connect_in, create, name_of
-from musterctl.output.listing import namespace_option, show_object, where_options
+from musterctl.options import namespace_option, where_options
+from musterctl.output.listing import show_object
 
 _INTERRUPTED = 130
 
 
 class WithArguments(WithCommand):
-    """What follows `--` are arguments of the file or function."""
+    """A command line whose arguments behind `--` are those of the file or function."""
 
     rest = "ARGUMENTS"
 
 
-@click.command(cls=WithArguments)
+@click.command(
+    cls=WithArguments,
+    epilog="\b\nmuster train train.py --nodes 4 --gpus 8 --queue research -- --epochs 3\n"
+    "muster train train.py:main --nodes 2 --gpus 1 -- lr=0.1",
+)
 @click.argument("file", metavar="FILE.py[:FUNCTION]")
-@click.option("--nodes", type=click.IntRange(min=1), help="How many pods train together.  [default: the runtime's]")
+@click.option("--nodes", type=click.IntRange(min=1), help="Number of nodes, one pod each.  [default: the runtime's]")
 @click.option("--gpus", type=click.IntRange(min=0), help="GPUs of each node; torchrun starts a process for each.")
 @click.option("--cpu", help="CPUs of each node, for example 4.")
 @click.option("--memory", help="Memory of each node, for example 16Gi.")
-@click.option("--queue", help="The queue that it waits in.  [default: the namespace's, else default]")
-@click.option("--runtime", default="torch-distributed", show_default=True, help="Which framework, and which image.")
+@click.option("--queue", help="The queue of the job.  [default: the namespace's, else default]")
+@click.option("--runtime", default="torch-distributed", show_default=True, help="The runtime: framework and image.")
 @click.option("--image", help="The image of the pods.  [default: the runtime's]")
-@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="A variable of the training. Several times.")
-@click.option("--annotation", "annotations", multiple=True, metavar="KEY=VALUE", help="Of its pods. Several times.")
+@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="A variable of the training; may be repeated.")
+@click.option(
+    "--annotation",
+    "annotations",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An annotation of its pods; may be repeated.",
+)
 @click.option("--job", "job_name", metavar="NAME", help="The TrainJob's name.  [default: the file's, and a number]")
-@click.option("--detach", is_flag=True, help="Submit it, and do not wait for its end.")
-@click.option("--no-logs", is_flag=True, help="Tell how it goes, not what it prints.")
-@click.option("--dry-run", is_flag=True, help="Print the TrainJob, and submit nothing.")
+@click.option("--detach", is_flag=True, help="Do not wait for the end of the training.")
+@click.option("--no-logs", is_flag=True, help="Show progress without the pods' logs.")
+@click.option("--dry-run", is_flag=True, help="Print the TrainJob, and create nothing.")
 @namespace_option
 @where_options
 def train(
@@ -53,23 +63,18 @@ def train(
     no_logs: bool,
     dry_run: bool,
     namespace: str | None,
-    kubeconfig: Path | None,
-    plane: str | None,
+    where: Where,
     **options: Any,
 ) -> None:
-    r"""Runs a Python file on several nodes at once, as a TrainJob: they start together, in a queue.
+    """Runs a Python file on several nodes, as a TrainJob.
 
-    The file itself is sent, not what it imports: that has to be in the image. With FILE.py:FUNCTION only the function
-    is sent and called, with ARGUMENTS of the form name=value. Standard output is what rank 0 prints, standard error how
-    it goes and why it waits. Ctrl-C leaves it running.
-
-    \b
-    muster train train.py --nodes 4 --gpus 8 --queue research -- --epochs 3
-    muster train train.py:main --nodes 2 --gpus 1 -- lr=0.1
+    Only the file itself is sent: modules that it imports must be in the image. With FILE.py:FUNCTION only the function
+    is sent and called, with ARGUMENTS of the form name=value. Standard output is the log of rank 0, standard error the
+    progress, with the reason while the gang waits. Ctrl-C leaves the training running.
     """
     name, content, arguments = trainfile.read(file, command)
     wanted = name_of(TRAIN_JOBS, job_name) if job_name is not None else trainfile.job_name(name)
-    client, space = connect_in(namespace, kubeconfig, plane)
+    client, space = connect_in(namespace, where)
     found = runtime_of(client, runtime, space)
     resources = trainfile.amounts(options.pop("gpus"), options.pop("cpu"), options.pop("memory"))
     options["env"] = _pairs(options["env"], "--env")
@@ -92,7 +97,7 @@ def train(
 
 
 def runtime_of(client: Client, name: str, namespace: str) -> trainfile.Runtime:
-    """The runtime of the namespace, else of the cluster; a ClickException names those that there are."""
+    """Return the runtime of the namespace, else of the cluster; ClickException lists all if there is none."""
     with known(client, CLUSTER_TRAINING_RUNTIMES):
         own = {each.metadata.name: each for each in client.list(TRAINING_RUNTIMES, namespace)}
         shared = {each.metadata.name: each for each in client.list(CLUSTER_TRAINING_RUNTIMES)}

@@ -1,4 +1,4 @@
-"""What `muster train` sends: a Python file, or one function of it, inside the command of the container that trains."""
+"""The TrainJob of `muster train`: a Python file, or one function of it, inside the command of a container."""
 
 import ast
 import re
@@ -12,13 +12,7 @@ from typing import Any
 import click
 
 from muster.api import names
-from muster.api.kubeflow.trainer import (
-    ANCESTOR,
-    NODE,
-    RUNTIME_FRAMEWORK,
-    TRAIN_JOBS,
-    TRAINER,
-)
+from muster.api.kubeflow.trainer import ANCESTOR, NODE, RUNTIME_FRAMEWORK, TRAIN_JOBS, TRAINER
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.runtime.train_job import framework_of
 
@@ -26,16 +20,16 @@ JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 MANAGER = "muster.dev/train"
 MAX_BYTES = 100_000
-"""How long a file may be: Linux allows 128 KiB for one argument of a program."""
+"""Limit of a file's size: Linux allows 128 KiB for one argument of a program."""
 _STARTERS = {"torch": "torchrun", "mpi": "python"}
 _NAME_CHARS = 40
 _GPU = "nvidia.com/gpu"
 
 
 def read(place: str, arguments: Sequence[str]) -> tuple[str, str, list[str]]:
-    """Name and content of the file to run, and its arguments; `place` is FILE, or FILE:FUNCTION.
+    """Return name and content of the file to run, and its arguments; `place` is FILE, or FILE:FUNCTION.
 
-    Of a function only its own source goes along, with a call of it: it imports what it needs itself.
+    Of a function only its own source is sent, with a call: it must import everything that it needs.
     """
     file, _, function = place.partition(":")
     path = Path(file)
@@ -58,9 +52,9 @@ def read(place: str, arguments: Sequence[str]) -> tuple[str, str, list[str]]:
 
 
 def command(framework: str, name: str, content: str, arguments: Sequence[str]) -> list[str]:
-    """Writes the file into a folder of its own and runs it, under the starter of the framework.
+    """Return a command that writes the file into a new folder and runs it with the starter of the framework.
 
-    Kubernetes takes `$(NAME)` in a command for a variable; `$$` is the sign itself.
+    Kubernetes expands `$(NAME)` in a command; `$$` stands for `$`.
     """
     end = "MUSTER_END"
     while end in content:
@@ -77,7 +71,7 @@ def command(framework: str, name: str, content: str, arguments: Sequence[str]) -
 
 
 def framework(runtime: Runtime) -> str:
-    """What starts a file on this runtime; a ClickException for one that runs no files."""
+    """Return the framework that starts a file on this runtime; ClickException if the runtime runs no files."""
     if runtime.metadata.labels.get(RUNTIME_FRAMEWORK) == "torchtune":
         raise click.ClickException(
             f"runtime {runtime.metadata.name} fine-tunes with torchtune and runs no file of yours: choose another one "
@@ -87,7 +81,7 @@ def framework(runtime: Runtime) -> str:
 
 
 def job_name(file: str) -> str:
-    """A name after that of the file, different each time."""
+    """Return a new name, made of the file's."""
     stem = re.sub(r"[^a-z0-9]+", "-", file.removesuffix(".py").lower()).strip("-")[:_NAME_CHARS].rstrip("-")
     return f"{stem if stem[:1].isalpha() else f'train-{stem}'.rstrip('-')}-{secrets.token_hex(3)}"
 
@@ -104,7 +98,7 @@ def manifest(
     env: Mapping[str, str],
     annotations: Mapping[str, str],
 ) -> JSON:
-    """The TrainJob."""
+    """Return the TrainJob."""
     kind = "ClusterTrainingRuntime" if isinstance(runtime, ClusterTrainingRuntime) else "TrainingRuntime"
     trainer: JSON = {"command": list(run)}
     if nodes is not None:
@@ -123,14 +117,14 @@ def manifest(
 
 
 def trainers(runtime: Runtime) -> list[str]:
-    """The replicated jobs whose pods run the command; `node` for a runtime that names none."""
+    """Return the replicated jobs whose pods run the command; `node` for a runtime without any."""
     jobs = runtime.spec.template.spec.replicated_jobs
     found = [job.name for job in jobs if _labels(job.template).get(ANCESTOR) == TRAINER]
     return found or [NODE]
 
 
 def amounts(gpus: int | None, cpu: str | None, memory: str | None) -> dict[str, str]:
-    """What each node gets."""
+    """Return the resources of each node."""
     given = {"cpu": cpu, "memory": memory, _GPU: None if gpus is None else str(gpus)}
     return {key: value for key, value in given.items() if value}
 
@@ -147,7 +141,7 @@ def _labels(template: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _function(content: str, tree: ast.Module, file: str, name: str, arguments: Sequence[str]) -> str:
-    """The source of a function of the file's top level, and a call of it with `key=value` arguments."""
+    """Return the source of a function of the file's top level, and a call of it with `key=value` arguments."""
     functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
     if name not in functions:
         there = ", ".join(functions) or "none"
@@ -159,7 +153,7 @@ def _function(content: str, tree: ast.Module, file: str, name: str, arguments: S
 
 
 def _keyword(text: str) -> str:
-    """`lr=0.1` as Python has it; what is no literal is a string."""
+    """Return `lr=0.1` as a keyword argument; a value that is no literal is a string."""
     key, equals, value = text.partition("=")
     if not (equals and key.isidentifier()):
         raise click.ClickException(f"{text!r} is no argument for a function: write name=value, as in lr=0.1")

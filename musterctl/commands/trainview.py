@@ -1,4 +1,4 @@
-"""What `muster train` says while a TrainJob is on its way: how far it is, why it waits, and what it prints."""
+"""Progress of a TrainJob for `muster train`: its state, the reason why it waits, and its logs."""
 
 import threading
 import time
@@ -18,16 +18,16 @@ from muster.workloads.jobset import JOBSET_NAME, REPLICATED_JOB
 
 POLL_S = 1.0
 _LAST_LINES_S = 5.0
-"""How long the log of a training that has ended may take to arrive."""
+"""Time that the end of a log may take to arrive."""
 
 
 def follow(client: Client, train_job: TrainJob, trainers: Sequence[str], *, logs: bool) -> bool:
-    """Tells the story until the end; whether that is a good one. A TrainJob that is deleted meanwhile has failed."""
+    """Print progress until the end, and return True for success; ClickException if the TrainJob is deleted."""
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     printer = Logs(client, namespace)
     said = ""
     while True:
-        with suppress(Unreachable):  # it goes on without us, and we go on with it
+        with suppress(Unreachable):  # the training does not depend on this connection
             try:
                 train_job = client.get(TRAIN_JOBS, name, namespace)
             except NotFound:
@@ -47,7 +47,7 @@ def follow(client: Client, train_job: TrainJob, trainers: Sequence[str], *, logs
 
 
 def told(train_job: TrainJob, why: Callable[[], str]) -> str:
-    """How far it is, in a few words; `why` is asked only if it waits."""
+    """Return the state of a TrainJob in a few words; `why` is called only if it waits."""
     held = {each.type: each for each in train_job.status.conditions}
     counts = train_job.status.jobs_status
     fetching = [each.name for each in counts if each.name.endswith("initializer") and not each.succeeded]
@@ -66,18 +66,17 @@ def told(train_job: TrainJob, why: Callable[[], str]) -> str:
 
 
 def waits(client: Client, name: str, namespace: str) -> str:
-    """Why the gang of a TrainJob is not placed, in the scheduler's words; empty if it says nothing."""
+    """Return the reason why the gang of a TrainJob waits; empty without one."""
     try:
         job = client.get(JOBS, name, namespace)
         group = client.get(POD_GROUPS, f"{name}-{job.metadata.uid}", namespace)
     except NotFound:
         return ""
-    found = (each.message for each in group.status.conditions if each.type == "Unschedulable" and each.status == "True")
-    return next(found, "")
+    return group.why_waiting
 
 
 def first_pod(client: Client, train_job: TrainJob, trainers: Sequence[str]) -> Pod | None:
-    """The pod of rank 0, once it has begun."""
+    """Return the pod of rank 0, once it has started."""
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     selector = f"{JOBSET_NAME}={name},{REPLICATED_JOB}={trainers[0]},{names.COMPLETION_INDEX}=0"
     found = client.list(PODS, namespace, label_selector=selector)
@@ -86,7 +85,7 @@ def first_pod(client: Client, train_job: TrainJob, trainers: Sequence[str]) -> P
 
 
 class Logs:
-    """Prints what the container that trains prints, pod after pod: a gang that starts again has new ones."""
+    """Prints the log of the training container, pod after pod: a gang that starts again has new pods."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
@@ -95,7 +94,7 @@ class Logs:
         self._thread: threading.Thread | None = None
 
     def follow(self, pod: Pod) -> None:
-        """From the beginning, unless this pod's are being printed already."""
+        """Print the log of a pod from its beginning, unless that has started already."""
         if pod.metadata.uid == self._uid:
             return
         self._uid = pod.metadata.uid
@@ -103,7 +102,7 @@ class Logs:
         self._thread.start()
 
     def finish(self) -> None:
-        """Waits for the last lines."""
+        """Wait for the last lines."""
         if self._thread:
             self._thread.join(_LAST_LINES_S)
 

@@ -1,5 +1,5 @@
-"""What commands print: lists of objects (`listing`), the live table of `demo`, the reports of `explain` and `simulate`.
+"""Output of commands: lists of objects (`listing`), reports (`report`, `queues`, `topology`), and the table of `demo`.
 
-Promises that nothing here decides, and that output for programs (JSON, YAML, names) has no colour and no broken lines.
-It must not import musterctl.commands.
+Promises that no decision is made here, and that output for programs (JSON, YAML, names) has no colour and no broken
+lines. It must not import musterctl.commands.
 """

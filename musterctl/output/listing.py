@@ -1,15 +1,14 @@
-"""Objects of one kind as kubectl shows them: a table, `-o wide|json|yaml|name`, and `-w` for what changes.
+"""Objects of one kind as kubectl shows them: a table, `-o wide|json|yaml|name`, and `-w` for changes.
 
-A command on objects says which columns its kind has; the rest is here. JSON and YAML show the objects as the API
-server sends them, less `managedFields`.
+A command says which columns its kind has. JSON and YAML show objects as the API server sends them, less
+`managedFields`.
 """
 
 import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import click
 
@@ -20,11 +19,8 @@ from muster.kube.errors import Gone
 from musterctl.manifests.documents import as_yaml
 from musterctl.objects import JSON, failing_as, reference, whole
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _GAP = 3
 _INTERRUPTED = 130
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class Column(NamedTuple):
@@ -35,47 +31,32 @@ class Column(NamedTuple):
     wide: bool = False
 
 
-def where_options(command: F) -> F:
-    """Adds --kubeconfig and --name: where a command on objects looks."""
-    for option in (
-        click.option("--name", "plane", envvar="MUSTER_NAME", show_envvar=True, help="A plane of `muster up`."),
-        click.option("--kubeconfig", type=_FILE, help="Another cluster.  [default: KUBECONFIG, else the plane]"),
-    ):
-        command = option(command)
-    return command
+def from_status(title: str, name: str, default: Any = 0, *, wide: bool = False) -> Column:
+    """Return a column with a field of the status."""
+    return Column(title, lambda obj: obj.get("status", {}).get(name, default), wide)
 
 
-def listing_options(command: F) -> F:
-    """Adds -l, -o and -w, as `kubectl get` has them."""
-    for option in (
-        click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted."),
-        click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table"),
-        click.option("-l", "--selector", default="", help="Labels, as kubectl takes them."),
-    ):
-        command = option(command)
-    return command
-
-
-namespace_option = click.option("-n", "--namespace", help="[default: that of the kubeconfig's context]")
-all_namespaces_option = click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
+def from_spec(title: str, name: str, default: Any = "", *, wide: bool = False) -> Column:
+    """Return a column with a field of the spec."""
+    return Column(title, lambda obj: obj.get("spec", {}).get(name, default), wide)
 
 
 class Listing:
-    """Prints objects of one kind: the list that is there, and with `watch` each change after it."""
+    """Prints objects of one kind: the current list, and with `watch` each later change."""
 
     def __init__(
-        self, resource: Resource[Any], columns: Sequence[Column], output: str, *, spaces: bool = False
+        self, resource: Resource[Any], columns: Sequence[Column], output: str, *, namespaces: bool = False
     ) -> None:
         own = [column for column in columns if output == "wide" or not column.wide]
-        space = [Column("NAMESPACE", lambda obj: obj["metadata"].get("namespace", ""))] if spaces else []
-        self._columns = [*space, Column("NAME", lambda obj: obj["metadata"]["name"]), *own]
+        namespace = [Column("NAMESPACE", lambda obj: obj["metadata"].get("namespace", ""))] if namespaces else []
+        self._columns = [*namespace, Column("NAME", lambda obj: obj["metadata"]["name"]), *own]
         self._resource = whole(resource)
         self._output = output
         self._widths: list[int] = []
         self._documents = 0
 
     def show(self, client: Client, namespace: str | None, selector: str, *, watch: bool) -> None:
-        """The list, and with `watch` what comes after it."""
+        """Print the list, and with `watch` the changes."""
         version, items = "", list[JSON]()
         with failing_as("list", client, self._resource):
             for page in client.pages(self._resource, namespace, label_selector=selector):
@@ -91,9 +72,9 @@ class Listing:
             try:
                 version = self._follow(client, namespace, selector, version)
             except Gone:
-                return  # the API server has forgotten where we are; kubectl ends here too
+                return  # the API server has no history from here; kubectl ends too
             except KeyboardInterrupt:
-                sys.exit(_INTERRUPTED)  # that is how a watch ends
+                sys.exit(_INTERRUPTED)
 
     def _follow(self, client: Client, namespace: str | None, selector: str, version: str) -> str:
         watched = client.watch(self._resource, namespace, resource_version=version, label_selector=selector)
@@ -107,7 +88,7 @@ class Listing:
         return version
 
     def _print(self, items: Sequence[JSON], *, alone: bool) -> None:
-        """`alone`: of a watch, which shows objects one by one."""
+        """Print objects; `alone` for a watch, which shows them one by one and not in a List."""
         if self._output in {"json", "yaml"}:
             tidy = [without_managers(item) for item in items]
             whole_list = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": tidy}
@@ -120,14 +101,12 @@ class Listing:
             for item in items:
                 click.echo(reference(self._resource, item["metadata"]["name"]))
         else:
-            rows = [[str(column.of(item)) for column in self._columns] for item in items]
-            self._table(rows)
+            self._print_rows([[str(column.of(item)) for column in self._columns] for item in items])
 
-    def _table(self, rows: list[list[str]]) -> None:
-        """The rows, under a heading the first time."""
+    def _print_rows(self, rows: list[list[str]]) -> None:
+        """Print rows, the first time with headings."""
         if not self._widths:
-            heading = [column.title for column in self._columns]
-            rows = [heading, *rows]
+            rows = [[column.title for column in self._columns], *rows]
             self._widths = [max(map(len, each)) for each in zip(*rows, strict=True)]
         for row in rows:
             cells = (cell.ljust(width + _GAP) for cell, width in zip(row, self._widths, strict=True))
@@ -135,26 +114,23 @@ class Listing:
 
 
 def show_object(content: JSON, output: str) -> None:
-    """One object as JSON or YAML."""
-    if output == "json":
-        click.echo(json.dumps(content, indent=4))
-    else:
-        click.echo(as_yaml(content))
+    """Print one object as JSON or YAML."""
+    click.echo(json.dumps(content, indent=4) if output == "json" else as_yaml(content))
 
 
 def without_managers(content: JSON) -> JSON:
-    """An object without the record of who wrote which field: kubectl does not show it either."""
+    """Return an object without managedFields, which kubectl does not show either."""
     metadata = {name: value for name, value in content["metadata"].items() if name != "managedFields"}
     return {**content, "metadata": metadata}
 
 
 def age(obj: JSON) -> str:
-    """How old an object is, as kubectl says it."""
+    """Return the age of an object, as kubectl writes it."""
     return since(obj["metadata"].get("creationTimestamp"))
 
 
 def since(timestamp: str | None) -> str:
-    """How long ago a timestamp was, in one unit as kubectl says it."""
+    """Return the time since a timestamp, in one unit as kubectl writes it."""
     moment = parse_time(timestamp)
     return "<unknown>" if moment is None else short(time.time() - moment)
 
@@ -163,13 +139,13 @@ _UNITS = (("d", 86400, 2 * 86400), ("h", 3600, 3 * 3600), ("m", 60, 120), ("s", 
 
 
 def short(seconds: float) -> str:
-    """A time span in its largest unit that says enough: 90s, 12m, 5h, 3d."""
+    """Return a time span in its largest unit that is precise enough: 90s, 12m, 5h, 3d."""
     whole_s = max(0, int(seconds))
     return next(f"{whole_s // size}{unit}" for unit, size, least in _UNITS if whole_s >= least)
 
 
 def amounts(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Quantities as users type them: `cpu=4,memory=8Gi`, also several times."""
+    """Return quantities that users type, `cpu=4,memory=8Gi`, in one or several options."""
     result: dict[str, str] = {}
     for text in ",".join(texts).split(","):
         name, equals, amount = text.partition("=")

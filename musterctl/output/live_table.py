@@ -1,4 +1,4 @@
-"""A table of nodes and gangs, made from what the API server says."""
+"""A table of nodes and gangs, from the objects of the API server, for `muster demo`."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from muster.api.muster.gang import gang_of
 from muster.api.muster.noted import noted
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.resources.gpus import counted
 from muster.resources.pods import node_allocatable
@@ -20,7 +20,7 @@ from muster.resources.words import amount_words
 
 @dataclass(slots=True)
 class Row:
-    """One gang as the table shows it: how many of its pods there are, are bound, and why it waits."""
+    """One gang in the table: its pods, bound and active, and the reason why it waits."""
 
     name: str
     gang: str
@@ -44,12 +44,10 @@ class LiveTable:
         self._pods: list[Pod] = []
 
     def rows(self) -> dict[str, Row]:
-        """Every gang of the namespace by the name of its workload; one that is gone keeps its last row."""
+        """Return every gang of the namespace by the name of its workload; a gang that is gone keeps its last row."""
         self._pods = self._client.list(PODS, self._namespace)
         jobs = {job.metadata.name: job.status.state.phase for job in self._client.list(JOBS, self._namespace)}
-        placements = {
-            placement.metadata.name: placement for placement in self._client.list(PLACEMENTS, self._namespace)
-        }
+        placements = {each.metadata.name: each for each in self._client.list(PLACEMENTS, self._namespace)}
         for group in self._client.list(POD_GROUPS, self._namespace):
             owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
             members = [pod for pod in self._pods if gang_of(pod.metadata) == group.metadata.name]
@@ -64,7 +62,7 @@ class LiveTable:
                 active=0,
                 pods=len(members),
                 placement=f"{placement.status.phase} (epoch {placement.spec.epoch})" if placement else "-",
-                reason=_reason(group),
+                reason=group.why_waiting,
             )
         for name, row in self._rows.items():
             # A Job that has ended has no PodGroup any more, so its row is brought up to date from what is left.
@@ -73,12 +71,12 @@ class LiveTable:
         return self._rows
 
     def table(self, rows: dict[str, Row]) -> Group:
-        """Two tables: the nodes with what runs on them, and below them the gangs."""
+        """Return two tables: the nodes with their pods, and the gangs."""
         return Group(self._nodes(), _gangs(rows))
 
     @staticmethod
     def line(rows: dict[str, Row]) -> str:
-        """The same in one line, for a console that cannot redraw."""
+        """Return the gangs in one line, for a console that cannot redraw."""
         return "; ".join(
             f"{row.name}: {row.phase}, {row.bound}/{row.minimum} bound" + (f" ({row.reason})" if row.reason else "")
             for row in rows.values()
@@ -109,9 +107,3 @@ def _gangs(rows: dict[str, Row]) -> Table:
 
 def _active(pod: Pod) -> bool:
     return bool(pod.spec.node_name) and not pod.finished
-
-
-def _reason(group: PodGroup) -> str:
-    """The message of the condition that says that the gang waits."""
-    waits = (c.message for c in group.status.conditions if c.type == "Unschedulable" and c.status == "True")
-    return next(waits, "")

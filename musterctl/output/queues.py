@@ -1,4 +1,4 @@
-"""Queues as text: bars of what they have of what they are due, and one queue in full."""
+"""Queues as text: usage of their shares as bars, and one queue in full."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,11 +7,11 @@ from muster.resources.vector import PODS, Vector
 from muster.resources.words import amount_words
 
 BAR = 20
-"""Characters of a whole bar; one that is over its share has a mark behind it."""
+"""Characters of a whole bar."""
 
 
 def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
-    """A line per queue: what it uses and is due of one resource (or of the one it has most of), and who waits."""
+    """Yield a line per queue: usage and share of one resource, by default its main one, and its waiting gangs."""
     width = max([len("QUEUE"), *(2 * report.depth + len(report.queue) for report in reports)])
     yield f"{'QUEUE':<{width}}  {'RESOURCE':<16} {'USED':>9} {'FAIR':>9} {'DESERVED':>9}  {'SHARE':<{BAR + 6}} WAITING"
     for report in reports:
@@ -28,20 +28,20 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
 
 
 def _main(report: QueueReport) -> str:
-    """The resource that tells most of the queue: the one it has most of, and of equal ones one that it deserves."""
+    """Return the main resource of the queue: the one that it has most of, preferably one that it deserves."""
     most = report.share(report.dominant)
     alike = [name for name in report.deserved if report.allocated.get(name, 0) and report.share(name) >= most]
     return min(alike, default=report.dominant)
 
 
 def bar(share: float) -> str:
-    """The part as a bar with its percentage."""
+    """Return a share as a bar with its percentage."""
     filled = min(BAR, round(share * BAR))
     return f"{'#' * filled}{'.' * (BAR - filled)} {share:4.0%}"
 
 
 def queue_lines(report: QueueReport) -> Iterator[str]:
-    """One queue in full: every amount, and what waits in it and why."""
+    """Yield the lines of one queue: its amounts, and its waiting gangs with their reasons."""
     yield f"Queue {report.queue}" + (f", below {report.parent}" if report.parent else "")
     yield f"  weight {report.weight}, priority {report.priority}"
     yield f"  {'':<24} {'used':>10} {'fair share':>10} {'deserved':>10} {'guarantee':>10} {'capability':>10}"
@@ -55,7 +55,7 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
 
 
 def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) -> Iterator[str]:
-    """Queues whose fair share is another one afterwards, resource by resource."""
+    """Yield a line for each resource of a queue whose fair share changes."""
     known = {report.queue: report.fair_share for report in before}
     for report in after:
         was = known.get(report.queue, {})

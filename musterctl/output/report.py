@@ -1,4 +1,4 @@
-"""Prints what `explain` and `simulate` found: lines for people, in colour on a terminal, or JSON."""
+"""Reports of `explain` and `simulate`: lines for users, in colour on a terminal, or JSON."""
 
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
@@ -17,7 +17,7 @@ LABEL_WIDTH = 15
 
 
 def print_lines(lines: Iterable[Line]) -> None:
-    """Prints label and text in two columns; without colour and broken lines where nobody looks at a terminal."""
+    """Print label and text in two columns; without colour and broken lines if the output is no terminal."""
     console = Console(highlight=False)
     for line in lines:
         inner = bool(line.label) or line.tone in {"plain", "hint"}
@@ -32,12 +32,12 @@ def print_lines(lines: Iterable[Line]) -> None:
 
 
 def print_json(report: Any) -> None:
-    """The report as indented JSON, for programs: the same facts as the lines, under stable names."""
+    """Print a report as indented JSON, for programs: the same facts as the lines, under stable names."""
     click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
 
 
 def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Iterator[Line]:
-    """What `simulate` found: gang by gang where it would start or why it would wait, and what it left out."""
+    """Yield the lines of a simulation: nodes or reason of each gang, then the objects that were left out."""
     if not gangs_after:
         yield Line("", "no gang waits")
     for outcome in gangs_after:

@@ -1,4 +1,4 @@
-"""Topologies as text: the tree of domains with what is free in each, and where a gang's ranks are."""
+"""Topologies as text: the tree of domains with their free resources, and the ranks of a gang in them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -6,17 +6,17 @@ from extender.explain.topology import DomainReport, TopologyReport
 from muster.resources.words import amount_words
 
 SHOWN = 8
-"""Of many names in one line."""
+"""The most names in one line."""
 RANKS = 6
-"""Runs of ranks in one cell."""
+"""The most runs of ranks in one cell."""
 NONE_LINES = (
-    "there is no topology: gangs can ask to sit together once nodes have labels for it or there are HyperNodes;",
-    "docs/topology.md says how",
+    "there is no topology to draw: no levels of the plugin topology, no Topology of Kueue, and no HyperNode;",
+    "gangs can ask for one domain of any node label all the same, e.g. topology.kubernetes.io/zone (docs/topology.md)",
 )
 
 
 def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
-    """One topology; `gang` is the name of the gang whose ranks are shown, empty for none."""
+    """Yield the lines of one topology; `gang` names the gang whose ranks are shown, empty for none."""
     levels = ", ".join(report.levels) or "no levels"
     yield f"Topology {report.name}: {levels}; {report.nodes} nodes"
     rows = list(_rows(report.domains, gang=bool(gang)))
@@ -41,12 +41,12 @@ def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
 
 
 def ranks_words(ranks: Mapping[str, Sequence[int]]) -> str:
-    """`worker 0-7, 9; launcher 0`."""
+    """Return ranks by pod set as text: `worker 0-7, 9; launcher 0`."""
     return "; ".join(f"{pod_set} {_runs(numbers)}" for pod_set, numbers in ranks.items())
 
 
 def _rows(domains: Sequence[DomainReport], indent: str | None = None, *, gang: bool) -> Iterator[list[str]]:
-    """A row per domain, those that are in it below it; `indent` is what stands before their branches, None on top."""
+    """Yield a row per domain, inner ones below it; `indent` is the text before their branches, None on top."""
     for place, each in enumerate(domains):
         last = place == len(domains) - 1
         branch = "" if indent is None else indent + ("`-- " if last else "|-- ")
@@ -59,7 +59,7 @@ def _rows(domains: Sequence[DomainReport], indent: str | None = None, *, gang: b
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns: names and levels to the left, numbers to the right, ranks as they come."""
+    """Yield aligned rows: names and levels to the left, numbers to the right, ranks unaligned."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     numbers = range(2, rows[0].index("FRAGMENTED") + 1)
     for row in rows:

@@ -101,6 +101,12 @@ class PodGroup(Object):
     status: PodGroupStatus = field(default_factory=PodGroupStatus)
     """Observed state; the planner writes it."""
 
+    @property
+    def why_waiting(self) -> str:
+        """Reason why the gang waits, in a sentence; empty if it does not wait."""
+        conditions = self.status.conditions
+        return next((each.message for each in conditions if each.type == "Unschedulable" and each.status == "True"), "")
+
 
 class Guarantee(Wire):
     """Resources that no other queue can take."""

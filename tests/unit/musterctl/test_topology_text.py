@@ -1,16 +1,23 @@
 """What `muster topo` prints, from a small cluster to the text."""
 
+from pathlib import Path
+
+from click.testing import CliRunner
 from explain_world import ExplainWorld
 from hypernode_world import hyper_node, named, within
 from msgspec.structs import replace
 
 from extender.explain.find import gang_named
+from extender.explain.simulation import simulate
+from extender.explain.snapshotfile import save
 from extender.explain.topology import TopologyReport, topology_reports
 from extender.explain.whatif import WhatIf
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.topology import HyperNode, Topology, TopologyLevel, TopologySpec
-from musterctl.output.topology import ranks_words, topology_lines
+from musterctl.app import main
+from musterctl.output.topology import NONE_LINES, ranks_words, topology_lines
 
+ZONE = "topology.kubernetes.io/zone"
 WORKER = {"cpu": 1, "nvidia.com/gpu": 8}
 
 
@@ -116,6 +123,26 @@ def test_kueues_topologies_are_drawn_under_their_names() -> None:
     [report] = topology_reports(what_if, name="dc")
     assert report.levels == ["block", "rack"]
     assert [(each.name, [inner.name for inner in each.domains]) for each in report.domains] == [("b1", ["r0", "r1"])]
+
+
+def test_without_a_topology_the_hint_is_true(tmp_path: Path) -> None:
+    """Nothing is drawn, and a gang that asks for a node label is placed in one domain of it."""
+    made = ExplainWorld()
+    for number, zone in enumerate(("a", "b", "b")):
+        made.node(f"node-{number}", cpu=1, labels={ZONE: zone})
+    key = made.gang("train", {"w": (2, {"cpu": 1})})
+    group = made.state.told["podgroups.scheduling.volcano.sh"][key]
+    asking = replace(group, metadata=replace(group.metadata, annotations={"muster.dev/topology-required": ZONE}))
+    made.state.on_pod_group(group, asking)
+    file = tmp_path / "snapshot"
+    file.write_bytes(save(made.dump()))
+    result = CliRunner().invoke(main, ["topo", f"--snapshot={file}"])
+    assert result.output.splitlines() == list(NONE_LINES)
+    assert "any node label" in result.output
+    assert ZONE in result.output
+    [gang] = simulate(WhatIf(made.dump()), [])
+    assert gang.placed
+    assert "node-0" not in " ".join(gang.nodes)
 
 
 def test_ranks_are_folded() -> None:

@@ -1,0 +1,42 @@
+"""The help of every command: summaries that are whole sentences, and examples that keep their lines."""
+
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from musterctl.app import main
+
+
+def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command with its path, groups before their commands."""
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from walk(below, (*path, name))
+
+
+COMMANDS = dict(walk(main))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(("muster", *path)))
+def test_help_is_whole(path: tuple[str, ...]) -> None:
+    """No summary is cut off, and no mark for click is shown; `kubectl --help` is kubectl's own."""
+    command = COMMANDS[path]
+    summary = (command.help or "").split("\n\n")[0]
+    assert summary.endswith(".")
+    assert " ".join(summary.split()) == command.get_short_help_str(10_000)
+    if path != ("kubectl",):
+        shown = CliRunner().invoke(main, [*path, "--help"]).output
+        assert "..." not in shown.partition("\nCommands:\n")[2]
+        assert "\b" not in shown
+        assert "\\b" not in shown
+
+
+def test_every_command_is_walked() -> None:
+    """Also those below groups."""
+    assert {("job", "run"), ("queue", "create"), ("config", "check"), ("certs", "status"), ("up",)} <= COMMANDS.keys()
