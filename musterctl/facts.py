@@ -27,6 +27,7 @@ from extender.settings import ExtenderSettings
 from muster.runtime.plugins import mpi_objects, mpi_settings, simple, torch
 from muster.volcano.plugins.registry import BUILT_IN
 from muster.workloads.table import KINDS
+from musterctl import metricspage, settings
 from musterctl.chart.files import RUNTIMES
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
 from musterctl.plane.build import CONTROL_PLANE
@@ -112,6 +113,14 @@ def _reserved() -> str:
     return "; ".join(f"{name}: {_code(variables)}" for name, variables in (plain | mpi).items())
 
 
+def _settings(process: str) -> str:
+    return table(("field", "default", "meaning"), settings.rows(process))
+
+
+def _metrics(package: str) -> str:
+    return table(("metric", "kind", "labels", "meaning"), metricspage.rows(package))
+
+
 FACTS: Final[dict[str, Callable[[], str]]] = {
     "barrier-timeout": lambda: _plain(ExtenderSettings().barrier_timeout_s, "s"),
     "barrier-member": lambda: _plain(MEMBER_S * 1000, "ms"),
@@ -140,5 +149,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "train-report-bytes": lambda: _plain(REPORT_BYTES / 1024, "KiB"),
     "train-runtimes": lambda: _code(sorted(path.stem for path in RUNTIMES.glob("*.yaml"))),
     **{f"job-plugin-flags-{name}": partial(_flags, name) for name in BUILT_IN if BUILT_IN[name].flags},
+    **{f"settings-{name}": partial(_settings, name) for name in settings.PROCESSES},
+    **{f"metrics-{name}": partial(_metrics, name) for name in metricspage.PACKAGES},
     **{f"scheduler-{name}": partial(str, text) for name, text in _TABLES.items()},
 }

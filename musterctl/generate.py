@@ -18,7 +18,7 @@ from muster.crds.manifest import manifests
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
 from muster.crds.pages import limits_page, reference
 from muster.kube.client import Client
-from musterctl import facts, metricspage, settings
+from musterctl import facts
 from musterctl.chart import generated, page, values
 from musterctl.chart.files import document
 
@@ -31,8 +31,6 @@ API_PAGE = Path("docs/api.md")
 LIMITS_PAGE = Path("docs/limits.md")
 VALUES_PAGE = Path("docs/chart-values.md")
 RIGHTS_PAGE = Path("docs/rights.md")
-SETTINGS_PAGE = Path("docs/configuration.md")
-METRICS_PAGE = Path("docs/metrics.md")
 
 
 @click.command(help=__doc__)
@@ -76,7 +74,6 @@ def released_files() -> dict[Path, str]:
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
     """Every generated file but core.json: its path in the repository and its text."""
     pages = {API_PAGE: reference(), LIMITS_PAGE: limits_page()}
-    pages |= {SETTINGS_PAGE: settings.page(), METRICS_PAGE: metricspage.page()}
     return {CRDS / name: text for name, text in manifests(core).items()} | pages | _chart() | facts.pages(ROOT)
 
 

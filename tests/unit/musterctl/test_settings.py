@@ -12,8 +12,9 @@ import extender.options
 import webhook.options
 from muster.crds.schema import field_descriptions
 from musterctl.app import main
-from musterctl.settings import PROCESSES, defaults, page
+from musterctl.settings import PROCESSES, defaults
 
+PAGE = Path(__file__).parents[3] / "docs/configuration.md"
 PARSERS = {"webhook": webhook.options.parse, "extender": extender.options.parse, "controller": controller.options.parse}
 
 
@@ -56,7 +57,7 @@ def test_the_page_has_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
             parse(["--help"])
         said |= set(re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
-    assert said == set(re.findall(r"^\| `(--[a-z-]+) ", page(), re.MULTILINE))
+    assert said == set(re.findall(r"^\| `(--[a-z-]+) ", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 @pytest.mark.parametrize("process", PROCESSES)
