@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
@@ -38,9 +39,7 @@ def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
 
 def whole(resource: Resource[Any]) -> Resource[JSON]:
     """Return the same kind with objects as plain JSON."""
-    return Resource(
-        resource.group, resource.version, resource.plural, resource.kind, dict[str, Any], namespaced=resource.namespaced
-    )
+    return replace(resource, type=dict[str, Any])
 
 
 def reference(resource: Resource[Any], name: str) -> str:

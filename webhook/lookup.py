@@ -9,7 +9,7 @@ no decision is a guess.
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -25,7 +25,7 @@ from muster.api.kubeflow.trainingruntime import (
     TrainingRuntime,
 )
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES
-from muster.api.kubernetes.meta import Object, OwnerReference
+from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
@@ -64,16 +64,13 @@ class Owners(Protocol):
 
 
 class Namespaces(Protocol):
-    """Labels and annotations of namespaces."""
+    """The namespaces of the cluster."""
 
-    def labels(self, name: str, *, with_queue: bool) -> Mapping[str, str]:
-        """Return the labels of a namespace, none if it is gone; APIError if that is not known.
+    def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
+        """Return the metadata of a namespace, empty if it is gone; APIError if that is not known.
 
         `with_queue`: the API server has seen the queue label there, so a cache without it is behind.
         """
-
-    def annotations(self, name: str) -> Mapping[str, str]:
-        """Return the annotations of a namespace, none if it is gone; APIError if that is not known."""
 
 
 class Runtimes(Protocol):
@@ -181,17 +178,12 @@ class NamespaceLookup:
     def __init__(self, client: Client) -> None:
         self.cached = Cached(client, NAMESPACES)
 
-    def labels(self, name: str, *, with_queue: bool) -> Mapping[str, str]:
-        """Return the labels, from the API server if the cache lacks a queue that must be there."""
+    def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
+        """Return the cached metadata, or that of the API server if the cache lacks a queue that must be there."""
         found = self.cached.get(name)
         if found and with_queue and names.QUEUE not in found.metadata.labels:
             found = self.cached.live(name)
-        return found.metadata.labels if found else {}
-
-    def annotations(self, name: str) -> Mapping[str, str]:
-        """Return the annotations in the cache; nothing in a review shows that they have changed since."""
-        found = self.cached.get(name)
-        return found.metadata.annotations if found else {}
+        return found.metadata if found else ObjectMeta()
 
 
 class RuntimeLookup:

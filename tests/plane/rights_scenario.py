@@ -295,7 +295,7 @@ def runtimes_and_namespaces(s: Scenario) -> None:
     s.until(lambda: s.used("webhook", "get", "queues", "scheduling.volcano.sh"), "the queue to be looked for")
     webhook = Client.load(s.plane.commandlines.kubeconfig(WEBHOOK), user_agent="muster-webhook")
     with closing(webhook):  # its own look-up, with a cache that is behind for certain
-        assert NamespaceLookup(webhook).labels(s.namespace, with_queue=True)
+        assert NamespaceLookup(webhook).metadata(s.namespace, with_queue=True).labels
     assert s.used("webhook", "get", "namespaces")
 
 

@@ -78,7 +78,7 @@ def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
 
 def annotated_queue(namespace: str, namespaces: Namespaces) -> str:
     """Return the queue in Volcano's annotation of the namespace, "" without it; APIError if that is not known."""
-    return namespaces.annotations(namespace).get(names.VOLCANO_QUEUE, "")
+    return namespaces.metadata(namespace).annotations.get(names.VOLCANO_QUEUE, "")
 
 
 def in_default_queue(queue: str | None) -> bool:

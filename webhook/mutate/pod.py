@@ -90,4 +90,5 @@ def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
     # A pod that is not sent for its own sake is sent for its namespace, whose labels must then name a queue.
     annotated = not names.REVIEWED_FOR.isdisjoint(review.meta.annotations)
     for_itself = review.group is not None or names.FRAMEWORK in labels or annotated
-    return optin.from_namespace(review.namespace, namespaces.labels(review.namespace, with_queue=not for_itself))
+    metadata = namespaces.metadata(review.namespace, with_queue=not for_itself)
+    return optin.from_namespace(review.namespace, metadata.labels)

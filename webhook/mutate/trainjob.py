@@ -61,7 +61,7 @@ def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Pa
     """Give a TrainJob that is not explicit the queue of its namespace."""
     if optin.is_explicit(meta.labels):
         return
-    opt_in = optin.from_namespace(namespace, namespaces.labels(namespace, with_queue=False))
+    opt_in = optin.from_namespace(namespace, namespaces.metadata(namespace).labels)
     if opt_in:
         why = Why("the queue of its namespace", opt_in.path)
         patch.set("metadata", "labels", names.QUEUE, value=opt_in.queue, why=why)

@@ -38,7 +38,7 @@ def reviewer(namespaces: Namespaces) -> Handler:
         workload = generic(request.object)
         inherited: Mapping[str, str] = {}
         if kind is BATCH_JOB:
-            inherited = namespaces.labels(request.namespace, with_queue=not _has_own_label(workload))
+            inherited = namespaces.metadata(request.namespace, with_queue=not _has_own_label(workload)).labels
         return Verdict.of(labelled(workload, kind.templates, inherited))
 
     return review

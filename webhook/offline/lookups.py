@@ -3,7 +3,7 @@
 Without a cluster every queue counts as open, and runtimes that are not among the documents are those that Muster ships.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
@@ -93,17 +93,11 @@ class _Owners(_Source):
 
 
 class _Namespaces(_Source):
-    def labels(self, name: str, *, with_queue: bool) -> Mapping[str, str]:  # noqa: ARG002 # no API server has sent it
-        """Return the labels of the document, else of the cluster's namespace, else none."""
+    def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # no API server has sent it
+        """Return the metadata of the document, else of the cluster's namespace, else empty."""
         if document := self._documents.find("Namespace", name):
-            return document["metadata"].get("labels") or {}
-        return self._cluster.namespaces.labels(name, with_queue=False) if self._cluster else {}
-
-    def annotations(self, name: str) -> Mapping[str, str]:
-        """Return the annotations of the document, else of the cluster's namespace, else none."""
-        if document := self._documents.find("Namespace", name):
-            return document["metadata"].get("annotations") or {}
-        return self._cluster.namespaces.annotations(name) if self._cluster else {}
+            return msgspec.convert(document["metadata"], ObjectMeta)
+        return self._cluster.namespaces.metadata(name) if self._cluster else ObjectMeta()
 
 
 class _Runtimes(_Source):

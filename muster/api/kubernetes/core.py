@@ -164,10 +164,7 @@ class PodStatus(Wire):
 
     def condition(self, kind: str) -> PodCondition | None:
         """Return the condition of this type, e.g. PodScheduled; None without it."""
-        for condition in self.conditions:
-            if condition.type == kind:
-                return condition
-        return None
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
 class Pod(Object):

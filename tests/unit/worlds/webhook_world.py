@@ -64,13 +64,10 @@ class NamespaceWorld:
     def __init__(self, **labels: dict[str, str]) -> None:
         self._labels = labels
 
-    def annotations(self, name: str) -> dict[str, str]:
-        """See webhook.lookup.Namespaces; of namespace `team` those are what a test needs."""
-        return {"scheduling.volcano.sh/queue-name": "a"} if name == "team" else {}
-
-    def labels(self, name: str, *, with_queue: bool) -> dict[str, str]:  # noqa: ARG002 # there is no cache here
-        """See webhook.lookup.Namespaces."""
-        return self._labels.get(name, {})
+    def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # there is no cache here
+        """See webhook.lookup.Namespaces; of namespace `team` the annotations are what a test needs."""
+        annotations = {"scheduling.volcano.sh/queue-name": "a"} if name == "team" else {}
+        return ObjectMeta(labels=self._labels.get(name, {}), annotations=annotations)
 
 
 class RuntimeWorld:
@@ -115,11 +112,7 @@ class DownWorld:
         """See webhook.lookup.Queues."""
         raise Unreachable("no answer")
 
-    def annotations(self, _name: str) -> dict[str, str]:
-        """See webhook.lookup.Namespaces."""
-        raise Unreachable("no answer")
-
-    def labels(self, _name: str, *, with_queue: bool) -> dict[str, str]:  # noqa: ARG002 # nobody answers
+    def metadata(self, _name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # nobody answers
         """See webhook.lookup.Namespaces."""
         raise Unreachable("no answer")
 
