@@ -24,6 +24,7 @@ from extender.planner.framework.registry import Registry
 from extender.planner.framework.reserved import ReservationRules
 from extender.planner.plugins import PLUGINS
 from extender.settings import ExtenderSettings
+from muster.api.limits import LIMITS
 from muster.runtime.plugins import mpi_objects, mpi_settings, simple, torch
 from muster.volcano.plugins.registry import BUILT_IN
 from muster.workloads.table import KINDS
@@ -149,6 +150,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "train-report-bytes": lambda: _plain(REPORT_BYTES / 1024, "KiB"),
     "train-runtimes": lambda: _code(sorted(path.stem for path in RUNTIMES.glob("*.yaml"))),
     **{f"job-plugin-flags-{name}": partial(_flags, name) for name in BUILT_IN if BUILT_IN[name].flags},
+    **{f"limit-{each.name.replace(' ', '-')}": partial("{:,} {}".format, each.value, each.unit) for each in LIMITS},
     **{f"settings-{name}": partial(_settings, name) for name in settings.PROCESSES},
     **{f"metrics-{name}": partial(_metrics, name) for name in metricspage.PACKAGES},
     **{f"scheduler-{name}": partial(str, text) for name, text in _TABLES.items()},

@@ -16,7 +16,7 @@ import click
 from muster.crds import growth
 from muster.crds.manifest import manifests
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
-from muster.crds.pages import limits_page, reference
+from muster.crds.pages import reference
 from muster.kube.client import Client
 from musterctl import facts
 from musterctl.chart import generated, page, values
@@ -28,7 +28,6 @@ CRDS = CHART / "files/crds"
 RELEASED = Path("charts/released")
 """What the CRDs of the last release say."""
 API_PAGE = Path("docs/api.md")
-LIMITS_PAGE = Path("docs/limits.md")
 VALUES_PAGE = Path("docs/chart-values.md")
 RIGHTS_PAGE = Path("docs/rights.md")
 
@@ -73,7 +72,7 @@ def released_files() -> dict[Path, str]:
 
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
     """Every generated file but core.json: its path in the repository and its text."""
-    pages = {API_PAGE: reference(), LIMITS_PAGE: limits_page()}
+    pages = {API_PAGE: reference()}
     return {CRDS / name: text for name, text in manifests(core).items()} | pages | _chart() | facts.pages(ROOT)
 
 

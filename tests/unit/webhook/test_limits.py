@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from muster.workloads.kind import AskedPod
 from muster.workloads.pod import BarePodAdapter
 from webhook.validate.volcano_job.job import check
 
+PAGE = (Path(__file__).parents[3] / "docs/limits.md").read_text(encoding="utf-8")
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
 
 
@@ -96,7 +98,10 @@ def test_what_is_no_whole_number_is_none(text: str | None) -> None:
     assert whole_number(text) is None
 
 
-def test_limits_have_names_of_their_own_and_say_all_about_themselves() -> None:
-    """Messages name them, and docs/limits.md shows them."""
-    assert len({limit.name for limit in LIMITS}) == len(LIMITS)
-    assert all(all(limit) for limit in LIMITS)
+def test_each_limit_has_a_row_in_the_documentation() -> None:
+    """Messages name limits, and docs/limits.md describes them: name, value, and four cells of text."""
+    rows = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if "<!--fact limit-" in line]
+    slugs = [f"<!--fact limit-{limit.name.replace(' ', '-')}-->" for limit in LIMITS]
+    assert [row[0] for row in rows] == [limit.name for limit in LIMITS]
+    assert all(row[1].startswith(slug) for row, slug in zip(rows, slugs, strict=True))
+    assert all(len(row) == 6 and all(row) for row in rows)
