@@ -13,8 +13,6 @@ import msgspec
 from muster.api import names
 from muster.api.base import Wire
 from muster.api.fields import FieldError, InvalidFieldError
-from muster.api.kubernetes.core import PodSpec
-from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import DEFAULT_POD_SET, seat_of
 from muster.runtime.framework import Framework
 from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
@@ -44,7 +42,7 @@ def shape(review: PodReview, owners: Owners, framework: Framework) -> None:
         adapter = _adapter(review, owners)
         errors += _owner_errors(adapter)
         if not errors:
-            write(plan_for(adapter, review.typed_spec, review.meta, framework), review)
+            write(framework.plan(describe_pod(adapter, review.typed_spec, review.meta)), review)
             _write_rank(adapter, review)
     except (OwnerError, InvalidFieldError) as error:
         errors.append(error.error)
@@ -77,11 +75,6 @@ def _owner_errors(adapter: Adapter) -> list[FieldError]:
     if adapter.owner.kind == "Pod":
         return errors
     return [FieldError(OWNER_PATH, f"{adapter.owner} cannot be shaped: {each}", adapter.owner.name) for each in errors]
-
-
-def plan_for(adapter: Adapter, spec: PodSpec, meta: ObjectMeta, framework: Framework) -> Plan:
-    """Return the plan of a workload, from one of its pods as it is now; raises InvalidFieldError."""
-    return framework.plan(describe_pod(adapter, spec, meta))
 
 
 def write(plan: Plan, review: PodReview) -> None:

@@ -9,14 +9,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from extender.planner.dynamic.cel import selector
-from muster.api.kubernetes.devices import (
-    DEVICE_CLASS_RESOURCE,
-    NO_SCHEDULE,
-    Device,
-    DeviceClass,
-    DeviceTaint,
-    DeviceToleration,
-)
+from muster.api.kubernetes.constraints import Toleration
+from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE, NO_SCHEDULE, Device, DeviceClass, DeviceTaint
 
 MOST_NAME_CHARS = 160
 
@@ -37,7 +31,7 @@ class Tolerated:
         return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
 
 
-def tolerated(toleration: DeviceToleration) -> Tolerated:
+def tolerated(toleration: Toleration) -> Tolerated:
     """The same, comparable."""
     return Tolerated(toleration.key, toleration.operator or "Equal", toleration.value, toleration.effect)
 

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import field
 
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes.constraints import NodeSelector
+from muster.api.kubernetes.constraints import NodeSelector, Toleration
 from muster.api.kubernetes.meta import Object, ObjectMeta
 
 DEVICE_CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
@@ -107,15 +107,6 @@ class DeviceClass(Object):
     spec: DeviceClassSpec = field(default_factory=DeviceClassSpec)
 
 
-class DeviceToleration(Wire):
-    """The device taints that a request tolerates."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-
 class ExactDeviceRequest(Wire):
     """Devices of one class; as an alternative of `firstAvailable` it has a name of its own."""
 
@@ -125,7 +116,7 @@ class ExactDeviceRequest(Wire):
     allocation_mode: str = ""
     count: int = 0
     admin_access: bool | None = None
-    tolerations: list[DeviceToleration] = field(default_factory=list)
+    tolerations: list[Toleration] = field(default_factory=list)
     capacity: dict[str, Any] | None = None
     """Set if a part of a device's capacity is asked for, not a whole device."""
 

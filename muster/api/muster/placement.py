@@ -136,16 +136,23 @@ def holds_back(placement: Placement) -> bool:
     return any(pod_set.held for pod_set in placement.spec.pod_sets)
 
 
+def _pod_set(placement: Placement, name: str) -> PodSetPlacement:
+    found = (pod_set for pod_set in placement.spec.pod_sets if pod_set.name == name)
+    return next(found, PodSetPlacement(name=name))
+
+
 def node_of(placement: Placement, pod_set: str, rank: int) -> str | None:
     """Return the node of the member with this rank in `pod_set`; None if it has none (yet)."""
-    for candidate in placement.spec.pod_sets:
-        if candidate.name == pod_set:
-            for run in candidate.runs:
-                if rank < run.count:
-                    return run.node or None
-                rank -= run.count
-            return None
+    for run in _pod_set(placement, pod_set).runs:
+        if rank < run.count:
+            return run.node or None
+        rank -= run.count
     return None
+
+
+def pin_of(placement: Placement, pod_set: str, rank: int) -> str | None:
+    """Return the node that a member is created pinned to; None if it has none, or is held until others have arrived."""
+    return None if _pod_set(placement, pod_set).held else node_of(placement, pod_set, rank)
 
 
 def devices_of_text(text: str) -> tuple[int, ...]:
@@ -165,10 +172,8 @@ def by_rank(texts: Mapping[int, str]) -> list[str]:
 
 def devices_of(placement: Placement, seat: Seat) -> tuple[int, ...]:
     """Return the GPUs that a member shares on its node, by number; empty if it shares none."""
-    for candidate in placement.spec.pod_sets:
-        if candidate.name == seat.pod_set:
-            return devices_of_text(candidate.gpus[seat.rank]) if seat.rank < len(candidate.gpus) else ()
-    return ()
+    gpus = _pod_set(placement, seat.pod_set).gpus
+    return devices_of_text(gpus[seat.rank]) if seat.rank < len(gpus) else ()
 
 
 def seats_of(placement: Placement) -> Iterator[tuple[Seat, str]]:
@@ -184,12 +189,6 @@ def seats_of(placement: Placement) -> Iterator[tuple[Seat, str]]:
             left -= min(left, len(ranks))
             if not left:
                 return
-
-
-def pin_of(placement: Placement, pod_set: str, rank: int) -> str | None:
-    """Return the node that a member is created pinned to; None if it has none, or is held until others have arrived."""
-    held = any(candidate.held for candidate in placement.spec.pod_sets if candidate.name == pod_set)
-    return None if held else node_of(placement, pod_set, rank)
 
 
 def runs_of(nodes: Mapping[int, str]) -> list[NodeRun]:
