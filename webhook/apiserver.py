@@ -1,7 +1,8 @@
 """Questions to the API server: would it admit this pod (`DryRuns`), may this user do that (`Rights`)?
 
-A dry run is made with Muster's rights, not the user's: to impersonate users, Muster would need the right to be anybody,
-and a review names its user to whoever reaches the webhook's port. Handlers decide what of the answer a user may read.
+A dry run is made with Muster's rights, not the user's: to impersonate users, Muster would need the right to act
+as any user, and the user of a review is known to the clients of the webhook only. Handlers decide how much of an answer
+the user may read.
 
 Some objects make a controller act with Muster's rights on objects that their user may have no rights to. So handlers
 ask for the right that the user would need without Muster (a SubjectAccessReview).

@@ -261,7 +261,7 @@ class IndexedJob(Object):
 
 
 class Event(Object):
-    """A core/v1 Event: a message about an object, for people."""
+    """A core/v1 Event: a message about an object."""
 
     involved_object: dict[str, str] = field(default_factory=dict)
     reason: str = ""

@@ -1,4 +1,4 @@
-"""What `muster job` and `muster queue` make of an API server's answers."""
+"""Output of `muster job` and `muster queue` for answers of an API server."""
 
 import json
 import re
@@ -48,7 +48,7 @@ class Server:
         self.answers[request] = (404, body, [])
 
     def handler(self) -> type[BaseHTTPRequestHandler]:
-        """What answers."""
+        """The handler of its requests."""
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -111,7 +111,7 @@ def test_a_cluster_without_muster(muster: Any, command: list[str]) -> None:
     assert not re.search(r"\b404\b", result.stderr)  # a port may hold these digits
 
 
-def test_a_kind_that_nobody_serves(muster: Any, server: Server) -> None:
+def test_a_kind_that_is_not_served(muster: Any, server: Server) -> None:
     """It is named; the Job beside it is created all the same."""
     server.answers[f"POST {JOBS}"] = (201, {"metadata": {"name": "a"}}, [])
     job = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\n"
@@ -150,7 +150,7 @@ def test_suspend_goes_on_after_one_that_is_missing(muster: Any, server: Server) 
 
 
 def test_names_are_taken_as_they_are_printed(muster: Any, server: Server) -> None:
-    """What `-o name` says can be given back."""
+    """The output of `-o name` can be passed back."""
     server.answers[f"DELETE {JOBS}/a"] = (200, {}, [])
     assert muster("job", "delete", "job.batch.volcano.sh/a").stdout == 'job.batch.volcano.sh "a" deleted\n'
 

@@ -27,7 +27,7 @@ def printed(*arguments: str, stdin: str = "") -> list[Any]:
 
 
 def refused(*arguments: str, stdin: str = "", code: int = 2) -> str:
-    """What it says when it refuses."""
+    """The message of a refusal."""
     result = run(*arguments, stdin=stdin)
     assert result.exit_code == code, result.output
     return result.output

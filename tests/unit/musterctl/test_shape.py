@@ -116,7 +116,7 @@ def test_a_train_job_and_what_it_becomes(shape: Any, runtime: str) -> None:
 
 
 def test_refused(shape: Any) -> None:
-    """What would be refused is printed as it came, with all errors on standard error, and the exit code is 1."""
+    """A refused object is printed unchanged, with all errors on standard error, and the exit code is 1."""
     bad = job(completionMode="NonIndexed")
     bad["metadata"]["labels"] = {**LABELS, "muster.dev/framework": "torhc"}
     result = shape(bad, pod("a", "team"))
@@ -140,7 +140,7 @@ def test_what_is_no_manifest(tmp_path: Path, text: str) -> None:
 
 
 def test_shaping_twice_changes_nothing(shape: Any) -> None:
-    """What comes out goes in again unchanged."""
+    """The output as input is unchanged."""
     once = printed(shape(job()))
     assert printed(shape(*once))[:2] == once[:2]
 

@@ -1,4 +1,4 @@
-"""What `muster topo` prints, from a small cluster to the text."""
+"""The output of `muster topo`, from a small cluster to the text."""
 
 from pathlib import Path
 

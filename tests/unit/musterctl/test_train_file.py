@@ -39,7 +39,7 @@ def as_kubelet(word: str) -> str:
 
 
 def ran(place: str, *arguments: str) -> str:
-    """What a file prints when the command runs here, as kubelet would run it."""
+    """The output of a file when the command runs here, as kubelet would run it."""
     run = trainfile.command("plain", *trainfile.read(place, arguments))
     folder = Path(sys.executable).parent
     result = subprocess.run(

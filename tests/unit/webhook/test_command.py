@@ -1,4 +1,4 @@
-"""Nobody has a controller do to a queue or Job what he may not do himself."""
+"""Commands are refused to users who may not change the target themselves."""
 
 from typing import Any
 
@@ -52,9 +52,9 @@ def test_the_right_to_change_the_target(target: JSON, question: ResourceAttribut
     """With it the Command passes; without, the refusal says which right it is and how to see whether one has it."""
     sent = request(a_command(target), user_info=ANNE)
     assert not command.reviewer(Granted(question))(sent).errors
-    nobody = Granted()
-    verdict = command.reviewer(nobody)(sent)
-    assert nobody.asked == [("anne", question)]
+    denying = Granted()
+    verdict = command.reviewer(denying)(sent)
+    assert denying.asked == [("anne", question)]
     assert verdict.refusal == 403
     [error] = verdict.errors
     assert error.path == "target"
@@ -66,10 +66,10 @@ def test_the_right_to_change_the_target(target: JSON, question: ResourceAttribut
     "target", [None, {**QUEUE, "kind": "Node", "apiVersion": "v1"}, {**JOB, "apiVersion": "batch/v1"}]
 )
 def test_other_targets(target: JSON | None) -> None:
-    """Nobody acts on them, so that nobody is asked."""
-    nobody = Granted()
-    assert not command.reviewer(nobody)(request(a_command(target), user_info=ANNE)).errors
-    assert not nobody.asked
+    """No controller acts on them, so that no right is asked for."""
+    denying = Granted()
+    assert not command.reviewer(denying)(request(a_command(target), user_info=ANNE)).errors
+    assert not denying.asked
 
 
 def test_a_command_that_becomes_another_one() -> None:

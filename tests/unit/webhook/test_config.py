@@ -61,7 +61,7 @@ def by_pods(**expression: object) -> JSON:
 
 
 def told(*groups: JSON, **more: object) -> list[str]:
-    """What is said about these groups."""
+    """The mistakes in these groups."""
     with pytest.raises(ValueError, match=r"^admission configuration: ") as error:
         parse(yaml.safe_dump({"resourceGroups": list(groups), **more}))
     return str(error.value).removeprefix("admission configuration: ").split("; resourceGroups")
@@ -90,7 +90,7 @@ def test_everything_that_a_group_can_say() -> None:
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "resourceGroups:\n", "resourceGroups: []\n"])
 def test_no_groups(text: str) -> None:
-    """A configuration may be empty, as Volcano's is until somebody writes into it."""
+    """A configuration may be empty, as Volcano's is at first."""
     assert parse(text) == AdmissionConfig()
 
 

@@ -198,7 +198,7 @@ def body_of(case: Any) -> tuple[str, bytes]:
         "operation": operation,
         "namespace": "team",
         "name": "train",
-        "userInfo": {"username": "somebody"},
+        "userInfo": {"username": "anne"},
         "object": obj,
         "oldObject": obj if old else None,
     }

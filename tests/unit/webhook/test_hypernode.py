@@ -19,7 +19,7 @@ def member(kind: str = "Node", **selector: Any) -> JSON:
 
 
 def errors(*members: JSON) -> list[str]:
-    """What the webhook says."""
+    """The verdict of the webhook."""
     return [str(error) for error in review(request(hyper_node(*members))).errors]
 
 
@@ -101,7 +101,7 @@ def test_members_that_take_nothing_are_warned_of() -> None:
 
 
 def test_an_update_is_checked_like_a_creation_unless_the_spec_stays() -> None:
-    """Labels, status and deletion of what got in some other way are nobody's business here."""
+    """Labels, status and deletion of a HyperNode that bypassed admission are not checked."""
     good, bad = hyper_node(member(exactMatch={"name": "a"})), hyper_node(member(regexMatch={"pattern": "("}))
     assert review(request(bad, operation="UPDATE", old=good)).errors
     assert not review(request(bad, operation="UPDATE", old=bad)).errors

@@ -150,7 +150,7 @@ def test_the_minimum_of_an_update(replicas: int, given: int, minimum: int) -> No
     assert applied(new, defaulted(MANIFEST), minAvailable=given)["spec"]["minAvailable"] == minimum
 
 
-def test_a_minimum_that_somebody_set_stays() -> None:
+def test_a_minimum_that_a_client_set_stays() -> None:
     """The API server knows who: a client that applies it again is told that it cannot be met."""
     new = copy.deepcopy(MANIFEST)
     new["spec"]["tasks"][1]["replicas"] = 1
@@ -172,7 +172,7 @@ def test_a_minimum_that_a_manifest_says_stays(last: str) -> None:
 @pytest.mark.parametrize("keeps", [True, False], ids=["apply", "replace"])
 @pytest.mark.parametrize("stated", [True, False])
 def test_through_zero(*, keeps: bool, stated: bool) -> None:
-    """A gang that is scaled to nothing and back starts as a whole, whoever states the minimums of its tasks."""
+    """A gang that is scaled to nothing and back starts as a whole, whether or not the minimums of its tasks are given."""
     job = None
     for replicas in (3, 0, 12, 1, 5):
         counts = {"replicas": replicas, **({"minAvailable": replicas} if stated else {})}
@@ -190,7 +190,7 @@ def test_a_job_of_no_pods_says_so() -> None:
 
 
 def test_a_minimum_below_the_sum_is_no_sum() -> None:
-    """It was somebody's choice, even if nobody knows whose."""
+    """A client has chosen it, even if it is unknown which."""
     old = vcjob(task(replicas=5, minAvailable=5), minAvailable=3)
     assert applied(vcjob(task(replicas=8)), old, minAvailable=3)["spec"]["minAvailable"] == 3
 

@@ -371,12 +371,12 @@ def test_flags_that_mean_nothing_are_warnings(plugins: JSON, words: str) -> None
 
 
 def test_flags_behind_an_unknown_one_count() -> None:
-    """The name of the master's task comes after a flag that nobody knows."""
+    """The name of the master's task comes after an unknown flag."""
     assert errors(vcjob(task("boss", 1), plugins={"mpi": ["--no-such", "x", "--master=boss"]})) == {}
 
 
 def test_unknown_compat_is_a_warning() -> None:
-    """Quirks that nobody knows are named, with those there are."""
+    """Unknown quirks are named, with the known ones."""
     manifest = vcjob()
     manifest["metadata"]["annotations"] = {"muster.dev/compat": "resume-counts, old-bug"}
     (warning,) = reviewer(QUEUES, FRAMEWORK)(request(manifest)).warnings
@@ -385,7 +385,7 @@ def test_unknown_compat_is_a_warning() -> None:
 
 
 def test_foreign_scheduler_is_a_warning() -> None:
-    """A Job for somebody else's scheduler is let through, and the user is told."""
+    """A Job for a foreign scheduler is admitted, and the user is told."""
     verdict = reviewer(QUEUES, FRAMEWORK)(request(vcjob(schedulerName="default-scheduler")))
     assert not verdict.errors
     assert "spec.schedulerName" in verdict.warnings[0]

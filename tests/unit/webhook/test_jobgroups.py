@@ -74,7 +74,7 @@ def test_templates_that_are_left_alone() -> None:
 
 
 def test_markers_follow_the_groups_scheduler() -> None:
-    """A template that a group gives to somebody else's scheduler needs none."""
+    """A template whose group has a foreign scheduler needs none."""
     first, second = specs(created(MANIFEST, marks=True))
     assert "resources" not in first["containers"][0]
     assert "resources" in second["containers"][0]
@@ -135,7 +135,7 @@ def test_an_update_of_something_else_is_not_touched(groups: Sequence[ResourceGro
 
 
 def test_a_template_that_did_change_is_refused_for_that_alone() -> None:
-    """What its group has written is not among the differences, and what the user has removed is."""
+    """Additions of its group are not among the differences, removals by the user are."""
     old = created(MANIFEST)
     new = copy.deepcopy(MANIFEST)
     new["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["image"] = "other"
@@ -146,7 +146,7 @@ def test_a_template_that_did_change_is_refused_for_that_alone() -> None:
 
 
 @pytest.mark.parametrize("note", ["{", "[]", '{"a": 1}', '{"a": "0123"}', ""])
-def test_a_note_of_somebody_elses(note: str) -> None:
+def test_a_foreign_note(note: str) -> None:
     """It is taken for none, or fits no template."""
     manifest = {**MANIFEST, "metadata": {**MANIFEST["metadata"], "annotations": {NOTE: note}}}
     old = created(manifest)

@@ -21,7 +21,7 @@ def test_a_runtime_that_says_nothing_is_warned_of(text: str) -> None:
     )
 
 
-def test_a_way_to_reserve_that_nobody_knows_is_warned_of() -> None:
+def test_an_unknown_way_to_reserve_is_warned_of() -> None:
     """With those there are."""
     assert unknown_keys({"annotations": {"muster.dev/reservations": "Strict"}}) == []
     [warning] = unknown_keys({"annotations": {"muster.dev/reservations": "greedy"}})
@@ -29,5 +29,5 @@ def test_a_way_to_reserve_that_nobody_knows_is_warned_of() -> None:
 
 
 def test_what_muster_writes_is_known() -> None:
-    """Who copies a pod of a Job is not warned of Muster's own words."""
+    """A copy of a Job's pod has Muster's own keys without a warning."""
     assert unknown_keys({"labels": {"muster.dev/reviewed": "true"}, "annotations": {"muster.dev/node": "a"}}) == []

@@ -55,7 +55,7 @@ def test_each_element_of_a_list_has_its_reason() -> None:
 
 
 def test_the_configuration_stays_as_it_is() -> None:
-    """What is written into an object is a copy: another route may write into it again."""
+    """Values in an object are copies: another route may write into them again."""
     group = ResourceGroup(
         name="gpu", namespaces=("team",), affinity={"nodeAffinity": {}}, scheduler_name="muster", labels={"a": "b"}
     )

@@ -1,4 +1,4 @@
-"""Who opts in to Muster: the nearest to the pod wins, and whoever opts out is left alone."""
+"""Opting in to Muster: the label nearest to the pod counts, and objects that opt out are left alone."""
 
 import itertools
 from typing import Any
@@ -20,7 +20,7 @@ SAYS: dict[str, JSON] = {
     "both": {QUEUE: "?", MANAGED: "false"},
     "managed": {MANAGED: "true"},
 }
-"""What an object may say; `?` becomes the name of the object's own queue."""
+"""Labels of an object; `?` becomes the name of the object's own queue."""
 
 
 def said(what: str, queue: str) -> JSON:
@@ -100,14 +100,14 @@ def test_a_namespace_is_enough() -> None:
         pod(owner="DaemonSet"),
         pod(owner="Node"),
         pod(nodeName="node-1"),
-        pod(schedulerName="somebody-else"),
+        pod(schedulerName="foreign"),
         pod({"scheduling.x-k8s.io/pod-group": "theirs"}),
         {**pod(), "metadata": {"annotations": {"scheduling.k8s.io/group-name": "theirs"}}},
     ],
     ids=["DaemonSet", "static", "has a node", "other scheduler", "coscheduling", "Volcano"],
 )
 def test_a_namespace_leaves_alone_what_is_placed_by_others(obj: JSON) -> None:
-    """Who has a node, another scheduler or a gang did not wait for the namespace to say something."""
+    """A pod with a node, another scheduler or a gang does not take the queue of its namespace."""
     assert admitted(obj, {QUEUE: "ns"}) == obj
 
 

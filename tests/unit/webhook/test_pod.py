@@ -75,7 +75,7 @@ def test_queue_alone_does_not_shape() -> None:
 
 
 def test_pod_without_owner_is_scheduled_without_a_gang() -> None:
-    """A bare pod with a queue goes to Muster's scheduler at once: it has nobody to wait for."""
+    """A bare pod with a queue goes to Muster's scheduler at once: it has no gang to wait for."""
     pod = {"metadata": {"name": "a", "labels": QUEUED}, "spec": {"containers": []}}
     assert admitted(pod)["spec"] == {"containers": [], "schedulerName": "muster"}
     assert admitted(pod)["metadata"]["labels"] == QUEUED
@@ -112,7 +112,7 @@ def test_no_gate_for_a_pod_that_has_its_node(change: JSON) -> None:
 
 
 def test_foreign_scheduler_is_left_alone() -> None:
-    """A pod that names somebody else's scheduler keeps it, and the user is told."""
+    """A pod that names a foreign scheduler keeps it, and the user is told."""
     pod = pod_of(indexed_job(labels=QUEUED))
     pod["spec"]["schedulerName"] = "other"
     verdict = reviewed(pod)

@@ -66,7 +66,7 @@ def test_bad_queues(obj: JSON, path: str, words: str) -> None:
 
 
 def test_good_queues() -> None:
-    """What fits together passes, also the root."""
+    """Amounts that fit together pass, also the root."""
     for obj in (
         a_queue(),
         a_queue("root"),

@@ -107,7 +107,7 @@ def test_queues_that_do_not_fit(obj: JSON, path: str, words: str) -> None:
 
 
 def test_queues_that_fit() -> None:
-    """Amounts up to the limits, resources that nobody above names, and weights with a path of their own."""
+    """Amounts up to the limits, resources that no queue above names, and weights with a path of their own."""
     for obj in (
         a_queue("new", "team", deserved={"cpu": 5}, guarantee={"resource": {"cpu": 2}}),
         a_queue("new", "team", deserved={"memory": "1Ti"}, guarantee={"resource": {"memory": "1Gi"}}),
@@ -203,7 +203,7 @@ def test_a_namespace_that_cannot_be_read_changes_no_group() -> None:
 
 
 def test_amounts_of_a_pod_group() -> None:
-    """What the planner could not read is refused at its field."""
+    """An amount that the planner could not read is refused at its field."""
     spec = {"queue": "default", "minTaskMember": {"w": -1}, "minResources": {"requests.cpu": "500m", "memory": "much"}}
     errors = podgroup.reviewer(TREE, OwnerWorld())(request({"metadata": {"name": "g"}, "spec": spec})).errors
     assert [error.path for error in errors] == ["spec.minTaskMember[w]", "spec.minResources[memory]"]

@@ -1,4 +1,4 @@
-"""The API server is told to send only what asks for Muster, and to refuse it when nobody answers."""
+"""The API server sends only objects that opt in to Muster, and refuses them when the webhook does not answer."""
 
 from base64 import b64decode
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def expressions(webhook: JSON, selector: str) -> list[JSON]:
 
 
 def selects(webhook: JSON, labels: dict[str, str], selector: str = "objectSelector") -> bool:
-    """Whether a webhook's selector takes these labels, as the API server evaluates it."""
+    """True if a webhook's selector takes these labels, as the API server evaluates it."""
     test = {
         "Exists": lambda one: one["key"] in labels,
         "DoesNotExist": lambda one: one["key"] not in labels,
@@ -77,7 +77,7 @@ def selects(webhook: JSON, labels: dict[str, str], selector: str = "objectSelect
 
 
 def holds(webhook: JSON, known: dict[str, bool]) -> bool:
-    """Whether a webhook's conditions hold, as far as they are among the known ones; the others do."""
+    """True if a webhook's conditions hold; those that are not among the known ones do."""
     texts = [one["expression"] for one in webhook.get("matchConditions", ())]
     known = known | {f"!({text})": not value for text, value in known.items()}
     return all(known.get(text, True) for text in texts)
@@ -140,7 +140,7 @@ def test_conditions_of_groups() -> None:
 
 @pytest.mark.parametrize("where", [None, ("elsewhere", "muster-webhook")])
 def test_what_the_controller_computes_of_a_job_is_not_sent(where: tuple[str, str] | None) -> None:
-    """Only its own account's: any tenant may have one of that name in a namespace of his."""
+    """Only its own account's: any tenant may have one of that name in another namespace."""
     url = None if where else "https://x"
     [entry] = [
         each

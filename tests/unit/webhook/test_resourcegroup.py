@@ -93,7 +93,7 @@ def test_a_pod_that_says_something_else() -> None:
             nodeSelector={"zone": "b", "disk": "ssd"},
             affinity=own,
             tolerations=[{"key": "size", "operator": "", "value": "big"}, {"key": "mine"}],
-            schedulerName="somebody-elses",
+            schedulerName="foreign",
         )
     )
     assert spec["nodeSelector"] == {"zone": "a", "disk": "ssd", "nodetype": "gpu"}
@@ -124,9 +124,9 @@ def test_pods_that_are_left_alone() -> None:
 
 
 def test_the_groups_scheduler_decides_about_the_queue() -> None:
-    """With a scheduler of Muster's come queue and gate; with somebody else's the queue has no effect."""
+    """With a scheduler of Muster's come queue and gate; with a foreign one the queue has no effect."""
     member = pod_of(indexed_job(labels=QUEUED))
-    member["spec"]["schedulerName"] = "somebody-elses"
+    member["spec"]["schedulerName"] = "foreign"
     spec = admitted(member)
     assert spec["schedulerName"] == "volcano"
     assert spec["schedulingGates"] == [{"name": "muster.dev/gang"}]
@@ -138,9 +138,9 @@ def test_the_groups_scheduler_decides_about_the_queue() -> None:
 
 
 def test_the_queue_of_a_namespace() -> None:
-    """A group's pod takes it, unless the group has a scheduler of somebody else's."""
+    """A group's pod takes it, unless the group has a foreign scheduler."""
     world = lookups(namespaces=NamespaceWorld(team=QUEUED, x=QUEUED))
-    taken = pod(schedulerName="somebody-elses")
+    taken = pod(schedulerName="foreign")
     after = apply(taken, reviewed(taken, world=world).patch)
     assert (after["metadata"]["labels"], after["spec"]["schedulerName"]) == (QUEUED, "volcano")
     foreign = reviewed(pod(annotations={"team": "ops"}), "x", world=world)
@@ -226,7 +226,7 @@ LABEL_IT = ", or label the pod or its namespace muster.dev/queue"
     ],
 )
 def test_the_gate_of_a_pod_of_another_scheduler(spec: JSON, named: str, advice: str) -> None:
-    """Nobody would lift it, so it is not there, and the user is told what would help."""
+    """No scheduler would lift it, so it is not added, and the user is told what would help."""
     verdict = reviewed(pod(annotations=HELD, **spec), "x")
     assert not verdict.patch
     [warning] = verdict.warnings

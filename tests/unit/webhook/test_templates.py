@@ -1,4 +1,4 @@
-"""What becomes of the API server's words about pods that a Job would have."""
+"""The API server's verdicts on the pods of a Job, as errors and warnings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -77,7 +77,7 @@ def test_errors_get_the_path_of_their_task() -> None:
     ],
 )
 def test_refusals_as_a_whole(refusal: APIError, errors: int, warnings: int) -> None:
-    """Policies refuse; a quota that is used up now, or somebody who cannot be asked, does not."""
+    """Policies refuse; a quota that is used up now, or a webhook without dry runs, does not."""
     found = check_templates(decoded(a_job()), "n", Verdicts(t0=refusal))
     assert (len(found.errors), len(found.warnings)) == (errors, warnings)
     assert all(refusal.message in words for words in [*map(str, found.errors), *found.warnings])
@@ -92,8 +92,8 @@ def test_refusals_as_a_whole(refusal: APIError, errors: int, warnings: int) -> N
         (Invalid("spec.containers[0].image: Required value"), False),
     ],
 )
-def test_who_may_make_no_pods_is_not_told_of_the_namespace(refusal: APIError, kept_back: bool) -> None:  # noqa: FBT001 - a column of the table
-    """What its policies and quotas say is for those who could ask themselves; the refusal itself is for everybody."""
+def test_users_without_the_right_to_pods_get_no_quotes(refusal: APIError, kept_back: bool) -> None:  # noqa: FBT001 - a column of the table
+    """Its policies and quotas are quoted to users who may create pods there; the refusal itself is for all."""
     told = check_templates(decoded(a_job()), "n", Verdicts(t0=refusal), lambda: False)
     [words] = [*map(str, told.errors), *told.warnings]
     assert (refusal.message not in words) == ("kubectl auth can-i create pods -n n" in words) == kept_back
@@ -102,7 +102,7 @@ def test_who_may_make_no_pods_is_not_told_of_the_namespace(refusal: APIError, ke
 def test_the_sender_is_asked_for() -> None:
     """Only where there is something to keep back."""
 
-    class Nobody:
+    class NoRights:
         asked: list[tuple[str, ResourceAttributes]] = []  # noqa: RUF012 - one object, one test
 
         def allows(self, user: UserInfo, action: ResourceAttributes) -> bool:
@@ -110,14 +110,14 @@ def test_the_sender_is_asked_for() -> None:
             return False
 
     def review(refusal: APIError) -> str:
-        handler = validate_job.reviewer(QueueWorld(), registry.framework(), Verdicts(t0=refusal), Nobody())
+        handler = validate_job.reviewer(QueueWorld(), registry.framework(), Verdicts(t0=refusal), NoRights())
         [error] = handler(request(a_job(), user_info=UserInfo(username="anne"))).errors
         return str(error)
 
     assert "hostname" in review(Invalid("hostname"))
-    assert not Nobody.asked
+    assert not NoRights.asked
     assert "secret" not in review(Forbidden("a secret of the namespace"))
-    assert Nobody.asked == [("anne", ResourceAttributes(verb="create", resource="pods", namespace="team"))]
+    assert NoRights.asked == [("anne", ResourceAttributes(verb="create", resource="pods", namespace="team"))]
 
 
 def test_equal_templates_are_tried_once() -> None:
@@ -149,7 +149,7 @@ def test_muster_without_the_permission_says_so() -> None:
         check_templates(decoded(a_job()), "n", Verdicts(t0=refusal))
 
 
-def test_a_sample_asks_nobody_at_muster() -> None:
+def test_a_sample_opts_out_of_muster() -> None:
     """Labels that opt in are left out, and it is marked as none of ours."""
     metadata = {
         "labels": {"muster.dev/queue": "q", "muster.dev/framework": "torch", "a": "b"},

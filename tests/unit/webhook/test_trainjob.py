@@ -184,7 +184,7 @@ UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
 
 @pytest.mark.parametrize(("old", "new", "messages"), UPDATES.values(), ids=UPDATES.keys())
 def test_updates(old: JSON, new: JSON, messages: list[str]) -> None:
-    """What may not change, with what to do."""
+    """Fields that may not change, with advice."""
     assert said(reviewed(new, old)) == messages
 
 
@@ -197,7 +197,7 @@ def test_the_runtime_may_be_gone() -> None:
 
 
 def test_deprecated_runtimes() -> None:
-    """Whoever uses one is warned."""
+    """Its users are warned."""
     old = runtime()
     old["metadata"]["labels"] = {"trainer.kubeflow.org/support": "deprecated"}
     [warning] = reviewed(train_job(), None, old).warnings
@@ -254,7 +254,7 @@ def test_runtimes(document: JSON, messages: list[str]) -> None:
 
 
 def test_flux_is_warned_of() -> None:
-    """A runtime that nobody can use here may stand in the cluster."""
+    """A runtime that cannot be used here may exist in the cluster."""
     verdict = validate_runtime.reviewer(ClusterTrainingRuntime)(request(runtime(mlPolicy={"flux": {}})))
     assert not verdict.errors
     assert list(verdict.warnings) == [
@@ -263,7 +263,7 @@ def test_flux_is_warned_of() -> None:
 
 
 def test_a_policy_of_a_later_version_is_refused() -> None:
-    """Nobody finds out afterwards that it had no effect."""
+    """It would have no effect."""
     verdict = validate_runtime.reviewer(ClusterTrainingRuntime)(request(runtime(mlPolicy={"numNodes": 2, "ray": {}})))
     known = "Muster knows jax, mpi, torch, xgboost, and runs no other"
     assert said(verdict) == [f'spec.mlPolicy.ray: Unsupported value: "ray": must be left out: {known}']

@@ -11,7 +11,7 @@ MIN, MAX = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
 
 
 def refusal(spec: JSON, name: str = "q") -> str:
-    """What the webhook says to a queue with this spec."""
+    """The errors of a queue with this spec."""
     obj = {"metadata": {"name": name}, "spec": {"parent": "root", **spec}}
     return "; ".join(map(str, queue.reviewer(QUEUES)(request(obj)).errors))
 

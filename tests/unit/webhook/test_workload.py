@@ -122,7 +122,7 @@ MISTAKES: dict[str, tuple[Callable[[JSON], None], str, str]] = {
         "T.metadata.annotations[muster.dev/nproc-per-node]",
         '"0"',
     ),
-    "minimum of nobody": (
+    "minimum above all pods": (
         annotated("muster.dev/min-member", "9"),
         "T.metadata.annotations[muster.dev/min-member]",
         "from 1 to",
@@ -215,7 +215,7 @@ def test_shapes_that_form_no_group(shape: str) -> None:
 
 
 @pytest.mark.parametrize("kind", UNRANKED)
-def test_without_a_framework_nobody_needs_ranks(kind: str) -> None:
+def test_without_a_framework_ranks_are_not_needed(kind: str) -> None:
     """A queue is enough; and what is left alone is not looked at."""
     pods = template()
     del pods["metadata"]["labels"]["muster.dev/framework"]
@@ -235,7 +235,7 @@ def test_a_single_job_of_a_jobset_needs_no_counts() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_keys_that_nobody_knows(kind: str) -> None:
+def test_unknown_keys(kind: str) -> None:
     """A warning with the key that was meant, if one is close; in the template too; an update repeats none."""
     make, place = KINDS[kind]
     pods = template()

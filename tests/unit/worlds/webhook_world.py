@@ -87,7 +87,7 @@ class RuntimeWorld:
 
 
 def lookups(queues: Any = None, owners: Any = None, namespaces: Any = None, runtimes: Any = None) -> Lookups:
-    """What handlers may ask for, from worlds; those left out are empty."""
+    """All look-ups of handlers, from worlds; those left out are empty."""
     return Lookups(
         queues or QueueWorld(), owners or OwnerWorld(), namespaces or NamespaceWorld(), runtimes or RuntimeWorld()
     )
@@ -112,7 +112,7 @@ class DownWorld:
         """See webhook.lookup.Queues."""
         raise Unreachable("no answer")
 
-    def metadata(self, _name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # nobody answers
+    def metadata(self, _name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # no answer
         """See webhook.lookup.Namespaces."""
         raise Unreachable("no answer")
 

@@ -104,7 +104,7 @@ def test_a_pod_that_ran_before_it_was_evicted_was_not_refused() -> None:
 
 
 def test_a_pod_that_is_being_deleted_has_no_trouble() -> None:
-    """What it lacks does not matter any more."""
+    """Its problems do not matter any more."""
     one = pod(phase="Pending", containerStatuses=[waits("ErrImagePull")])
     one.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     assert problem(one) is None
