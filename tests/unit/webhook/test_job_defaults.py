@@ -172,7 +172,7 @@ def test_a_minimum_that_a_manifest_says_stays(last: str) -> None:
 @pytest.mark.parametrize("keeps", [True, False], ids=["apply", "replace"])
 @pytest.mark.parametrize("stated", [True, False])
 def test_through_zero(*, keeps: bool, stated: bool) -> None:
-    """A gang that is scaled to nothing and back starts as a whole, whether or not the minimums of its tasks are given."""
+    """A gang that is scaled to 0 and back starts as a whole, whether or not the minimums of its tasks are given."""
     job = None
     for replicas in (3, 0, 12, 1, 5):
         counts = {"replicas": replicas, **({"minAvailable": replicas} if stated else {})}
