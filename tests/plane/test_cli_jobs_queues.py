@@ -211,7 +211,7 @@ class _Phases(Listing):
         super().__init__(JOBS, COLUMNS, "table")
         self.phases: list[str] = []
 
-    def _table(self, rows: list[list[str]]) -> None:
+    def _print_rows(self, rows: list[list[str]]) -> None:
         for row in rows:
             if row[1] not in self.phases:
                 self.phases.append(row[1])

@@ -24,7 +24,7 @@ Answer = tuple[int, Any, list[str]]
 class Server:
     """Gives the `answers` to "METHOD path", else 404 as for an unknown kind; notes the requests.
 
-    A watch gets the `events` and ends; after that the server has forgotten where the watch was.
+    A watch gets the `events`, then a bookmark, and ends; after that the server has no history for it.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,9 @@ class Server:
             return self.answers.get(f"{method} {path}", (404, "404 page not found", []))
         events, self.events = self.events, []
         if events:
-            return (200, "".join(json.dumps({"type": "MODIFIED", "object": each}) + "\n" for each in events), [])
+            lines = [{"type": "MODIFIED", "object": each} for each in events]
+            lines.append({"type": "BOOKMARK", "object": {"kind": "Job", "metadata": {"resourceVersion": "7"}}})
+            return (200, "".join(json.dumps(each) + "\n" for each in lines), [])
         return (410, {"kind": "Status", "reason": "Expired"}, [])
 
     def missing(self, request: str, name: str) -> None:
@@ -199,6 +201,15 @@ def test_a_watch_separates_its_documents(muster: Any, server: Server) -> None:
     output = muster("job", "list", "-w", "-o", "yaml").stdout
     assert [each["metadata"]["name"] for each in yaml.safe_load_all(output)] == ["a", "b", "c"]
     assert output.count("---\n") == 2
+
+
+def test_a_watch_goes_on_from_a_bookmark(muster: Any, server: Server) -> None:
+    """It is not shown, and the next watch begins at its version."""
+    server.answers[f"GET {JOBS}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": []}, [])
+    server.events = [named("b")]
+    result = muster("job", "list", "-w", "-o", "name")
+    assert (result.exit_code, result.stdout) == (0, "job.batch.volcano.sh/b\n")
+    assert "resourceVersion=7" in server.requests[-1]
 
 
 def test_a_watch_has_its_heading_above_the_first_object(muster: Any, server: Server) -> None:
