@@ -57,7 +57,7 @@ class Status(msgspec.Struct):
 
 @click.group()
 def certs() -> None:
-    """Shows the certificates of Muster's servers, and asks for new ones."""
+    """Shows the certificates of Muster's servers, and renews them."""
 
 
 @certs.command()
@@ -67,9 +67,9 @@ def certs() -> None:
 @secret_options[1]
 @where_options
 def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Where) -> None:
-    """Shows when certificates end, who signs, and who trusts whom; the exit code is 1 if something is wrong.
+    """Shows certificates, their signers and the webhooks' trust.
 
-    It reads the Secret, which you have to be allowed to, and shows nothing of its keys.
+    The exit code is 1 if something is wrong. It reads the Secret, for which it needs the right, and shows no keys.
     """
     client = where.client()
     found = _read(client, secret, namespace)

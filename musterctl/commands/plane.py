@@ -26,7 +26,10 @@ _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": Fals
 @click.command()
 @name_option
 def status(name: str) -> None:
-    """Shows the parts of a plane; fails, with the tail of its log, if one has died."""
+    """Shows the parts of a plane.
+
+    If one has died, the exit code is 1, and the tail of its log is shown.
+    """
     plane = existing(name)
     console = Console()
     if isinstance(plane, KindCluster):
@@ -71,7 +74,10 @@ def _runtimes(plane: Plane) -> str:
 @click.command()
 @name_option
 def down(name: str) -> None:
-    """Stops a plane and removes its folder; of an attached one only what Muster started; deletes a kind cluster."""
+    """Stops a plane and removes its folder.
+
+    Of a cluster that it was attached to only Muster's processes and webhooks go. A kind cluster is deleted.
+    """
     existing(name).remove(report=click.echo)
     click.echo(f"plane {name} is down")
 
@@ -79,7 +85,10 @@ def down(name: str) -> None:
 @click.command(context_settings=_PASS_THROUGH, add_help_option=False, options_metavar="[--name NAME]")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def kubectl(arguments: tuple[str, ...]) -> None:
-    """Runs kubectl against a plane; everything is passed on, but for a leading --name."""
+    """Runs kubectl against a plane.
+
+    All arguments are passed on, but for a leading --name.
+    """
     name = os.environ.get("MUSTER_NAME", state.DEFAULT_NAME)
     if arguments[:1] == ("--name",) and len(arguments) > 1:
         name, arguments = arguments[1], arguments[2:]

@@ -78,7 +78,10 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 )
 @click.option("--image", help="kind only: an image of Muster, instead of one that is built now.")
 def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image: str | None, **given: Any) -> None:
-    """Starts a control plane with simulated nodes and Muster on it; what runs already is left alone."""
+    """Starts a control plane with simulated nodes and Muster on it.
+
+    Parts that run already are left alone.
+    """
     chosen = {option: value for option, value in given.items() if value is not None}
     if provider == "kind":
         flags = {"foreground": foreground, "no_scheduler": no_scheduler}
