@@ -28,7 +28,7 @@ def test_a_name_that_is_taken_is_said(story: Story, namespace: str, wait_for: Wa
     story.client.create(PODS, foreign, namespace)
     story.create(job("j", namespace, task("w", 2, minAvailable=1), minAvailable=1))
     state = wait_for(lambda: story.job("j").status.state.reason == "FailedCreate" and story.job("j").status.state)
-    assert "pod j-w-1 exists already and belongs to nobody" in state.message
+    assert "pod j-w-1 exists already and has no owner" in state.message
     wait_for(lambda: story.events("FailedCreate"))
     wait_for(lambda: "j-w-0" in story.pods)
     story.client.delete(PODS, "j-w-1", namespace, grace_period_s=0)

@@ -148,7 +148,7 @@ def test_a_name_that_is_taken(story: TrainStory, namespace: str, wait_for: WaitF
     story.create(train_job("t", "mpi-distributed", nodes=2))
     wait_for(lambda: story.held("t") == [("Blocked", "True", "TrainJobResourcesCreationFailed")])
     message = story.conditions("t")[0].message
-    assert message.startswith("ConfigMap t-mpi-hostfile exists already and belongs to nobody, so it is not changed")
+    assert message.startswith("ConfigMap t-mpi-hostfile exists already and has no owner, so it is not changed")
     wait_for(lambda: story.events("TrainJobResourcesCreationFailed") == [message])
     assert story.client.get(RAW_MAPS, "t-mpi-hostfile", namespace)["data"] == {"hostfile": "mine"}
     story.client.delete(CONFIG_MAPS, "t-mpi-hostfile", namespace)
