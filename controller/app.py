@@ -13,7 +13,6 @@ from controller.gangs.rendezvous import Rendezvous
 from controller.job.context import JOB_INDEX, Context
 from controller.job.effects import AT_ONCE, Effects
 from controller.job.expectations import Expectations
-from controller.job.gc import GarbageCollector
 from controller.job.groups import Groups
 from controller.job.objects import Objects
 from controller.job.pending_events import PendingEvents
@@ -107,7 +106,6 @@ class Controller:
             wall_s=wall_s,
         )
         self.finalizers = Finalizers(client, monotonic_s=monotonic_s)
-        self.collector = GarbageCollector(client, self._jobs.store, wall_s, monotonic_s=monotonic_s)
         self.shipped = Shipped(client, [*shipped], monotonic_s=monotonic_s)
         self._leading = threading.Event()
         self._connect()
@@ -202,7 +200,6 @@ class Controller:
                 self.queue_controller,
                 self.group_controller,
                 self.rendezvous,
-                self.collector,
                 self.train_jobs,
                 self.finalizers,
                 self.shipped,
@@ -245,7 +242,6 @@ class Controller:
         if job_changed(old, new):
             asked = old is None or new is None or old.metadata.generation != new.metadata.generation
             self._worker.queue.add_after(job.metadata.key, 0.0 if asked else self._gather_s)
-        self.collector.job_seen(old, new)
         self.train_jobs.job_seen(old, new)
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:

@@ -1,11 +1,14 @@
-"""Single objects at the API server itself, past the caches: find one, or delete exactly one, by its UID."""
+"""Single objects at the API server itself, past the caches: find or make one, or delete exactly one, by its UID."""
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from msgspec import convert
+
 from muster.api.base import Resource
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.client import Client
-from muster.kube.errors import Conflict, NotFound
+from muster.kube.errors import AlreadyExists, Conflict, NotFound
 
 T = TypeVar("T")
 
@@ -16,6 +19,22 @@ def find(client: Client, resource: Resource[T], name: str, namespace: str | None
         return client.get(resource, name, namespace or None)
     except NotFound:
         return None
+
+
+def find_or_make(client: Client, resource: Resource[T], wanted: Any) -> tuple[T, bool]:
+    """Creates an object, as JSON or as a Struct; if its name is taken, the object that has it. True if it is new."""
+    meta = convert(wanted["metadata"], ObjectMeta) if isinstance(wanted, Mapping) else wanted.metadata
+    try:
+        return client.create(resource, wanted), True
+    except AlreadyExists:
+        return client.get(resource, meta.name, meta.namespace or None), False
+
+
+def controller_of(client: Client, meta: ObjectMeta, resource: Resource[Any] | None) -> Object | None:
+    """The controller of an object, which is of this kind; None if it is gone, or another one has its name."""
+    ref = meta.controller
+    found: Object | None = find(client, resource, ref.name, meta.namespace) if ref and resource else None
+    return found if found and ref and found.metadata.uid == ref.uid else None
 
 
 def exists(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:

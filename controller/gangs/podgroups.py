@@ -1,4 +1,4 @@
-"""PodGroups for pods of Muster's schedulers that have none, one per owner; Services for batch Jobs of a framework.
+"""PodGroups for pods of Muster's schedulers that have none, one per owner.
 
 Owners are not watched: every change of a gang (scaling, an update of the template, the end) shows in the pods. When
 the pods change, the owner is read, and the PodGroup created, changed, completed or deleted.
@@ -7,27 +7,26 @@ the pods change, the owner is read, and the PodGroup created, changed, completed
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from msgspec import structs
 
 from controller.gangs.workloads import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
-from controller.live import delete, find, owned_by
+from controller.live import controller_of, delete, find, find_or_make, owned_by
 from controller.worker import Worker
 from muster.api import names
-from muster.api.kubernetes.core import NAMESPACES, PODS, SERVICES, Pod
+from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.gang import gang_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, APIError, Forbidden, Invalid, NotFound
+from muster.kube.errors import APIError, Forbidden, Invalid, NotFound
 from muster.kube.events import Recorder
 from muster.kube.store import Store
 from muster.process.tracing import SPANS, workload_of
 from muster.volcano.owner import job_of
 from muster.workloads.kind import GangRules
 from muster.workloads.table import gang_rules, kind_of
-from muster.workloads.worlds import group_name, shaped, world_of
+from muster.workloads.worlds import group_name, world_of
 
 GROUP_INDEX = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that this controller makes for the pod."""
@@ -101,7 +100,7 @@ class PodGroups:
             self._end(key)
 
     def _ensure(self, key: str, pods: list[Pod]) -> None:
-        """Makes the Service, the PodGroup, and the annotation of pods that do not name it yet."""
+        """Makes the PodGroup, and the annotation of pods that do not name it yet."""
         newest = max(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
         group = self._groups.get(key)
         fit = (group.metadata.uid if group else "", len(pods), newest.metadata.uid)
@@ -110,9 +109,6 @@ class PodGroups:
             kind, world = world_of(newest.metadata), self._workload(newest.metadata)
             if kind and world is None:
                 return  # gone, and its pods go with it
-            rules = gang_rules(newest.metadata.controller)
-            if owner and not kind and rules and rules.service and shaped(newest, owner):
-                self._serve(owner, rules.service(owner))
             wanted = pod_group(newest, inherited(owner, world) if owner else None, world)
             try:
                 made = group or self._create(wanted)
@@ -121,9 +117,8 @@ class PodGroups:
                     return
                 self._update(made, wanted, newest, owner)
             except (Invalid, Forbidden) as error:
-                self._refused(
-                    key, world or owner or structs.replace(newest, api_version="v1", kind="Pod"), error, group
-                )
+                reader = world or owner or structs.replace(newest, api_version="v1", kind="Pod")
+                self._refused(key, reader, error, group)
                 return
             self._fits[key] = (made.metadata.uid, *fit[1:])
         for pod in pods:
@@ -146,11 +141,8 @@ class PodGroups:
             raise
 
     def _create(self, wanted: PodGroup) -> PodGroup:
-        try:
-            with SPANS.around(workload_of(wanted.metadata), "create the PodGroup"):
-                return self._client.create(POD_GROUPS, wanted)
-        except AlreadyExists:  # an earlier attempt's: the name has the owner's UID
-            return self._client.get(POD_GROUPS, wanted.metadata.name, wanted.metadata.namespace)
+        with SPANS.around(workload_of(wanted.metadata), "create the PodGroup"):
+            return find_or_make(self._client, POD_GROUPS, wanted)[0]  # the name has the owner's UID
 
     def _stays(self, pod: Pod, owner: Object | None) -> bool:
         """True if the gang stays in its queue when pod and owner name none, or none but the default queue.
@@ -200,10 +192,9 @@ class PodGroups:
         """The owner of a PodGroup, and the rules of its kind about the end of such a gang."""
         ref = group.metadata.controller
         kind = kind_of(ref.api_version, ref.kind) if ref else None
-        if ref is None or kind is None or kind.world is None:
+        if kind is None or kind.world is None:
             return self._owner(group.metadata), gang_rules(ref)
-        owner: Object | None = find(self._client, kind.resource, ref.name, group.metadata.namespace)
-        return (owner if owner and owner.metadata.uid == ref.uid else None), kind.world.rules
+        return controller_of(self._client, group.metadata, kind.resource), kind.world.rules
 
     def _workload(self, pod: ObjectMeta) -> Object | None:
         """The workload whose world the pod is in; None if that is its controller's, or the workload is gone."""
@@ -217,27 +208,8 @@ class PodGroups:
         """The controller of an object, with inherited labels and annotations; None if it is gone, or has no gang."""
         ref = meta.controller
         kind = kind_of(ref.api_version, ref.kind) if ref else None
-        if ref is None or kind is None or kind.gang is None:
-            return None
-        owner: Object | None = find(self._client, kind.resource, ref.name, meta.namespace)
-        if owner is None or owner.metadata.uid != ref.uid:
-            return None
-        return inherited(owner, self._owner(owner.metadata))
-
-    def _serve(self, workload: Object, service: dict[str, Any]) -> None:
-        meta = workload.metadata
-        try:
-            self._client.create(SERVICES, service)
-        except AlreadyExists:
-            found = self._client.get(SERVICES, meta.name, meta.namespace)
-            if not owned_by(found.metadata, meta.uid):
-                self._complain(workload, f"Service {meta.name} exists already and is not this {workload.kind}'s")
-        except Invalid as error:
-            self._complain(workload, f"Service {meta.name} is refused: {error}")
-
-    def _complain(self, workload: Object, why: str) -> None:
-        message = f"{why}; the pods cannot find each other by name. Give the {workload.kind} another name"
-        self._recorder.event(workload, "Warning", "ServiceError", message)
+        owner = controller_of(self._client, meta, kind.resource) if kind and kind.gang else None
+        return inherited(owner, self._owner(owner.metadata)) if owner else None
 
     def _join(self, pod: Pod, group: str) -> None:
         patch = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: group}}}

@@ -1,15 +1,15 @@
 """Objects by which shaped pods find each other: a headless Service, and for MPI ssh keys and the hostfile.
 
 Pods that the webhook shapes refer to them by name, and wait until they exist. Each is made once, when the first pod of
-a workload is seen. Workloads in a queue get their Service together with their PodGroup (`podgroups`).
+a workload is seen.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from certs.ssh import complete
-from controller.live import find
+from controller.live import controller_of, find, find_or_make
 from controller.worker import Retry, Worker
 from muster.api import names
 from muster.api.base import Resource
@@ -17,7 +17,7 @@ from muster.api.fields import InvalidFieldError
 from muster.api.kubernetes.core import CONFIG_MAPS, SECRETS, SERVICES, Pod
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, Invalid
+from muster.kube.errors import Invalid
 from muster.kube.events import Recorder
 from muster.kube.store import Store
 from muster.runtime.plugins.mpi import shared_hostfile
@@ -27,7 +27,7 @@ from muster.runtime.workload import describe_pod
 from muster.workloads.adapter import Owner, OwnerError
 from muster.workloads.choose import adapter_for
 from muster.workloads.kind import AskedPod
-from muster.workloads.table import CONTROLLERS, KINDS, gang_rules
+from muster.workloads.table import CONTROLLERS, KINDS, gang_rules, kind_of
 
 _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.ranks and kind.ranks.name_label}
 _MAX_KNOWN = 10_000
@@ -70,17 +70,17 @@ class Rendezvous:
 
     def _serve(self, pod: Pod) -> None:
         """Makes the Service of a workload, unless its own owner's controller does (a Job of a JobSet)."""
-        ref = pod.metadata.controller
-        rules, workload = gang_rules(ref), self._controller(pod)
-        if rules is None or rules.service is None or workload is None or workload.metadata.controller:
+        rules, workload = gang_rules(pod.metadata.controller), self._controller(pod)
+        if rules is None or rules.service is None or workload is None:
+            return
+        above = workload.metadata.controller
+        kind = kind_of(above.api_version, above.kind) if above else None
+        if kind and kind.world:
             return
         try:
-            self._client.create(SERVICES, rules.service(workload))
-        except AlreadyExists:
-            self._check(SERVICES, workload, workload.metadata.name)
+            self._make(SERVICES, workload, rules.service(workload))
         except Invalid as error:
-            why = f"Service {workload.metadata.name} is refused: {error}"
-            self._recorder.event(workload, "Warning", "ServiceError", f"{why}; give the {workload.kind} another name")
+            self._complain(workload, f"Service {workload.metadata.name} is refused: {error}")
 
     def _make_keys(self, pod: Pod) -> None:
         """Makes the Secret that the pod mounts, if it is the workload's and not one that the user names."""
@@ -89,11 +89,7 @@ class Rendezvous:
             return
         meta, owner = workload.metadata, _owner(workload)
         wanted = pod.metadata.annotations.get(annotation(SSH_KEY)) or meta.annotations.get(annotation(SSH_KEY))
-        secret = ssh_secret(owner, "ecdsa" if wanted == "ecdsa" else "ed25519")
-        try:
-            self._client.create(SECRETS, complete(secret))
-        except AlreadyExists:
-            self._check(SECRETS, workload, secret.name)
+        self._make(SECRETS, workload, complete(ssh_secret(owner, "ecdsa" if wanted == "ecdsa" else "ed25519")))
 
     def _make_hostfile(self, pod: Pod) -> None:
         """Makes the ConfigMap with the hostfile that the pod mounts, unless the user names one.
@@ -114,23 +110,28 @@ class Rendezvous:
         if made is None or made.name != mounted_hostfile(pod):
             self._mismatch(pod, workload, f"{workload.kind} {workload.metadata.name} has other hosts by now")
             return
-        try:
-            self._client.create(CONFIG_MAPS, made.manifest)
-        except AlreadyExists:
-            self._check(CONFIG_MAPS, workload, made.name)
+        self._make(CONFIG_MAPS, workload, made.manifest)
 
     def _mismatch(self, pod: Pod, workload: Object, why: str) -> None:
         message = f"ConfigMap {mounted_hostfile(pod)} of pod {pod.metadata.name} cannot be made: {why}; delete the pod"
         self._recorder.event(workload, "Warning", "ConfigMapError", message)
 
-    def _check(self, resource: Resource[Any], workload: Object, name: str) -> None:
-        """Waits for an object of an earlier workload of this name to be gone; one of this workload is fine."""
-        found: Object | None = find(self._client, resource, name, workload.metadata.namespace)
-        owner = found.metadata.controller if found else None
-        if found is None or (owner and owner.uid != workload.metadata.uid):
-            why = f"{resource.kind} {name} belongs to {owner.kind} {owner.name}" if owner else f"{name} has just gone"
+    def _make(self, resource: Resource[Any], workload: Object, manifest: Mapping[str, Any]) -> None:
+        """Makes an object; waits for that of an earlier workload to be gone. A user may have made it, too."""
+        found, new = find_or_make(self._client, resource, manifest)
+        owner, what = found.metadata.controller, f"{resource.kind} {found.metadata.name}"
+        if new or (owner and owner.uid == workload.metadata.uid):
+            return
+        if owner:
+            why = f"{what} belongs to {owner.kind} {owner.name}"
             self._recorder.event(workload, "Warning", f"{resource.kind}Error", f"{why}; waiting until it is gone")
             raise Retry(why)
+        if resource is SERVICES:
+            self._complain(workload, f"{what} exists already and is not this {workload.kind}'s")
+
+    def _complain(self, workload: Object, why: str) -> None:
+        message = f"{why}; the pods cannot find each other by name. Give the {workload.kind} another name"
+        self._recorder.event(workload, "Warning", "ServiceError", message)
 
     def _workload(self, pod: Pod) -> Object | None:
         """The highest owner that the pod names, after which the webhook names the Secret."""
@@ -144,9 +145,7 @@ class Rendezvous:
     def _controller(self, pod: Pod) -> Object | None:
         """The controller of the pod, if pods of its kind have ranks; None if it is gone."""
         ref = pod.metadata.controller
-        source = CONTROLLERS.get((ref.api_version, ref.kind)) if ref else None
-        found: Object | None = find(self._client, source, ref.name, pod.metadata.namespace) if source and ref else None
-        return found if found and ref and found.metadata.uid == ref.uid else None
+        return controller_of(self._client, pod.metadata, CONTROLLERS.get((ref.api_version, ref.kind)) if ref else None)
 
 
 def needs_something(pod: Pod) -> bool:
@@ -157,11 +156,10 @@ def needs_something(pod: Pod) -> bool:
 
 
 def needs_service(pod: Pod) -> bool:
-    """True if the pod is found by a Service of its workload's name that this worker makes, as it is in no queue."""
+    """True if the pod is found by a Service of its workload's name that this worker makes."""
     ref = pod.metadata.controller
     rules = gang_rules(ref)
-    served = rules is not None and rules.service is not None and ref is not None and pod.spec.subdomain == ref.name
-    return served and pod.spec.scheduler_name not in names.SCHEDULERS
+    return rules is not None and rules.service is not None and ref is not None and pod.spec.subdomain == ref.name
 
 
 def mounted_keys(pod: Pod) -> str:

@@ -3,7 +3,7 @@
 `rules` decides. Here are the edges, in the order of a pass: `pending_events` has the events, `reconcile` runs the pass,
 `actions` and `commands` enter phases, `provision` makes the pods and the objects that they need (with `objects`,
 `groups` and `effects`), `writer` writes the status. `context` has the caches and clients that all of them share,
-`expectations` the writes that caches do not show yet; `gc` deletes Jobs some time after their end.
+`expectations` the writes that caches do not show yet.
 
 Promises that a failure is reported at the Job and holds up only the work that depends on it. It must not import the
 controllers of queues and gangs. Start with `rules.policies`, then `reconcile.Reconciler.process`.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from controller.job.expectations import Expectations
 from controller.job.rules.sync import not_counted_yet
-from controller.live import delete, find
+from controller.live import delete, find, find_or_make
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod, PriorityClass
 from muster.api.muster.noted import noted
@@ -12,7 +12,6 @@ from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists
 from muster.kube.store import Store
 from muster.process.tracing import SPANS
 from muster.volcano.owner import job_of, reference
@@ -76,18 +75,16 @@ class Groups:
         self._fits.pop(group_key(job), None)
 
     def _created(self, job: Job, wanted: PodGroup) -> PodGroup:
-        try:
-            with SPANS.around(job.metadata.uid, "create the PodGroup"):
-                group = self._client.create(POD_GROUPS, wanted)
-        except AlreadyExists:
-            group = self._client.get(POD_GROUPS, wanted.metadata.name, wanted.metadata.namespace)
-            if not _is_of(group, job):
-                raise Retry(f"PodGroup {group.metadata.name} exists and is not this Job's; delete it") from None
-            if group.metadata.deletion_timestamp:
-                raise Retry(f"PodGroup {group.metadata.name} is still being deleted") from None
-            return self._updated(group, wanted)
-        self._expectations.group_created(group)
-        return group
+        with SPANS.around(job.metadata.uid, "create the PodGroup"):
+            group, new = find_or_make(self._client, POD_GROUPS, wanted)
+        if new:
+            self._expectations.group_created(group)
+            return group
+        if not _is_of(group, job):
+            raise Retry(f"PodGroup {group.metadata.name} exists and is not this Job's; delete it")
+        if group.metadata.deletion_timestamp:
+            raise Retry(f"PodGroup {group.metadata.name} is still being deleted")
+        return self._updated(group, wanted)
 
     def _updated(self, found: PodGroup, wanted: PodGroup) -> PodGroup:
         patch = update(found, wanted)

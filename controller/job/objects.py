@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from msgspec import to_builtins
 
 from certs import ssh
-from controller.live import delete, find, owned_by, owner_words
+from controller.live import delete, find, find_or_make, owned_by, owner_words
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.storage import CLAIMS
 from muster.api.volcano.batch import Job
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, APIError
+from muster.kube.errors import APIError
 from muster.volcano.claims import claims
 from muster.volcano.manifests import Manifest
 from muster.volcano.owner import owner_of
@@ -84,14 +84,10 @@ class Objects:
         content = {**owned.manifest, "metadata": metadata}
         name, namespace = metadata["name"], job.metadata.namespace
         # Look first where keys would be made in vain: RSA takes its time.
-        found: Object | None = find(self._client, resource, name, namespace) if owned.made_once or owned.keys else None
-        if found is None:
-            try:
-                self._client.create(resource, _whole(content, owned))
-            except AlreadyExists:
-                found = self._client.get(resource, name, namespace)
-            else:
-                return None
+        there = find(self._client, resource, name, namespace) if owned.made_once or owned.keys else None
+        found, new = (there, False) if there else find_or_make(self._client, resource, _whole(content, owned))
+        if new:
+            return None
         if not owned_by(found.metadata, job.metadata.uid):
             return found
         if change:

@@ -6,7 +6,9 @@ or the next one after a failure, or another process after this one has died.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
+import structlog
 from msgspec import structs
 
 from controller.job.actions import Actions
@@ -21,15 +23,18 @@ from controller.job.rules.phases import STOPPED_PHASES, SYNCED
 from controller.job.rules.policies import is_whole, pods_to_delete, restart_targets
 from controller.job.rules.status import Failure, Work, and_more, concluded
 from controller.job.rules.sync import decide, half_deleted, over_limits
+from controller.job.rules.timers import expires_s
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import parse_time
-from muster.api.volcano.batch import Job
+from muster.api.volcano.batch import JOBS, Job
+from muster.kube.errors import NotFound
 from muster.volcano.claims import claim_names
 from muster.volcano.defaults import queue_of
 from muster.volcano.owner import reference
 from muster.volcano.podgroup import group_key
 
+log = structlog.get_logger(__name__)
 _HALF_DELETED_S = 5.0
 
 
@@ -61,6 +66,8 @@ class Reconciler:
             with self._pending_events.batch(key) as batch:
                 self._commands.without_job(key, batch)
             return
+        if self._expired(job):
+            return
         snapshot = JobSnapshot(self._context, job)
         with self._pending_events.batch(key, unwritten=snapshot.targets) as batch:
             batch.add_first(self._actions.first_sight(job, snapshot))
@@ -72,6 +79,27 @@ class Reconciler:
             job = self._actions.restart_more(job, snapshot)
             with self._commands.deleted_at_the_end(job, batch):
                 self._work(job, snapshot.pods)
+
+    def _expired(self, job: Job) -> bool:
+        """Deletes a Job, with its pods first, when `ttlSecondsAfterFinished` are over; until then asks for a pass."""
+        due_s = expires_s(job)
+        if due_s is None:
+            return False
+        left_s, meta = due_s - self._context.wall_s(), job.metadata
+        if left_s > 0:
+            self._context.requeue_after(meta.key, left_s)
+            return False
+        log.info("job deleted, its time after finishing is over", job=meta.key)
+        with suppress(NotFound):
+            self._context.client.delete(
+                JOBS,
+                meta.name,
+                meta.namespace,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                propagation="Foreground",
+            )
+        return True
 
     def _entered(self, job: Job) -> Job:
         """A Job without a phase becomes Pending before anything else happens to it: clients see every phase."""

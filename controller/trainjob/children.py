@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from certs import ssh
-from controller.live import delete, find
+from controller.live import delete, find, find_or_make
 from controller.trainjob.kinds import Kinds
 from controller.trainjob.obstacle import belongs, foreign
 from controller.trainjob.rules.children import Children
@@ -152,13 +152,9 @@ class Steps:
 
     def _create(self, train_job: TrainJob, manifest: JSON) -> None:
         resource: Resource[Any] = JOBS if manifest["apiVersion"] == JOBS.api_version else INDEXED_JOBS
-        name = manifest["metadata"]["name"]
-        try:
-            made = self._client.create(resource, manifest)
-        except AlreadyExists:
-            made = self._client.get(resource, name, train_job.metadata.namespace)
-            if not belongs(made.metadata, train_job):
-                raise foreign(f"{resource.kind} {name}", made.metadata, train_job) from None
+        made, new = find_or_make(self._client, resource, manifest)
+        if not new and not belongs(made.metadata, train_job):
+            raise foreign(f"{resource.kind} {made.metadata.name}", made.metadata, train_job)
         self._remember(resource, made)
 
     def _suspend(self, step: Suspend) -> None:

@@ -74,7 +74,7 @@ def test_an_indexed_job_of_a_framework_is_one_gang(story: Story, namespace: str,
     group = wait_for(lambda: (found := story.client.list(POD_GROUPS, namespace)) and found[0])
     assert (group.metadata.name, group.spec.min_member, group.spec.queue) == (f"podgroup-{uid}", 4, "default")
     assert group.metadata.owner_references[0].uid == uid
-    service = story.client.get(RAW_SERVICES, "train", namespace)
+    service = wait_for(lambda: next(iter(story.client.list(RAW_SERVICES, namespace)), None))
     assert service["spec"]["selector"] == {"batch.kubernetes.io/job-name": "train"}
     assert (service["spec"]["clusterIP"], service["spec"]["publishNotReadyAddresses"]) == ("None", True)
     wait_for(lambda: story.client.get(INDEXED_JOBS, "train", namespace).status.get("succeeded") == 4)

@@ -13,7 +13,7 @@ from controller.gangs.podgroups import GROUP_INDEX, PodGroups, group_keys
 from controller.gangs.rendezvous import Rendezvous
 from muster.api.base import Resource
 from muster.api.kubernetes.apps import STATEFUL_SETS
-from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod
+from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod
 from muster.api.kubernetes.meta import Object, OwnerReference
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Invalid
@@ -168,9 +168,12 @@ def test_a_gang_that_may_not_move_stays_and_its_owner_is_told(world: World, monk
 
 
 def test_others_have_their_services(world: World) -> None:
-    """A Job of a JobSet has that of the JobSet's controller, a StatefulSet that of its user."""
+    """A JobSet's controller makes that of its Jobs, a user that of a StatefulSet; Muster that of a CronJob's Jobs."""
     world.meet(world.owner(INDEXED_JOBS, world.owner(JOB_SET.resource)), subdomain="train")
     assert not world.made(SERVICES)
+    world = World()
+    world.meet(world.owner(INDEXED_JOBS, world.owner(CRON_JOBS)), subdomain="train")
+    assert world.made(SERVICES) == [("train", "Job")]
     world = World()
     world.meet(world.owner(STATEFUL_SETS), subdomain="train")
     assert not world.made(SERVICES)
@@ -194,12 +197,13 @@ def test_keys_belong_to_the_workload(world: World, owner: Resource[Any], label: 
 
 
 def test_a_gang_of_a_framework(world: World) -> None:
-    """Its PodGroup counts all pods that the Job has at a time, and the Job gets its Service with it."""
+    """Its PodGroup counts all pods that the Job has at a time, and the Job gets its Service."""
     owner = world.owner(INDEXED_JOBS, spec={"parallelism": 3, "completions": 3})
-    world.pod(owner, "muster")
+    pod = world.pod(owner, "muster", subdomain="train")
     group = world.group(owner)
     assert group
     assert group.spec.min_member == 3
+    world.rendezvous.process(pod.metadata.key)
     assert world.made(SERVICES) == [("train", "Job")]
 
 
@@ -267,9 +271,7 @@ def test_a_gang_of_an_earlier_jobset(world: World) -> None:
 def test_somebody_elses_service_is_told(world: World) -> None:
     """The user reads at the Job why its pods cannot find each other."""
     world.api.add(SERVICES, {"metadata": {"name": "train"}})
-    owner = world.owner(INDEXED_JOBS)
-    world.pod(owner, "muster")
-    world.group(owner)
+    world.meet(world.owner(INDEXED_JOBS), subdomain="train")
     assert world.events.said["ServiceError"] == (
         "Job train: Service train exists already and is not this Job's; the pods cannot find each other by name. "
         "Give the Job another name"
