@@ -11,8 +11,7 @@ from typing import Final
 from muster.api import names
 from muster.api.limits import RESOURCES
 from muster.api.volcano.batch import JOBS
-from muster.workloads.kind import WorkloadKind
-from muster.workloads.templates import Path
+from muster.workloads.kind import Path, WorkloadKind
 from webhook.config import ResourceGroup
 from webhook.mutate.optin import TIED_OWNERS
 

@@ -25,9 +25,8 @@ from muster.runtime.plugins.mpi_objects import HOSTFILE_VOLUME, SSH_VOLUME, secr
 from muster.runtime.settings import SSH_KEY, annotation
 from muster.runtime.workload import describe_pod
 from muster.workloads.adapter import Owner, OwnerError
-from muster.workloads.choose import adapter_for
 from muster.workloads.kind import AskedPod
-from muster.workloads.table import CONTROLLERS, KINDS, gang_rules, kind_of
+from muster.workloads.table import CONTROLLERS, KINDS, adapter_for, gang_rules, kind_of
 
 _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.ranks and kind.ranks.name_label}
 _MAX_KNOWN = 10_000

@@ -85,6 +85,7 @@ class Objects:
         name, namespace = metadata["name"], job.metadata.namespace
         # Look first where keys would be made in vain: RSA takes its time.
         there = find(self._client, resource, name, namespace) if owned.made_once or owned.keys else None
+        found: Object
         found, new = (there, False) if there else find_or_make(self._client, resource, _whole(content, owned))
         if new:
             return None

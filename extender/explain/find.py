@@ -12,7 +12,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.volcano.defaults import queue_of
+from muster.volcano.tasks import queue_of
 
 NEAR = 5
 CUTOFF = 0.5

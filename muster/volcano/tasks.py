@@ -1,10 +1,15 @@
-"""The tasks of a Volcano Job: their number of pods, and their minimum.
+"""The tasks of a Volcano Job: their number of pods, and their minimum; and the defaults of a Job's fields.
 
 A task's minimum is defined here and nowhere else: admission writes it into the Job, the PodGroup asks for it, tasks
-that depend on others wait for theirs, and the Job's end depends on it.
+that depend on others wait for theirs, and the Job's end depends on it. Defaults are written into the Job by admission,
+and apply if it was bypassed, too.
 """
 
+from muster.api import names
 from muster.api.volcano.batch import JobSpec, TaskSpec
+
+DEFAULT_MAX_RETRY = 3
+"""For the Job and for each task, although they count different things: restarts of the Job, and of containers."""
 
 
 def minimum(task: TaskSpec) -> int:
@@ -34,3 +39,28 @@ def partition_of(task: TaskSpec, index: int) -> str:
     """The number of a pod's partition, as its label has it; "" without partitions."""
     size = task.partition_policy.partition_size if task.partition_policy else 0
     return str(index // size) if size > 0 else ""
+
+
+def queue_of(spec: JobSpec) -> str:
+    """The queue whose share the Job uses."""
+    return spec.queue or names.DEFAULT_QUEUE
+
+
+def scheduler_of(spec: JobSpec) -> str:
+    """The scheduler of pods whose template names none."""
+    return spec.scheduler_name or names.VOLCANO_SCHEDULER
+
+
+def max_retry(spec: JobSpec) -> int:
+    """The number of restarts that ends the Job: 3 means one run and two more."""
+    return spec.max_retry or DEFAULT_MAX_RETRY
+
+
+def task_max_retry(task: TaskSpec) -> int:
+    """The number of container restarts that fails a task; -1 if none does."""
+    return task.max_retry or DEFAULT_MAX_RETRY
+
+
+def task_name(index: int, task: TaskSpec) -> str:
+    """The name of a task, by default from `index`, its place in the list."""
+    return task.name or f"default{index}"

@@ -9,7 +9,7 @@ from muster.api.kubernetes.endpoints import Endpoints, Run
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS
 from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
-from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind
+from muster.workloads.kind import GangRules, Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of, pod_of
 
 
@@ -55,10 +55,6 @@ class IndexedJobAdapter(Adapter):
         return Run(f"{self._job.metadata.name}-", f".{self.subdomain()}", self.size())
 
 
-def _adapter(job: IndexedJob, _pod: AskedPod) -> IndexedJobAdapter:
-    return IndexedJobAdapter(job)
-
-
 def _parallelism(job: IndexedJob) -> int:
     return 1 if job.spec.parallelism is None else job.spec.parallelism
 
@@ -66,14 +62,6 @@ def _parallelism(job: IndexedJob) -> int:
 def _at_once(job: IndexedJob) -> int:
     parallelism = _parallelism(job)
     return max(1, min(parallelism, job.spec.completions or parallelism))
-
-
-def _wants_none(job: IndexedJob) -> bool:
-    return job.spec.suspend or job.spec.parallelism == 0
-
-
-def _is_over(job: IndexedJob) -> bool:
-    return holds(job.status.get("conditions", []), "Complete", "Failed")
 
 
 def _service(job: IndexedJob) -> JSON:
@@ -122,8 +110,15 @@ def _cron_samples(cron_job: JSON) -> Iterator[SamplePod]:
 BATCH_JOB = WorkloadKind(
     INDEXED_JOBS,
     labelled=True,
-    ranks=Ranks(_adapter, INDEXED_JOBS, called="a batch/v1 Job with completionMode Indexed"),
-    gang=GangRules(at_once=_at_once, wants_none=_wants_none, is_over=_is_over, service=_service),
+    ranks=Ranks(
+        lambda job, _pod: IndexedJobAdapter(job), INDEXED_JOBS, called="a batch/v1 Job with completionMode Indexed"
+    ),
+    gang=GangRules(
+        at_once=_at_once,
+        wants_none=lambda job: job.spec.suspend or job.spec.parallelism == 0,
+        is_over=lambda job: holds(job.status.get("conditions", []), "Complete", "Failed"),
+        service=_service,
+    ),
     samples=samples,
 )
 CRON_JOB = WorkloadKind(

@@ -100,14 +100,6 @@ def _world(pod: ObjectMeta) -> str:
     return f"podgroup-jobset-{labels[JOBSET_NAME]}.{labels[REPLICATED_JOB]}"
 
 
-def _wants_none(jobset: JobSet) -> bool:
-    return jobset.spec.get("suspend") is True
-
-
-def _is_over(jobset: JobSet) -> bool:
-    return holds(mapping(jobset.status).get("conditions") or [], "Completed", "Failed")
-
-
 def _samples(document: JSON) -> Iterator[SamplePod]:
     """The first pod of each replicated job, labelled, with a subdomain unless names are switched off."""
     spec = mapping(document.get("spec"))
@@ -141,6 +133,12 @@ JOB_SET = WorkloadKind(
     labelled=True,
     ranks=Ranks(_adapter, INDEXED_JOBS, name_label=JOBSET_NAME, called="a JobSet"),
     gang=GangRules(),  # without a framework each of its Jobs is a gang, with labels and annotations of the JobSet
-    world=World(_world, GangRules(wants_none=_wants_none, is_over=_is_over)),
+    world=World(
+        _world,
+        GangRules(
+            wants_none=lambda jobset: jobset.spec.get("suspend") is True,
+            is_over=lambda jobset: holds(mapping(jobset.status).get("conditions") or [], "Completed", "Failed"),
+        ),
+    ),
     samples=_samples,
 )

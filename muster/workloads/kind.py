@@ -1,6 +1,6 @@
-"""The rows of the table: the description of one kind of workload."""
+"""The rows of the table: the description of one kind of workload, and the pod templates in a workload of that kind."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,13 @@ from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.workloads.adapter import Adapter
 from muster.workloads.sample import JSON, SamplePod
-from muster.workloads.templates import TEMPLATE, Path
+
+Path = tuple[str, ...]
+"""Names of members, from the outside in; `*` stands for each element of a list."""
+Place = tuple[str | int, ...]
+"""Names of members and indexes of elements."""
+
+TEMPLATE: Path = ("spec", "template")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ class WorkloadKind:
     resource: Resource[Any]
     """Its place in the API server, and the type that reads it."""
     templates: tuple[Path, ...] = (TEMPLATE,)
-    """The paths of its pod templates, see `templates`."""
+    """The paths of its pod templates."""
     labelled: bool = False
     """True if admission copies its labels to its templates: users write it, and its pods run on any node."""
     one_node_each: bool = False
@@ -84,3 +90,20 @@ class WorkloadKind:
     """Mistakes of the workload that keep pods of a framework from starting, and that no adapter can see."""
     samples: Callable[[JSON], Iterator[SamplePod]] | None = None
     """The first pods of such a manifest, one of each shape, as its controller makes them. None: none are shown."""
+
+
+def pod_templates(workload: Any, paths: Iterable[Path]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    """The templates at these paths, with their places. The API server refuses values of another shape."""
+    for path in paths:
+        yield from _below(workload, path, ())
+
+
+def _below(node: Any, path: Path, place: Place) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    if not path:
+        if isinstance(node, Mapping):
+            yield place, node
+    elif path[0] == "*":
+        for index, element in enumerate(node if isinstance(node, list) else ()):
+            yield from _below(element, path[1:], (*place, index))
+    elif isinstance(node, Mapping) and node.get(path[0]) is not None:
+        yield from _below(node[path[0]], path[1:], (*place, path[0]))

@@ -83,11 +83,6 @@ def _world(pod: ObjectMeta) -> str:
     return f"podgroup-lws-{labels[LWS_NAME]}.{labels[LWS_GROUP]}" if LWS_NAME in labels and LWS_GROUP in labels else ""
 
 
-def _wants_none(_workload: Object) -> bool:
-    """A group without pods has been scaled away, or is about to be made anew."""
-    return True
-
-
 def _mistakes(workload: JSON) -> list[FieldError]:
     """Refuses LeaderReady: the workers of such a group are created after its leader is ready."""
     spec = mapping(workload.get("spec"))
@@ -129,7 +124,8 @@ LEADER_WORKER_SET = WorkloadKind(
     ),
     labelled=True,
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, called="a LeaderWorkerSet"),
-    world=World(_world, GangRules(wants_none=_wants_none)),
+    # A group without pods has been scaled away, or is about to be made anew.
+    world=World(_world, GangRules(wants_none=lambda _workload: True)),
     mistakes=_mistakes,
     samples=_samples,
 )

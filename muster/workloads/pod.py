@@ -78,8 +78,4 @@ def _path(key: str) -> str:
     return f"metadata.annotations[{key}]"
 
 
-def _adapter(_owner: None, pod: AskedPod) -> BarePodAdapter:
-    return BarePodAdapter(pod)
-
-
-POD = WorkloadKind(PODS, templates=(), ranks=Ranks(_adapter, controller=None))
+POD = WorkloadKind(PODS, templates=(), ranks=Ranks(lambda _owner, pod: BarePodAdapter(pod), controller=None))

@@ -9,7 +9,7 @@ from muster.api.kubernetes.endpoints import Endpoints, Run
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import AskedPod, GangRules, Ranks, WorkloadKind
+from muster.workloads.kind import GangRules, Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, pod_of
 
 
@@ -66,14 +66,6 @@ class StatefulSetAdapter(Adapter):
         return min(next(filter(None, least), self.size()), self.size())
 
 
-def _adapter(stateful_set: StatefulSet, _pod: AskedPod) -> StatefulSetAdapter:
-    return StatefulSetAdapter(stateful_set)
-
-
-def _wants_none(stateful_set: StatefulSet) -> bool:
-    return stateful_set.spec.replicas == 0
-
-
 def _samples(stateful_set: JSON) -> Iterator[SamplePod]:
     spec = mapping(stateful_set.get("spec"))
     start = str(mapping(spec.get("ordinals")).get("start", 0))
@@ -86,7 +78,7 @@ def _samples(stateful_set: JSON) -> Iterator[SamplePod]:
 STATEFUL_SET = WorkloadKind(
     STATEFUL_SETS,
     labelled=True,
-    ranks=Ranks(_adapter, STATEFUL_SETS, called="a StatefulSet"),
-    gang=GangRules(wants_none=_wants_none),
+    ranks=Ranks(lambda owner, _pod: StatefulSetAdapter(owner), STATEFUL_SETS, called="a StatefulSet"),
+    gang=GangRules(wants_none=lambda owner: owner.spec.replicas == 0),
     samples=_samples,
 )

@@ -2,14 +2,10 @@
 
 from collections.abc import Iterator
 
-from muster.api.kubernetes.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, ReplicaSet
+from muster.api.kubernetes.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS
 from muster.api.kubernetes.core import REPLICATION_CONTROLLERS
 from muster.workloads.kind import GangRules, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
-
-
-def _wants_none(replica_set: ReplicaSet) -> bool:
-    return replica_set.spec.replicas == 0
 
 
 def _samples(deployment: JSON) -> Iterator[SamplePod]:
@@ -24,7 +20,7 @@ DEPLOYMENT = WorkloadKind(DEPLOYMENTS, labelled=True, samples=_samples)
 REPLICA_SET = WorkloadKind(
     REPLICA_SETS,
     no_ranks="pods of a ReplicaSet (or Deployment) have no index, so none of them has a rank",
-    gang=GangRules(wants_none=_wants_none),
+    gang=GangRules(wants_none=lambda owner: owner.spec.replicas == 0),
 )
 DAEMON_SET = WorkloadKind(
     DAEMON_SETS,

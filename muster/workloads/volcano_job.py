@@ -11,12 +11,11 @@ from muster.api.kubernetes.endpoints import Endpoints, Joined
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import whole_number
 from muster.api.volcano.batch import JOBS, Job, TaskSpec
-from muster.volcano.hosts import subdomain, task_hosts
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod
-from muster.volcano.slots import slot
+from muster.volcano.slots import slot, subdomain, task_hosts
 from muster.workloads.adapter import Adapter, Owner, Value, annotation
-from muster.workloads.kind import AskedPod, Ranks, WorkloadKind
+from muster.workloads.kind import Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, name_of, uid_of
 
 
@@ -70,10 +69,6 @@ def _shaped(task: TaskSpec) -> bool:
     return names.FRAMEWORK in labels
 
 
-def _adapter(job: Job, pod: AskedPod) -> VolcanoJobAdapter:
-    return VolcanoJobAdapter(job, pod.meta.annotations.get(names.TASK_SPEC, ""))
-
-
 def _samples(document: JSON) -> Iterator[SamplePod]:
     """The first pod of each task, complete but for the pin or gate of its gang.
 
@@ -93,7 +88,11 @@ def _samples(document: JSON) -> Iterator[SamplePod]:
 VOLCANO_JOB = WorkloadKind(
     JOBS,
     templates=(("spec", "tasks", "*", "template"),),
-    ranks=Ranks(_adapter, JOBS, called="a Volcano Job"),
+    ranks=Ranks(
+        lambda job, pod: VolcanoJobAdapter(job, pod.meta.annotations.get(names.TASK_SPEC, "")),
+        JOBS,
+        called="a Volcano Job",
+    ),
     samples=_samples,
 )
 """Admission and controller do far more for it than for other kinds; that part is in muster.volcano."""

@@ -8,9 +8,8 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.api.muster.gang import group_name_for_owner
-from muster.workloads.choose import adapter_for
 from muster.workloads.kind import AskedPod, WorkloadKind
-from muster.workloads.table import CONTROLLERS, KINDS, gang_rules
+from muster.workloads.table import CONTROLLERS, KINDS, adapter_for, gang_rules
 
 _WORLDS = [(kind, kind.world) for kind in KINDS if kind.world]
 

@@ -9,9 +9,8 @@ from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import PodSpec
 from muster.api.volcano.batch import Job, TaskSpec
-from muster.volcano.defaults import max_retry, queue_of, scheduler_of, task_max_retry, task_name
 from muster.volcano.plugins.registry import required
-from muster.volcano.tasks import minimum, total_minimum
+from muster.volcano.tasks import max_retry, minimum, queue_of, scheduler_of, task_max_retry, task_name, total_minimum
 from webhook.config import ResourceGroup
 from webhook.lookup import Namespaces
 from webhook.mutate.optin import set_queue

@@ -17,7 +17,7 @@ import msgspec
 
 from muster.api import names
 from muster.api.volcano.batch import Job
-from muster.volcano.defaults import task_name
+from muster.volcano.tasks import task_name
 from webhook.objects.canonical import canonical
 from webhook.objects.documents import find
 from webhook.patch import UNSAID, Part, Patch, Why

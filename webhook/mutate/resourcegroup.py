@@ -13,7 +13,7 @@ from muster.api.kubernetes.constraints import Toleration
 from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.meta import ObjectMeta, TemplateMeta
 from muster.api.volcano.batch import Job, is_job
-from muster.volcano.defaults import task_name
+from muster.volcano.tasks import task_name
 from webhook.config import ResourceGroup, explicit
 from webhook.mutate.optin import opted_out
 from webhook.mutate.reapply import recorded

@@ -19,8 +19,8 @@ from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
 from muster.runtime.template import init_container
 from muster.runtime.workload import describe_pod
 from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError, own_rank
-from muster.workloads.choose import adapter_for, source_of
 from muster.workloads.kind import AskedPod
+from muster.workloads.table import adapter_for, source_of
 from webhook.lookup import Owners
 from webhook.mutate.podreview import JSON, PodReview
 from webhook.objects.names import unknown_framework

@@ -9,8 +9,8 @@ from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.workloads.batch_job import BATCH_JOB
+from muster.workloads.kind import Path, pod_templates
 from muster.workloads.table import KINDS
-from muster.workloads.templates import Path, pod_templates
 from webhook.lookup import Namespaces
 from webhook.mutate import optin
 from webhook.objects.documents import find, mapping

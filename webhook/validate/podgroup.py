@@ -22,7 +22,7 @@ from muster.api.volcano.scheduling import NetworkTopology, PodGroup
 from muster.resources.quantity import parse
 from muster.resources.topology import mistakes
 from muster.resources.vector import CPU
-from muster.volcano.defaults import queue_of
+from muster.volcano.tasks import queue_of
 from webhook.lookup import Owners, Queues
 from webhook.objects.names import unknown_queue, unusable_queue
 from webhook.review import Handler, Verdict, decode

@@ -19,11 +19,9 @@ from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.workloads.adapter import Adapter
 from muster.workloads.batch_job import BATCH_JOB
-from muster.workloads.choose import adapter_for, source_of, why_no_ranks
-from muster.workloads.kind import AskedPod, WorkloadKind
+from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, pod_templates
 from muster.workloads.sample import SamplePod
-from muster.workloads.table import KINDS
-from muster.workloads.templates import TEMPLATE, Place, pod_templates
+from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
 from webhook.lookup import Queues
 from webhook.objects.documents import mapping
 from webhook.objects.known_keys import unknown_keys

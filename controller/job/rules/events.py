@@ -19,9 +19,8 @@ from muster.api.limits import PODS, whole_number
 from muster.api.volcano.batch import Job, TaskState, is_job
 from muster.api.volcano.bus import Command
 from muster.api.volcano.scheduling import PodGroup
-from muster.volcano.defaults import task_max_retry
 from muster.volcano.slots import PodSlot, slot
-from muster.volcano.tasks import partition_of
+from muster.volcano.tasks import partition_of, task_max_retry
 
 OUT_OF_SYNC = "OutOfSync"
 POD_PENDING = "PodPending"

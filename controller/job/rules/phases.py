@@ -7,8 +7,7 @@ from typing import NamedTuple
 from controller.job.rules.events import task_of
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import FINISHED, JobSpec, Phase
-from muster.volcano.defaults import max_retry
-from muster.volcano.tasks import minimum, total_minimum, total_replicas
+from muster.volcano.tasks import max_retry, minimum, total_minimum, total_replicas
 
 SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
 """Phases whose work is to have the pods that the Job wants; the work of all others is to delete pods."""

@@ -42,7 +42,7 @@ from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import FINISHED, Job, JobStatus, LifecyclePolicy, Phase
 from muster.resources.duration import parse_duration_s
-from muster.volcano.defaults import max_retry
+from muster.volcano.tasks import max_retry
 
 INTERNAL = frozenset({OUT_OF_SYNC, COMMAND_ISSUED, POD_RUNNING})
 """Events that no policy matches."""

@@ -18,7 +18,7 @@ from muster.runtime.plugins.claims import claims, with_claims
 from muster.runtime.plugins.jobset_fields import deciding, fails_at_once, service, unmapped
 from muster.runtime.settings import ELASTIC
 from muster.runtime.template import planned
-from muster.volcano.hosts import pod_hosts
+from muster.volcano.slots import pod_hosts
 from muster.workloads.adapter import annotation
 from muster.workloads.jobset import COORDINATOR, JOB_INDEX, JOBSET_NAME, REPLICATED_JOB
 

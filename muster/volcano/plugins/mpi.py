@@ -5,12 +5,11 @@ from typing import ClassVar
 
 from muster.api.fields import FieldError
 from muster.api.volcano.batch import Job, TaskSpec
-from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, fits_env, open_port, variables
 from muster.volcano.plugins.base import Owned, Plugin, PluginError, missing_task
 from muster.volcano.plugins.flags import Flags
 from muster.volcano.plugins.svc import hosts_file
-from muster.volcano.slots import PodSlot
+from muster.volcano.slots import PodSlot, task_hosts
 
 PORT_NAME = "mpijob-port"
 HOST = "MPI_HOST"

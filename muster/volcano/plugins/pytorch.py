@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from muster.api.volcano.batch import Job, TaskSpec
-from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, open_port, variables
 from muster.volcano.plugins.base import Plugin
 from muster.volcano.plugins.flags import Flags
-from muster.volcano.slots import PodSlot
+from muster.volcano.slots import PodSlot, task_hosts
 
 PORT_NAME = "pytorchjob-port"
 WAIT_NAME = "wait-for-master"

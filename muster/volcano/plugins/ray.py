@@ -7,11 +7,10 @@ from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.core import SERVICES
 from muster.api.volcano.batch import Job, TaskSpec
-from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, add_port, containers
 from muster.volcano.plugins.base import Owned, Plugin, PluginError, missing_task
 from muster.volcano.plugins.flags import Flags
-from muster.volcano.slots import PodSlot
+from muster.volcano.slots import PodSlot, task_hosts
 
 
 class Ray(Plugin):

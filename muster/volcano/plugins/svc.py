@@ -16,11 +16,10 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.core import CONFIG_MAPS, NETWORK_POLICIES, SERVICES
 from muster.api.kubernetes.endpoints import Run
 from muster.api.volcano.batch import Job, TaskSpec
-from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, add_volume, fits_env
 from muster.volcano.plugins.base import Owned, Plugin, unfit_for_a_service
 from muster.volcano.plugins.flags import Flags
-from muster.volcano.slots import PodSlot
+from muster.volcano.slots import PodSlot, task_hosts
 from muster.volcano.tasks import total_replicas
 
 MOUNT_PATH = "/etc/volcano"

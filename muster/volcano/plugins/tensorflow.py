@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from muster.api.volcano.batch import Job
-from muster.volcano.hosts import task_hosts
 from muster.volcano.manifests import Manifest, fits_env, variables
 from muster.volcano.plugins.base import Owned, Plugin, PluginError
 from muster.volcano.plugins.flags import Flags
-from muster.volcano.slots import PodSlot
+from muster.volcano.slots import PodSlot, task_hosts
 
 TF_CONFIG = "TF_CONFIG"
 ROLES = ("ps", "worker", "chief", "evaluator")

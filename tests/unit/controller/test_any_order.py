@@ -24,8 +24,8 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.bus import COMMANDS
-from muster.volcano.defaults import max_retry
 from muster.volcano.slots import slots
+from muster.volcano.tasks import max_retry
 
 RUNS = int(os.environ.get("MUSTER_RUNS", "400"))
 STORM_RUNS = 10_000
