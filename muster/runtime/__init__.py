@@ -14,6 +14,6 @@ Three steps for every kind of workload:
 
 Volcano Jobs have plugins of their own (`muster.volcano.plugins`).
 
-`protocols` has the eight kinds of plugin, `settings` the parameters of users. Promises to be pure: owners, pods,
+`framework` has the eight kinds of plugin, `settings` the parameters of users. Promises to be pure: owners, pods,
 runtimes, keys and times are handed in. It must not import muster.kube, and does no I/O.
 """

@@ -8,7 +8,7 @@ A third party's package names its plugin class in its metadata, and Muster finds
 
 from importlib.metadata import EntryPoint, entry_points
 
-from muster.runtime.framework import Framework
+from muster.runtime.framework import Framework, Plugin
 from muster.runtime.plugins.jobset import JobSet
 from muster.runtime.plugins.mpi import MPI
 from muster.runtime.plugins.muster_job import MusterJob
@@ -16,7 +16,6 @@ from muster.runtime.plugins.pod_groups import CoScheduling, Volcano
 from muster.runtime.plugins.rules import Rules
 from muster.runtime.plugins.simple import JAX, PlainML, TensorFlow, XGBoost
 from muster.runtime.plugins.torch import Torch
-from muster.runtime.protocols import Plugin
 
 ENTRY_POINTS = "muster.runtime"
 

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.base import Wire
 from muster.api.fields import FieldError, InvalidFieldError
 from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.meta import ObjectMeta
@@ -14,19 +13,10 @@ from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.runtime.info import Container, Info, PodSet, UserEnv
 from muster.runtime.settings import INJECT_INTO, Setting, from_annotations
 from muster.workloads.adapter import Adapter, own_rank
+from muster.workloads.sample import mapping
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 TRAINER_CONTAINER = "node"
-
-
-class _SecurityContext(Wire):
-    fs_group: int | None = None
-
-
-class _Secured(Wire):
-    """The part of a pod's spec that concerns the files of its volumes."""
-
-    security_context: _SecurityContext | None = None
 
 
 def target_container(spec: PodSpec, annotations: Mapping[str, str]) -> str:
@@ -91,8 +81,7 @@ def describe_pod(adapter: Adapter, spec: PodSpec, meta: ObjectMeta) -> Info:
 
 def has_fs_group(template: Mapping[str, Any]) -> bool:
     """True if the volumes of these pods belong to a group of their own (securityContext.fsGroup)."""
-    spec = msgspec.convert(template.get("spec") or {}, _Secured)
-    return spec.security_context is not None and spec.security_context.fs_group is not None
+    return mapping(mapping(template.get("spec")).get("securityContext")).get("fsGroup") is not None
 
 
 def containers_of(spec: PodSpec, path: str) -> list[Container]:

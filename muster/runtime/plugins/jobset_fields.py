@@ -1,11 +1,18 @@
 """Fields of a runtime's JobSet template where TrainJobs run as Jobs of Muster's: their meaning, or their refusal.
 
 Every field is carried out or refused, none is ignored: `unmapped` runs when a runtime, or a TrainJob on it, is
-submitted, the other functions when the Job is made.
+submitted, the other functions when the Job is made. Claims that pods share (`volumeClaimPolicies`) are those that a
+JobSet's controller would make: `<name>-<TrainJob>`, and a volume in each pod of which a container mounts `<name>`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import msgspec
+
+from muster.runtime.component import Component
+from muster.runtime.plan import Plan
+from muster.workloads.sample import mapping
 
 JSON = Mapping[str, Any]
 PLAIN = "plain"
@@ -74,6 +81,51 @@ def deciding(base: JSON, members: Sequence[str]) -> list[str]:
     return targets if len(targets) == 1 else []
 
 
+def claims(plan: Plan, plugin: str) -> Iterator[Component]:
+    """The claims, each made once; they are deleted with the TrainJob unless their policy retains them."""
+    for policy in plan.base.get("volumeClaimPolicies") or []:
+        retained = (policy.get("retentionPolicy") or {}).get("whenDeleted") == "Retain"
+        for template in policy.get("templates") or []:
+            metadata = {
+                **template["metadata"],
+                "name": f"{template['metadata']['name']}-{plan.owner.name}",
+                "namespace": plan.owner.namespace,
+                **({} if retained else {"ownerReferences": [plan.owner.reference()]}),
+            }
+            manifest = {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {key: value for key, value in metadata.items() if value},
+                "spec": template.get("spec") or {},
+            }
+            yield Component(manifest, plugin, once=True)
+
+
+def with_claims(plan: Plan, pods: dict[str, Any]) -> dict[str, Any]:
+    """A pod template with a volume for each claim that its containers mount."""
+    spec = pods["spec"]
+    mounted = _mounted(spec)
+    there = {volume.get("name") for volume in spec.get("volumes") or []}
+    wanted = [name for name in claim_names(plan.base) if name in mounted and name not in there]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{plan.owner.name}"}} for name in wanted]
+    return {**pods, "spec": {**spec, "volumes": [*(spec.get("volumes") or []), *volumes]}} if volumes else pods
+
+
+def claim_names(base: JSON) -> list[str]:
+    """The names of all claims of a JobSet spec, as its containers mount them."""
+    return [
+        str((template.get("metadata") or {}).get("name") or "")
+        for policy in base.get("volumeClaimPolicies") or []
+        for template in policy.get("templates") or []
+    ]
+
+
+def mounted_names(base: JSON) -> set[str]:
+    """The names of all volumes that any container of a JobSet spec mounts."""
+    jobs = [mapping(job["template"].get("spec")) for job in base.get("replicatedJobs") or []]
+    return {name for job in jobs for name in _mounted(mapping(mapping(job.get("template")).get("spec")))}
+
+
 def _network(network: JSON, framework: str) -> Iterator[Unmapped]:
     if network.get("subdomain"):
         why = "pods are found under the name of their TrainJob"
@@ -125,3 +177,12 @@ def _of_job(path: str, spec: JSON) -> Iterator[Unmapped]:
         if key not in _OF_JOBS and value is not None and _SAME_ANYWAY.get(key) != value:
             why = _WHY.get(key, "the pods belong to one Job of Muster's, which has nothing like it")
             yield Unmapped(f"{path}.{key}", value, _INSTEAD.get(key, "left out"), why)
+
+
+def _mounted(spec: JSON) -> set[str]:
+    containers = [*_maps(spec.get("containers")), *_maps(spec.get("initContainers"))]
+    return {str(mount.get("name")) for each in containers for mount in _maps(each.get("volumeMounts"))}
+
+
+def _maps(node: Any) -> list[dict[str, Any]]:
+    return msgspec.convert(node or [], list[dict[str, Any]])
