@@ -21,7 +21,7 @@ from muster.api.volcano.topology import (
     MemberSelector,
     RegexMatch,
 )
-from muster.crds.schema import Schema
+from muster.crds.schema import Schema, rules
 from muster.crds.training import TRAINING_OVERLAYS
 
 _LABELS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -121,11 +121,7 @@ write `status.state: Closed` through the status subresource.""",
     ),
     Definition(
         resource=COMMANDS,
-        columns=(
-            Column("ACTION", "string", ".action"),
-            Column("TARGET", "string", ".target.name"),
-            AGE,
-        ),
+        columns=(Column("ACTION", "string", ".action"), Column("TARGET", "string", ".target.name"), AGE),
         about="""Asks the controller to act on a Job or a Queue, once. It has no `spec`.""",
     ),
     Definition(
@@ -171,16 +167,8 @@ another HyperNode of the same tier too.""",
         ),
         about=_TRAIN_JOB,
     ),
-    Definition(
-        resource=TRAINING_RUNTIMES,
-        short_names=("tr",),
-        about=_RUNTIME,
-    ),
-    Definition(
-        resource=CLUSTER_TRAINING_RUNTIMES,
-        short_names=("ctr",),
-        about=_CLUSTER_RUNTIME,
-    ),
+    Definition(resource=TRAINING_RUNTIMES, short_names=("tr",), about=_RUNTIME),
+    Definition(resource=CLUSTER_TRAINING_RUNTIMES, short_names=("ctr",), about=_CLUSTER_RUNTIME),
 )
 
 OVERLAYS: dict[type[Struct], Schema] = {
@@ -205,13 +193,10 @@ OVERLAYS: dict[type[Struct], Schema] = {
     VolumeSpec: {"required": ["mountPath"], "properties": {"volumeClaimName": {"maxLength": 253}}},
     NetworkTopology: {
         "properties": {"highestTierAllowed": {"minimum": 0}, "highestTierName": {"maxLength": 253}},
-        "x-kubernetes-validations": [
-            {
-                "rule": "!has(self.highestTierAllowed) || !has(self.highestTierName) || self.highestTierName == ''",
-                "message": "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology "
-                "simultaneously",
-            }
-        ],
+        **rules(
+            "!has(self.highestTierAllowed) || !has(self.highestTierName) || self.highestTierName == ''",
+            "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously",
+        ),
     },
     SubGroupPolicy: {"properties": {"minSubGroups": {"default": 0}, "subGroupSize": {"default": 1}}},
     LabelSelector: {"x-kubernetes-map-type": "atomic"},
@@ -220,31 +205,22 @@ OVERLAYS: dict[type[Struct], Schema] = {
         "properties": {"members": {"minItems": 1}, "tier": {"format": "int64"}, "tierName": {"maxLength": 253}}
     },
     HyperNodeStatus: {"properties": {"nodeCount": {"format": "int64"}}},
-    MemberSelector: {
-        "x-kubernetes-validations": [
-            {
-                "rule": "has(self.exactMatch) || has(self.regexMatch) || has(self.labelMatch)",
-                "message": "Either ExactMatch or RegexMatch or LabelMatch must be specified",
-            },
-            {
-                "rule": "(has(self.exactMatch) ? 1 : 0) + (has(self.regexMatch) ? 1 : 0) + "
-                "(has(self.labelMatch) ? 1 : 0) <= 1",
-                "message": "Only one of ExactMatch, RegexMatch, or LabelMatch can be specified",
-            },
-        ]
-    },
+    MemberSelector: rules(
+        "has(self.exactMatch) || has(self.regexMatch) || has(self.labelMatch)",
+        "Either ExactMatch or RegexMatch or LabelMatch must be specified",
+        "(has(self.exactMatch) ? 1 : 0) + (has(self.regexMatch) ? 1 : 0) + (has(self.labelMatch) ? 1 : 0) <= 1",
+        "Only one of ExactMatch, RegexMatch, or LabelMatch can be specified",
+    ),
     ExactMatch: {"properties": {"name": {"minLength": 1, "maxLength": 253, "pattern": rf"^{_LABELS}$"}}},
     RegexMatch: {"properties": {"pattern": {"minLength": 1}}},
     Command: {"properties": {"target": {"x-kubernetes-map-type": "atomic"}}},
     PlacementSpec: {
         "required": ["podGroupUID"],
         "properties": {"podSets": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}},
-        "x-kubernetes-validations": [
-            {
-                "rule": "self.epoch >= oldSelf.epoch",
-                "message": "the epoch must not decrease: a later placement of this gang has been written",
-            }
-        ],
+        **rules(
+            "self.epoch >= oldSelf.epoch",
+            "the epoch must not decrease: a later placement of this gang has been written",
+        ),
     },
     PlacementStatus: {"properties": {"bound": {"default": 0}, "planned": {"default": 0}}},
     Placement: {"required": ["spec"], "properties": {"status": {"default": {}}}},

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from muster.crds.schema import INT_OR_STRING, QUANTITY, Schema
+from muster.crds.schema import INT_OR_STRING, QUANTITY, Schema, with_parts
 
 CORE_FILE = Path(__file__).with_name("core.json")
 OPENAPI_PATH = "/openapi/v3/apis/batch/v1"
@@ -100,12 +100,7 @@ def _simplified(node: Mapping[str, Any]) -> Schema:
     # The API server's OpenAPI gives every Go zero value as a default; such a default would break enums.
     if not result.get("default", True):
         del result["default"]
-    if "properties" in result:
-        result["properties"] = {key: _simplified(value) for key, value in result["properties"].items()}
-    for key in ("items", "additionalProperties"):
-        if isinstance(result.get(key), dict):
-            result[key] = _simplified(result[key])
-    return result
+    return with_parts(result, _simplified)
 
 
 def _references(node: Mapping[str, Any]) -> Iterator[str]:
@@ -119,12 +114,7 @@ def _references(node: Mapping[str, Any]) -> Iterator[str]:
 def _inlined(node: Schema, schemas: Mapping[str, Schema]) -> Schema:
     if "$ref" in node:
         return _inlined(schemas[node["$ref"]], schemas)
-    result = dict(node)
-    if "properties" in result:
-        result["properties"] = {key: _inlined(value, schemas) for key, value in result["properties"].items()}
-    for key in ("items", "additionalProperties"):
-        if isinstance(result.get(key), dict):
-            result[key] = _inlined(result[key], schemas)
+    result = with_parts(node, lambda part: _inlined(part, schemas))
     for key in result.get("x-kubernetes-list-map-keys", []):
         _give_default(result["items"], key)
     return result

@@ -7,7 +7,7 @@ wrote them; a zero that the API server fills in is in the overlay of its type.
 
 import ast
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from textwrap import dedent
 from typing import Any
 
@@ -55,6 +55,23 @@ def field_descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 texts[wire_names[name]] = " ".join(text.split())
     return texts
+
+
+def rules(*texts: str) -> Schema:
+    """Part of a schema: a rule in CEL, the message for objects that break it, then further rules with theirs."""
+    pairs = zip(texts[::2], texts[1::2], strict=True)
+    return {"x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in pairs]}
+
+
+def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Schema:
+    """The schema with the schemas that it is made of changed: of its fields, its elements and its values."""
+    result = dict(schema)
+    if "properties" in result:
+        result["properties"] = {name: change(part) for name, part in result["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(result.get(key), dict):
+            result[key] = change(result[key])
+    return result
 
 
 def merged(schema: Schema, overlay: Mapping[str, Any]) -> Schema:
@@ -135,12 +152,10 @@ class _Converter:
             result["type"] = "string"
         if result.get("type") == "integer":
             result["format"] = "int64" if result.get("maximum", 0) > _INT32_MAX else "int32"
-        if "items" in result:
-            result["items"] = self._converted(result["items"])
-        if "properties" in result:
-            result["properties"] = {name: self._converted(value) for name, value in result["properties"].items()}
-        elif isinstance(result.get("additionalProperties"), dict):
-            result["additionalProperties"] = self._converted(result["additionalProperties"])
-        elif result.get("type") == "object":
+        if (
+            result.get("type") == "object"
+            and "properties" not in result
+            and not isinstance(result.get("additionalProperties"), dict)
+        ):
             result["x-kubernetes-preserve-unknown-fields"] = True
-        return result
+        return with_parts(result, self._converted)

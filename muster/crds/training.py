@@ -8,15 +8,11 @@ from msgspec import Struct
 
 from muster.api.kubeflow import jobset, runtimepatch, trainer, trainingruntime
 from muster.api.kubernetes.meta import Condition
-from muster.crds.schema import Schema
+from muster.crds.schema import Schema, rules
 
 _LARGEST_ARGUMENT = 1024 * 1024
 _ATOMIC: Schema = {"x-kubernetes-list-type": "atomic"}
 _ARGUMENTS: Schema = {**_ATOMIC, "items": {"maxLength": _LARGEST_ARGUMENT}}
-
-
-def _rule(rule: str, message: str) -> Schema:
-    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
 
 
 def _by(key: str) -> Schema:
@@ -24,42 +20,32 @@ def _by(key: str) -> Schema:
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
 
 
-_IMMUTABLE = _rule("self == oldSelf", "field is immutable")
-_FIXED = _rule("self == oldSelf", "Value is immutable")  # JobSet's words
-_NAME = {
-    "x-kubernetes-validations": [
-        {
-            "rule": "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-            "message": "metadata.name must be a DNS label: small letters, digits and '-', with a letter in front",
-        },
-        {
-            "rule": "size(self.metadata.name) <= 63",
-            "message": "metadata.name must have at most 63 characters",
-        },
-    ]
-}
-_PROCESSES = _rule(
+_SAME = ("self == oldSelf", "field is immutable")
+_IMMUTABLE = rules(*_SAME)
+_FIXED = rules("self == oldSelf", "Value is immutable")  # JobSet's words
+_NAME = rules(
+    "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+    "metadata.name must be a DNS label: small letters, digits and '-', with a letter in front",
+    "size(self.metadata.name) <= 63",
+    "metadata.name must have at most 63 characters",
+)
+_PROCESSES = rules(
     "type(self) == string ? self in ['auto', 'cpu', 'gpu'] : self >= 1",
     "must be a number of at least 1, or auto, cpu or gpu",
 )
 _SOURCES = ("torch", "mpi", "jax", "xgboost", "flux")
-_MANAGERS = f"must be {trainer.CONTROLLER} or {trainer.MULTIKUEUE}"
+_MANAGED = (
+    f"self in ['{trainer.CONTROLLER}', '{trainer.MULTIKUEUE}']",
+    f"must be {trainer.CONTROLLER} or {trainer.MULTIKUEUE}",
+)
 
 _TRAIN_JOBS: dict[type[Struct], Schema] = {
     trainer.TrainJob: _NAME,
     trainer.StepInitializer: {
-        "properties": {
-            "storageUri": {"pattern": "^([A-Za-z][-A-Za-z0-9+.]*://.+|/.*)?$"},
-            "env": _by("name"),
-        }
+        "properties": {"storageUri": {"pattern": "^([A-Za-z][-A-Za-z0-9+.]*://.+|/.*)?$"}, "env": _by("name")}
     },
     trainer.Trainer: {
-        "properties": {
-            "command": _ARGUMENTS,
-            "args": _ARGUMENTS,
-            "env": _by("name"),
-            "numProcPerNode": _PROCESSES,
-        }
+        "properties": {"command": _ARGUMENTS, "args": _ARGUMENTS, "env": _by("name"), "numProcPerNode": _PROCESSES}
     },
     trainer.TrainJobSpec: {
         "properties": {
@@ -69,22 +55,13 @@ _TRAIN_JOBS: dict[type[Struct], Schema] = {
             "runtimePatches": _by("manager"),
             "suspend": {"default": False},
             "activeDeadlineSeconds": {"format": "int64", **_IMMUTABLE},
-            "managedBy": {
-                "default": trainer.CONTROLLER,
-                "x-kubernetes-validations": [
-                    {"rule": f"self in ['{trainer.CONTROLLER}', '{trainer.MULTIKUEUE}']", "message": _MANAGERS},
-                    *_IMMUTABLE["x-kubernetes-validations"],
-                ],
-            },
+            "managedBy": {"default": trainer.CONTROLLER, **rules(*_MANAGED, *_SAME)},
         }
     },
-    trainer.TrainJobStatus: {
-        "minProperties": 1,
-        "properties": {"conditions": _by("type"), "jobsStatus": _by("name")},
-    },
+    trainer.TrainJobStatus: {"minProperties": 1, "properties": {"conditions": _by("type"), "jobsStatus": _by("name")}},
     trainer.TrainerStatus: {
         "properties": {"metrics": _ATOMIC},
-        **_rule("has(self.lastUpdatedTime)", "lastUpdatedTime must be there"),
+        **rules("has(self.lastUpdatedTime)", "lastUpdatedTime must be there"),
     },
     Condition: {
         "properties": {
@@ -120,7 +97,7 @@ _RUNTIMES: dict[type[Struct], Schema] = {
         "properties": {
             "containerNames": {
                 "x-kubernetes-list-type": "set",
-                **_rule("!('node' in self)", "must not hold node: the trainer's container has the variables anyway"),
+                **rules("!('node' in self)", "must not hold node: the trainer's container has the variables anyway"),
             }
         }
     },
@@ -131,7 +108,7 @@ _RUNTIMES: dict[type[Struct], Schema] = {
         # A policy of a later version must reach admission, which refuses it: if the API server dropped it, its
         # TrainJobs would run as plain ones.
         "x-kubernetes-preserve-unknown-fields": True,
-        **_rule(
+        **rules(
             f"[{', '.join(f'has(self.{source})' for source in _SOURCES)}].filter(x, x).size() <= 1",
             f"must have at most one of {', '.join(_SOURCES)}",
         ),
@@ -145,7 +122,7 @@ _RUNTIMES: dict[type[Struct], Schema] = {
             "startupPolicy": _FIXED,
             "volumeClaimPolicies": {**_ATOMIC, **_FIXED},
         },
-        **_rule(
+        **rules(
             "!(has(self.startupPolicy) && self.startupPolicy.startupPolicyOrder == 'InOrder' && "
             "has(self.replicatedJobs) && self.replicatedJobs.exists(x, has(x.dependsOn)))",
             "must have either startupPolicy InOrder or dependsOn, not both",
