@@ -50,20 +50,20 @@ class Definition:
 
 
 AGE = Column("AGE", "date", ".metadata.creationTimestamp")
-_TRAIN_JOB = """A training job in a few lines: which runtime it runs on, and what differs from it.
+_TRAIN_JOB = """A training job in a few lines: its runtime, and the differences from it.
 
 After creation only `suspend` and `runtimePatches` may change, and those of the patches that decide where pods go only
 while the job is suspended. `status` carries no condition while the job waits or runs: clients read one as "not
 running". docs/trainjobs.md describes its life."""
 
-_RUNTIME = """What TrainJobs of its namespace become: a JobSet's template, and which framework sets the pods up.
+_RUNTIME = """The template of TrainJobs of its namespace: a JobSet's, and the framework that sets the pods up.
 
 Job templates tell their step of the TrainJob by the label `trainer.kubeflow.org/trainjob-ancestor-step`: `trainer`,
 with a container `node`, or `dataset-initializer` or `model-initializer`, with a container of the same name. Label
 `trainer.kubeflow.org/framework` tells clients what it is for; `trainer.kubeflow.org/support: deprecated` makes its
 users read a warning."""
 
-_CLUSTER_RUNTIME = """What TrainJobs of all namespaces become. Muster brings `torch-distributed`, `mpi-distributed`,
+_CLUSTER_RUNTIME = """The template of TrainJobs of all namespaces. Muster brings `torch-distributed`, `mpi-distributed`,
 `jax-distributed`, `plain` and the `torchtune-…` runtimes."""
 
 DEFINITIONS = (
@@ -78,7 +78,7 @@ DEFINITIONS = (
             AGE,
             Column("QUEUE", "string", ".spec.queue", priority=1),
         ),
-        about="""A Volcano Job: tasks whose pods start together, with policies for what happens when some of them fail.
+        about="""A Volcano Job: tasks whose pods start together, with policies for the failures of some of them.
 
 The webhook fills in what is left out and refuses what cannot run; the controller makes the PodGroup and the pods and
 writes `status`. After creation only `minAvailable`, `priorityClassName`, and `replicas` and `minAvailable` of tasks may
@@ -135,7 +135,7 @@ write `status.state: Closed` through the status subresource.""",
             Column("EXPECTED", "string", ".status.expectedAt", priority=1),
             AGE,
         ),
-        about="""Which node each member of a gang gets: one for each placed PodGroup, of the same name and owned by it.
+        about="""The node of each member of a gang: one for each placed PodGroup, of the same name and owned by it.
 
 The planner writes it before anything acts on it; `kubectl get placements -w` tells the story. To find the node of rank
 *n* of a pod set, walk its `runs`: each stands for `count` consecutive ranks.""",
