@@ -215,9 +215,9 @@ class Controller:
             *self.train_jobs.handlers,
             *self.finalizers.handlers,
         ]
-        self._jobs.add_handler(self._expectations.job_seen)
+        self._jobs.add_handler(self._expectations.jobs.seen)
         self._pods.add_handler(self._expectations.pod_seen)
-        self._groups.add_handler(self._expectations.group_seen)
+        self._groups.add_handler(self._expectations.groups.seen)
         for reflector, handler in self._handlers:
             reflector.add_handler(self._when_leading(handler))
 

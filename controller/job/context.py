@@ -48,7 +48,7 @@ class Context:
     def job(self, key: str) -> Job | None:
         """The Job as it is, or None if there is none."""
         cached = self.jobs.get(key)
-        return self.expectations.job(cached) if cached else None
+        return self.expectations.jobs.newest(key, cached) if cached else None
 
     def pods(self, job: Job) -> list[Pod]:
         """The Job's pods as they are."""
@@ -61,7 +61,7 @@ class Context:
         self.objects.forget(job)
         self.writer.forget(job)
         self.effects.forget(job)
-        self.expectations.forget(reference(job), group_key(job))
+        self.expectations.forget(job, group_key(job))
 
 
 class JobSnapshot:

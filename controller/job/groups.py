@@ -78,7 +78,7 @@ class Groups:
         with SPANS.around(job.metadata.uid, "create the PodGroup"):
             group, new = find_or_make(self._client, POD_GROUPS, wanted)
         if new:
-            self._expectations.group_created(group)
+            self._expectations.groups.note(group)
             return group
         if not _is_of(group, job):
             raise Retry(f"PodGroup {group.metadata.name} exists and is not this Job's; delete it")

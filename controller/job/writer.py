@@ -66,7 +66,7 @@ class StatusWriter:
         written = self._client.merge_patch(JOBS, meta.name, body, meta.namespace, subresource="status")
         STATUS_WRITES.labels("counters" if mere else "phase").inc()
         self._held.pop(meta.uid, None)
-        self._expectations.wrote(written)
+        self._expectations.jobs.note(written)
         return written
 
     def forget(self, job: Job) -> None:

@@ -4,13 +4,14 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import structlog
 
 from certs import ssh
 from controller.live import delete, find, find_or_make
+from controller.own_writes import OwnWrites
 from controller.trainjob.kinds import Kinds
 from controller.trainjob.obstacle import belongs, foreign
 from controller.trainjob.rules.children import Children
@@ -30,6 +31,7 @@ from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.store import Store
 from muster.volcano.owner import reference
 
+T = TypeVar("T", bound=Object)
 JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
 BELIEVED_S = 30.0
@@ -70,18 +72,16 @@ class Steps:
         self._kinds = Kinds(client)
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
-        self._made: dict[str, tuple[float, Job | IndexedJob]] = {}
+        self._jobs = OwnWrites[Job](monotonic_s, BELIEVED_S)
+        self._initializers = OwnWrites[IndexedJob](monotonic_s, BELIEVED_S)
         self._ensured: dict[str, dict[str, Ensured]] = {}
         self._asked: dict[str, tuple[float, tuple[str, int, str]]] = {}
 
     def children(self, train_job: TrainJob, initializers: list[str]) -> Children:
         """The objects that exist for the TrainJob."""
-        job = self._mine(train_job, self._caches.jobs, JOBS, train_job.metadata.name)
-        found = {
-            name: each
-            for name in initializers
-            if (each := self._mine(train_job, self._caches.initializers, INDEXED_JOBS, name))
-        }
+        key = train_job.metadata.key
+        job = _of(train_job, self._jobs.newest(key, self._caches.jobs.get(key)))
+        found = {name: each for name in initializers if (each := self._initializer(train_job, name))}
         pods = self._caches.pods_of(reference(job).entry) if job else ()
         job_set = self._caches.watched.get(JOB_SETS, train_job.metadata.key)
         if not (isinstance(job_set, JobSet) and belongs(job_set.metadata, train_job)):
@@ -115,7 +115,7 @@ class Steps:
                     delete(self._client, PODS, pod.metadata)
             case Change():
                 meta = step.job.metadata
-                self._remember(JOBS, self._client.json_patch(JOBS, meta.name, step.operations, meta.namespace))
+                self._jobs.note(self._client.json_patch(JOBS, meta.name, step.operations, meta.namespace))
             case Delete():
                 self.delete(step.job, step.why)
 
@@ -128,39 +128,26 @@ class Steps:
         meta = job.metadata
         with suppress(NotFound):
             self._client.delete(resource, meta.name, meta.namespace, uid=meta.uid, propagation="Foreground")
-        with self._lock:
-            self._made.pop(_key(resource, meta.namespace, meta.name), None)
+        self._jobs.drop(meta.key)
+        self._initializers.drop(meta.key)
         log.info("deleted", job=meta.key, why=why)
 
-    def _mine(self, train_job: TrainJob, store: Store[Any], resource: Resource[Any], name: str) -> Any:
-        """A Job of this TrainJob by name: the newer of the cached one and the one made here."""
+    def _initializer(self, train_job: TrainJob, name: str) -> IndexedJob | None:
         key = f"{train_job.metadata.namespace}/{name}"
-        cached = store.get(key)
-        made_key = _key(resource, train_job.metadata.namespace, name)
-        with self._lock:
-            until, made = self._made.get(made_key, (0.0, None))
-            if made is not None and (self._monotonic_s() >= until or (cached and _as_new(cached, made))):
-                del self._made[made_key]
-                made = None
-        found = made or cached
-        return found if found is not None and belongs(found.metadata, train_job) else None
-
-    def _remember(self, resource: Resource[Any], made: Job | IndexedJob) -> None:
-        with self._lock:
-            key = _key(resource, made.metadata.namespace, made.metadata.name)
-            self._made[key] = (self._monotonic_s() + BELIEVED_S, made)
+        return _of(train_job, self._initializers.newest(key, self._caches.initializers.get(key)))
 
     def _create(self, train_job: TrainJob, manifest: JSON) -> None:
-        resource: Resource[Any] = JOBS if manifest["apiVersion"] == JOBS.api_version else INDEXED_JOBS
+        ours = manifest["apiVersion"] == JOBS.api_version
+        resource: Resource[Any] = JOBS if ours else INDEXED_JOBS
         made, new = find_or_make(self._client, resource, manifest)
         if not new and not belongs(made.metadata, train_job):
             raise foreign(f"{resource.kind} {made.metadata.name}", made.metadata, train_job)
-        self._remember(resource, made)
+        (self._jobs if ours else self._initializers).note(made)
 
     def _suspend(self, step: Suspend) -> None:
         meta = step.job.metadata
         patch = {"metadata": {"uid": meta.uid}, "spec": {"suspend": step.suspend}}
-        self._remember(INDEXED_JOBS, self._client.merge_patch(INDEXED_JOBS, meta.name, patch, meta.namespace))
+        self._initializers.note(self._client.merge_patch(INDEXED_JOBS, meta.name, patch, meta.namespace))
 
     def _command(self, train_job: TrainJob, step: Command) -> None:
         """Creates the Command once for each phase of the Job: it stays until it is carried out."""
@@ -231,10 +218,6 @@ class Steps:
         return shown is not None and (shown.metadata.uid, shown.metadata.resource_version) == known[1:]
 
 
-def _as_new(cached: Object, made: Object) -> bool:
-    """True if the cache shows this object as it was made, or a later version."""
-    return int(cached.metadata.resource_version) >= int(made.metadata.resource_version)
-
-
-def _key(resource: Resource[Any], namespace: str, name: str) -> str:
-    return f"{resource.group}/{namespace}/{name}"
+def _of(train_job: TrainJob, found: T | None) -> T | None:
+    """The object, if it is this TrainJob's."""
+    return found if found is not None and belongs(found.metadata, train_job) else None

@@ -1,10 +1,11 @@
 """Writes a TrainJob's status: changed fields only, and only to the version that was read."""
 
-import threading
+import time
 from typing import Any
 
 from msgspec import structs
 
+from controller.own_writes import OwnWrites
 from muster.api.kubeflow.jobset import ReplicatedJobStatus
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.meta import Condition
@@ -19,21 +20,11 @@ class StatusWriter:
     def __init__(self, client: Client, cached: Store[TrainJob]) -> None:
         self._client = client
         self._cached = cached
-        self._lock = threading.Lock()
-        self._written: dict[str, TrainJob] = {}
+        self._written = OwnWrites[TrainJob](time.monotonic)
 
     def newest(self, key: str) -> TrainJob | None:
-        """The TrainJob as it is: the newer of the cached one and the one written last."""
-        cached = self._cached.get(key)
-        with self._lock:
-            written = self._written.get(key)
-            if written is None or cached is None:
-                self._written.pop(key, None)
-                return cached
-            if cached.metadata.uid == written.metadata.uid and _version(written) > _version(cached):
-                return written
-            del self._written[key]
-            return cached
+        """The TrainJob as it is."""
+        return self._written.newest(key, self._cached.get(key))
 
     def write(self, train_job: TrainJob, jobs: list[ReplicatedJobStatus], held: list[Condition]) -> TrainJob:
         """The TrainJob with this status, which is written if it differs.
@@ -49,14 +40,9 @@ class StatusWriter:
         meta = train_job.metadata
         body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
         written = self._client.merge_patch(TRAIN_JOBS, meta.name, body, meta.namespace, subresource="status")
-        with self._lock:
-            self._written[meta.key] = written
+        self._written.note(written)
         return written
 
 
 def _counts(job: ReplicatedJobStatus) -> bool:
     return bool(job.ready or job.succeeded or job.failed or job.active or job.suspended)
-
-
-def _version(train_job: TrainJob) -> int:
-    return int(train_job.metadata.resource_version)

@@ -86,29 +86,32 @@ def test_deleted_pods_are_on_their_way_out() -> None:
     assert expectations.pods(JOB, [pod("a", uid="new")])[0].metadata.deletion_timestamp is None
 
 
-def group(uid: str) -> PodGroup:
+def group(uid: str, version: str) -> PodGroup:
     """PodGroup `n/g`."""
-    return PodGroup(metadata=ObjectMeta(name="g", namespace="n", uid=uid))
+    return PodGroup(metadata=ObjectMeta(name="g", namespace="n", uid=uid, resource_version=version))
 
 
 def test_groups() -> None:
     """A deleted group does not exist, its successor does, whatever the cache shows."""
     expectations = Expectations(Clock())
-    assert expectations.group("n/g", group("old")) == group("old")
+    old, new = group("old", "1"), group("new", "3")
+    assert expectations.group("n/g", old) == old
     expectations.deleted("old")
-    assert expectations.group("n/g", group("old")) is None
-    expectations.group_created(group("new"))
-    assert expectations.group("n/g", group("old")) == group("new")
-    expectations.group_seen(group("old"), None)
-    expectations.group_seen(None, group("new"))
-    assert expectations.group("n/g", group("new")) == group("new")
+    assert expectations.group("n/g", old) is None
+    expectations.groups.note(new)
+    assert expectations.group("n/g", old) == new
+    expectations.groups.seen(old, None)
+    assert expectations.group("n/g", None) == new
+    expectations.groups.seen(None, new)
+    assert expectations.group("n/g", None) is None
+    assert expectations.group("n/g", new) == new
 
 
 def test_a_group_that_never_shows_is_forgotten() -> None:
     """It came and went between two lists: its Job is looked at again when it counts no more."""
     clock = Clock()
     expectations = Expectations(clock)
-    expectations.group_created(group("new"))
+    expectations.groups.note(group("new", "3"))
     assert not expectations.satisfied(JOB, "n/g")
     clock.now += KEPT_S
     assert expectations.satisfied(JOB, "n/g")
@@ -122,10 +125,21 @@ def job(version: str, uid: str = "u") -> Job:
 
 def test_the_newer_job_counts() -> None:
     """Ours while the cache is behind, the cache's when it is ahead or shows another Job."""
-    expectations = Expectations(Clock())
-    expectations.wrote(job("10"))
-    assert expectations.job(job("9")) == job("10")
-    assert expectations.job(job("11")) == job("11")
-    assert expectations.job(job("9", "another")) == job("9", "another")
-    expectations.job_seen(job("9"), job("10"))
-    assert expectations.job(job("9")) == job("9")
+    jobs = Expectations(Clock()).jobs
+    for cached in (job("11"), job("11", "another")):
+        jobs.note(job("10"))
+        assert jobs.newest("n/j", job("9")) == job("10")
+        assert jobs.newest("n/j", cached) == cached
+    jobs.note(job("10"))
+    jobs.seen(job("9"), job("10"))
+    assert jobs.newest("n/j", job("9")) == job("9")
+
+
+def test_a_job_that_is_gone() -> None:
+    """It is not kept; one of the same name that came after it is."""
+    jobs = Expectations(Clock()).jobs
+    jobs.note(job("10"))
+    jobs.seen(job("9", "earlier"), None)
+    assert jobs.newest("n/j", job("9")) == job("10")
+    jobs.seen(job("9"), None)
+    assert jobs.newest("n/j", job("9")) == job("9")
