@@ -118,7 +118,7 @@ class Actions:
 
     def carry_out_command(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
         """The Job after a Command; one that was carried out before is not carried out again."""
-        if notes.was_commanded(job.status, request.command_uid):
+        if request.command_uid in notes.words(job.status, notes.COMMANDS):
             return job
         return self._carry_out(job, request.action, request, snapshot)
 

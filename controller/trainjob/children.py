@@ -107,7 +107,9 @@ class Steps:
             case Ensure():
                 self._ensure(train_job, step)
             case Suspend():
-                self._suspend(step)
+                meta = step.job.metadata
+                patch = {"metadata": {"uid": meta.uid}, "spec": {"suspend": step.suspend}}
+                self._initializers.note(self._client.merge_patch(INDEXED_JOBS, meta.name, patch, meta.namespace))
             case Command():
                 self._command(train_job, step)
             case Clear():
@@ -143,11 +145,6 @@ class Steps:
         if not new and not belongs(made.metadata, train_job):
             raise foreign(f"{resource.kind} {made.metadata.name}", made.metadata, train_job)
         (self._jobs if ours else self._initializers).note(made)
-
-    def _suspend(self, step: Suspend) -> None:
-        meta = step.job.metadata
-        patch = {"metadata": {"uid": meta.uid}, "spec": {"suspend": step.suspend}}
-        self._initializers.note(self._client.merge_patch(INDEXED_JOBS, meta.name, patch, meta.namespace))
 
     def _command(self, train_job: TrainJob, step: Command) -> None:
         """Creates the Command once for each phase of the Job: it stays until it is carried out."""

@@ -116,12 +116,8 @@ def _inlined(node: Schema, schemas: Mapping[str, Schema]) -> Schema:
         return _inlined(schemas[node["$ref"]], schemas)
     result = with_parts(node, lambda part: _inlined(part, schemas))
     for key in result.get("x-kubernetes-list-map-keys", []):
-        _give_default(result["items"], key)
+        # A key of a list map must be required or have a default; core/v1 leaves that to its Go types.
+        item, member = result["items"], result["items"]["properties"][key]
+        if key not in item.get("required", []) and "default" not in member:
+            item["properties"][key] = {**member, "default": _ZEROS[member["type"]]}
     return result
-
-
-def _give_default(item: Schema, key: str) -> None:
-    """A key of a list map must be required or have a default; core/v1 leaves that to its Go types."""
-    member = item["properties"][key]
-    if key not in item.get("required", []) and "default" not in member:
-        item["properties"][key] = {**member, "default": _ZEROS[member["type"]]}

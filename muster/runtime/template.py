@@ -40,7 +40,10 @@ def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
     for kind in ("containers", "initContainers"):
         if spec.get(kind):
             spec[kind] = [_container(each, pod_set, init=kind != "containers") for each in spec[kind]]
-    inits = [_init(each, spec) for each in pod_set.inits]
+    inits = [
+        init_container(each, next(one for one in spec["containers"] if one["name"] == each.like))
+        for each in pod_set.inits
+    ]
     if inits:
         spec["initContainers"] = by_key(spec.get("initContainers") or [], inits, "name")
     result["spec"] = spec
@@ -53,9 +56,10 @@ def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
     It has the CPU and memory of `like`: the pod needs no more than before, and its quality of service stays.
     """
     result: JSON = {key: deepcopy(like[key]) for key in ("image", "imagePullPolicy", "securityContext") if key in like}
-    resources = {kind: _basic(amounts) for kind, amounts in (like.get("resources") or {}).items() if kind in _AMOUNTS}
-    if any(resources.values()):
-        result["resources"] = {kind: amounts for kind, amounts in resources.items() if amounts}
+    for kind, amounts in (like.get("resources") or {}).items():
+        basic = {name: amount for name, amount in amounts.items() if name in _BASIC} if kind in _AMOUNTS else {}
+        if basic:
+            result.setdefault("resources", {})[kind] = basic
     mounts = [deepcopy(each) for each in like.get("volumeMounts") or [] if each.get("mountPath") in plan.paths]
     return {
         "name": plan.name,
@@ -71,14 +75,6 @@ def _has_token(volume: Mapping[str, Any]) -> bool:
     """True if a volume projects a token: then the API server requires a service account in the template."""
     sources = (volume.get("projected") or {}).get("sources") or []
     return any(source.get("serviceAccountToken") for source in sources)
-
-
-def _basic(amounts: Mapping[str, Any]) -> JSON:
-    return {name: amount for name, amount in amounts.items() if name in _BASIC}
-
-
-def _init(plan: InitPlan, spec: Mapping[str, Any]) -> JSON:
-    return init_container(plan, next(each for each in spec["containers"] if each["name"] == plan.like))
 
 
 def _container(container: Mapping[str, Any], pod_set: PodSetPlan, *, init: bool) -> JSON:

@@ -83,6 +83,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
     pod = new or old
     assert pod is not None, "a change has an old or a new side"  # noqa: S101 - says what handlers promise
     event = _deleted(pod) if new is None else _changed(old, new)
+    created_s = parse_time(pod.metadata.creation_timestamp)
     if event == OUT_OF_SYNC or names.OUT_OF_SYNC in pod.metadata.annotations:
         return SYNC
     return Request(
@@ -95,14 +96,9 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
         partition=pod.metadata.labels.get(names.PARTITION_ID, ""),
         exit_codes=exit_codes(pod) if event == POD_FAILED else (),
         refused=pod.status.reason if event == POD_FAILED and refused(pod) else "",
-        since_s=_created_s(pod) if event == POD_PENDING else None,
+        # A timestamp has no fractions, and a timeout must not end early.
+        since_s=created_s + 1.0 if created_s is not None and event == POD_PENDING else None,
     )
-
-
-def _created_s(pod: Pod) -> float | None:
-    """The latest time of the pod's creation: its timestamp has no fractions, and a timeout must not end early."""
-    created_s = parse_time(pod.metadata.creation_timestamp)
-    return None if created_s is None else created_s + 1.0
 
 
 def _deleted(pod: Pod) -> str:

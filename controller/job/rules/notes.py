@@ -48,11 +48,6 @@ def commanded(status: JobStatus, command_uid: str) -> JobStatus:
     return noted(status, COMMANDS, ",".join([*words(status, COMMANDS), command_uid][-_COMMANDS_NOTED:]))
 
 
-def was_commanded(status: JobStatus, command_uid: str) -> bool:
-    """True if this Command was carried out."""
-    return command_uid in words(status, COMMANDS)
-
-
 def with_resources(status: JobStatus, plugins: Iterable[str], claims: Iterable[str]) -> JobStatus:
     """The status with the names of the plugins whose objects exist and of the claims of the Job's volumes."""
     own = {key: value for key, value in status.controlled_resources.items() if key in _KEYS}

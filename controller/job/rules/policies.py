@@ -229,7 +229,8 @@ def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
         return [pod for pod in present(pods) if not pod.finished]
     if not is_whole(targets):
         return [pod for pod in present(pods) if not set(targets).isdisjoint(_parts_of(pod))]
-    spared = last_retry(job) or {target.kind for target in targets} == {UNFINISHED}
+    no_restart_left = job.status.retry_count >= max_retry(job.spec)
+    spared = no_restart_left or {target.kind for target in targets} == {UNFINISHED}
     outdated = (pod for pod in present(pods) if version_of(pod) < job.status.version)
     return [pod for pod in outdated if not (spared and pod.finished)]
 
@@ -237,11 +238,6 @@ def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
 def is_whole(targets: Sequence[Target]) -> bool:
     """True if the whole Job is restarted: without a target there is nothing to spare."""
     return not targets or any(target.whole for target in targets)
-
-
-def last_retry(job: Job) -> bool:
-    """True if no restart is left."""
-    return job.status.retry_count >= max_retry(job.spec)
 
 
 def _parts_of(pod: Pod) -> Iterable[Target]:

@@ -170,7 +170,8 @@ def changes(job: Job, manifest: Mapping[str, Any], since: str) -> list[JSON]:
     """
     operations: list[JSON] = []
     if since and job.metadata.annotations.get(names.RESUMED_AT, "") != since:
-        operations.append({"op": "add", "path": f"/metadata/annotations/{_escaped(names.RESUMED_AT)}", "value": since})
+        key = names.RESUMED_AT.replace("/", "~1")  # as in JSON pointers (RFC 6901)
+        operations.append({"op": "add", "path": f"/metadata/annotations/{key}", "value": since})
     operations += _numbers(job.spec, manifest["spec"])
     if operations:
         operations.insert(0, {"op": "test", "path": "/metadata/uid", "value": job.metadata.uid})
@@ -191,8 +192,3 @@ def _numbers(live: JobSpec, wanted: Mapping[str, Any]) -> Iterator[JSON]:
         if different:
             yield {"op": "test", "path": f"{path}/name", "value": task["name"]}
         yield from ({"op": "add", "path": f"{path}/{key}", "value": value} for key, value in different.items())
-
-
-def _escaped(key: str) -> str:
-    """A key in a JSON pointer (RFC 6901)."""
-    return key.replace("~", "~0").replace("/", "~1")

@@ -41,7 +41,9 @@ class Volcano:
         wanted = policy.volcano if policy else None
         if policy and policy.coscheduling and info.target == JOBSET:
             return
-        details: dict[str, Any] = {"queue": queue_of(info), "priorityClassName": _priority(info)}
+        classes = [pod_set.spec.priority_class_name for pod_set in members(info) if pod_set.spec.priority_class_name]
+        # The PriorityClass of the last pod set, as clients expect it.
+        details: dict[str, Any] = {"queue": queue_of(info), "priorityClassName": classes[-1] if classes else ""}
         if wanted and wanted.network_topology:
             topology = wanted.network_topology
             details["networkTopology"] = {
@@ -116,12 +118,6 @@ def _mark(info: Info, queue: str) -> None:
             pod_set.labels[names.QUEUE] = queue
 
 
-def _priority(info: Info) -> str:
-    """The PriorityClass of the last pod set, as clients expect it."""
-    classes = [pod_set.spec.priority_class_name for pod_set in members(info) if pod_set.spec.priority_class_name]
-    return classes[-1] if classes else ""
-
-
 def _quantities(plan: Plan) -> dict[str, str]:
     resources = plan.gang.resources if plan.gang else {}
     return to_quantities({name: amount for name, amount in resources.items() if name != PODS})
@@ -154,17 +150,12 @@ def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> G
     A pod that waits until others are ready does not exist while the gang is placed; if it counted in the minimum, the
     gang would never start. Of elastic pods the minimum counts. Limits stand in for missing requests.
     """
-    inside = members(info)
+    inside, elastic = members(info), info.setting(ELASTIC)
     there = {pod_set.name for pod_set in inside}
     minimum, resources = 0, Vector()
     for pod_set in inside:
         if not any(name in there for name in pod_set.after):
-            count = _needed(info, pod_set)
+            count = needed(pod_set.count, elastic.text if elastic and pod_set.role == "trainer" else None)
             minimum += count
             resources = add(resources, scale(pod_set.requests, count))
     return Gang(plugin, tuple(pod_set.name for pod_set in inside), minimum, resources, details or {})
-
-
-def _needed(info: Info, pod_set: PodSet) -> int:
-    elastic = info.setting(ELASTIC)
-    return needed(pod_set.count, elastic.text if elastic and pod_set.role == "trainer" else None)

@@ -20,8 +20,9 @@ class HCCLRank(Plugin):
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Annotates the pod, unless the template has done so; RANK of a container (pytorch sets it) comes first."""
-        value = _rank_variable(manifest) or self._rank(job, slot)
-        if value:
+        variables = [each for container in containers(manifest, init=False) for each in container.get("env") or []]
+        named = (each["value"] for each in variables if each["name"] == _RANK and each.get("value"))
+        if value := next(named, "") or self._rank(job, slot):
             manifest["metadata"]["annotations"].setdefault(ANNOTATION, value)
 
     def _rank(self, job: Job, slot: PodSlot) -> str:
@@ -32,8 +33,3 @@ class HCCLRank(Plugin):
             masters = sum(task.replicas for task in job.spec.tasks if task.name == self.values["master"])
             return str(masters + slot.index)
         return ""
-
-
-def _rank_variable(manifest: Manifest) -> str:
-    variables = [variable for container in containers(manifest, init=False) for variable in container.get("env") or []]
-    return next((one["value"] for one in variables if one["name"] == _RANK and one.get("value")), "")
