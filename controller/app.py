@@ -24,7 +24,7 @@ from controller.queues.controller import PARENT_INDEX, QUEUE_INDEX, Queues, pare
 from controller.shipped import Manifest, Shipped
 from controller.trainjob.authority import Authorities
 from controller.trainjob.controller import TrainJobs
-from controller.trainjob.finalizers import Finalizers
+from controller.trainjob.runtimes import Finalizers
 from controller.worker import Worker
 from muster.api.kubernetes.core import PODS, PRIORITY_CLASSES, Pod
 from muster.api.volcano.batch import JOBS, Job

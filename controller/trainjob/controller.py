@@ -6,6 +6,7 @@ from typing import Any
 
 from controller.trainjob.authority import Authorities
 from controller.trainjob.children import TRAIN_JOB_INDEX, Caches, Steps, train_job_keys
+from controller.trainjob.obstacle import train_job_key
 from controller.trainjob.reconcile import Context, Reconciler
 from controller.trainjob.rules.status import is_ready
 from controller.trainjob.runtimes import Runtimes
@@ -106,9 +107,9 @@ class TrainJobs:
 
     def _child_seen(self, old: Object | None, new: Object | None) -> None:
         child = new or old
-        owner = child.metadata.controller if child else None
-        if child and owner and owner.kind == TRAIN_JOBS.kind and owner.api_version == TRAIN_JOBS.api_version:
-            self.worker.queue.add(f"{child.metadata.namespace}/{owner.name}")
+        key = train_job_key(child.metadata) if child else None
+        if key:
+            self.worker.queue.add(key)
 
 
 def _state(pod: Pod) -> tuple[str, bool, bool]:

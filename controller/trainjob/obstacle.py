@@ -16,6 +16,14 @@ class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster i
         self.passing = passing
 
 
+def train_job_key(meta: ObjectMeta) -> str | None:
+    """The key of the TrainJob that controls an object; None if none does."""
+    owner = meta.controller
+    if owner is None or (owner.kind, owner.api_version) != (TRAIN_JOBS.kind, TRAIN_JOBS.api_version):
+        return None
+    return f"{meta.namespace}/{owner.name}"
+
+
 def belongs(meta: ObjectMeta, train_job: TrainJob) -> bool:
     """True if the TrainJob controls the object: this one, not an earlier one of its name."""
     return owned_by(meta, train_job.metadata.uid)

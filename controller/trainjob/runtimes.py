@@ -6,6 +6,8 @@ compacted, which is some minutes. Later changes of the runtime, and its deletion
 """
 
 import json
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -15,9 +17,10 @@ import yaml
 
 from controller.live import find
 from controller.trainjob.obstacle import Obstacle, belongs, foreign
+from controller.worker import Worker
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubeflow.trainer import TRAIN_JOBS, RuntimeRef, TrainJob
+from muster.api.kubeflow.trainer import GROUP, TRAIN_JOBS, RuntimeRef, TrainJob
 from muster.api.kubeflow.trainingruntime import (
     CLUSTER_TRAINING_RUNTIMES,
     TRAINING_RUNTIMES,
@@ -29,12 +32,14 @@ from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, BadRequest, Gone, NotFound, ServerError
 from muster.kube.events import Recorder
+from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from muster.workloads.adapter import Owner
 
 JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 KEY = "runtime"
+FINALIZER = f"{GROUP}/resource-in-use"
 _KINDS: dict[str, Resource[Any]] = {each.kind: each for each in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)}
 _RAW_MAPS: Resource[JSON] = Resource("", "v1", "configmaps", "ConfigMap", JSON)
 
@@ -156,3 +161,35 @@ class Runtimes:
 def _typed(runtime: JSON) -> Runtime:
     kind: Resource[Runtime] = _KINDS[runtime["kind"]]
     return msgspec.convert(runtime, kind.type)
+
+
+class Finalizers:
+    """A worker over runtimes with a finalizer of Kubeflow Trainer before 2.3, which keeps them from being deleted.
+
+    Its keys are `namespace/name`, or `name` for runtimes of the cluster.
+    """
+
+    def __init__(self, client: Client, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self.reflectors: dict[str, Reflector[Any]] = {
+            each.plural: Reflector(client, replace(each, type=Object)) for each in _KINDS.values()
+        }
+        self.handlers: list[tuple[Reflector[Any], Any]] = [(each, self._seen) for each in self.reflectors.values()]
+        self.worker = Worker("runtime", self.process, queue="runtime", monotonic_s=monotonic_s)
+
+    def process(self, key: str) -> None:
+        """Takes the finalizer off; others stay."""
+        kind: Resource[Any] = TRAINING_RUNTIMES if "/" in key else CLUSTER_TRAINING_RUNTIMES
+        found: Object | None = self.reflectors[kind.plural].store.get(key)
+        if found is None or FINALIZER not in found.metadata.finalizers:
+            return
+        meta = found.metadata
+        others = [each for each in meta.finalizers if each != FINALIZER]
+        patch = {"metadata": {"resourceVersion": meta.resource_version, "finalizers": others}}
+        with suppress(NotFound):
+            self._client.merge_patch(replace(kind, type=Object), meta.name, patch, meta.namespace or None)
+
+    def _seen(self, old: Object | None, new: Object | None) -> None:
+        del old
+        if new and FINALIZER in new.metadata.finalizers:
+            self.worker.queue.add(new.metadata.key)

@@ -1,22 +1,52 @@
-"""Objects of the kinds that plugins of other packages watch, and JobSets where TrainJobs become JobSets."""
+"""Kinds of objects that plugins build, and caches of those that they watch, or that TrainJobs become (JobSets)."""
 
+import json
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import msgspec
 
+from controller.trainjob.obstacle import belongs, train_job_key
 from muster.api.base import Resource
 from muster.api.kubeflow.jobset import JOB_SETS
-from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubernetes.core import CONFIG_MAPS, SECRETS, SERVICES
 from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.storage import CLAIMS
 from muster.kube.client import Client
+from muster.kube.errors import NotFound
 from muster.kube.optional import OptionalReflector
 from muster.runtime import registry
 from muster.runtime.framework import Framework
 
 JSON = dict[str, Any]
+
+
+class Kinds:
+    """Resources by kind: the usual ones, and others as the API server describes them."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        usual: tuple[Resource[Any], ...] = (SECRETS, CONFIG_MAPS, SERVICES, CLAIMS)
+        self._found: dict[tuple[str, str], Resource[JSON]] = {
+            (each.api_version, each.kind): replace(each, type=JSON) for each in usual
+        }
+
+    def of(self, api_version: str, kind: str) -> Resource[JSON]:
+        """The resource of a kind; NotFound if the API server serves none of this name."""
+        key = (api_version, kind)
+        if key in self._found:
+            return self._found[key]
+        path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        group, _, version = api_version.rpartition("/")
+        for each in json.loads(self._client.request("GET", path)).get("resources") or []:
+            if each["kind"] == kind and "/" not in each["name"]:
+                self._found[key] = Resource(group, version, each["name"], kind, JSON, namespaced=each["namespaced"])
+                return self._found[key]
+        raise NotFound(f"the API server serves no {kind} of {api_version}", status=404)
 
 
 class Whole(Object):
@@ -82,13 +112,13 @@ class Watched:
                 each
                 for name in self.names
                 for each in self._objects[name].values()
-                if each.metadata.controller and each.metadata.controller.uid == train_job.metadata.uid
+                if belongs(each.metadata, train_job)
             ]
         return [msgspec.to_builtins(each) for each in sorted(found, key=lambda each: (each.kind, each.metadata.name))]
 
     def _changed(self, name: str, old: Object | None, new: Object | None) -> None:
         one = new or old
-        if one is None or not _of_train_job(one):
+        if one is None or train_job_key(one.metadata) is None:
             return
         with self._lock:
             if new is None:
@@ -96,11 +126,6 @@ class Watched:
             else:
                 self._objects[name][one.metadata.key] = new
         self._seen(old, new)
-
-
-def _of_train_job(one: Object) -> bool:
-    owner = one.metadata.controller
-    return owner is not None and (owner.kind, owner.api_version) == (TRAIN_JOBS.kind, TRAIN_JOBS.api_version)
 
 
 def _name(resource: Resource[Any]) -> str:
