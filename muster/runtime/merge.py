@@ -1,21 +1,21 @@
 """Merges a TrainJob into its runtime's template, as Kubernetes' strategic merge does for these fields."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
-from msgspec import to_builtins
-
-from muster.api.kubeflow.runtimepatch import (
-    ContainerPatch,
-    PodSpecPatch,
-    PodTemplatePatch,
-    ReplicatedJobPatch,
-    RuntimePatch,
-)
 from muster.api.kubeflow.trainer import Trainer
 
 JSON = dict[str, Any]
+_PARTS = frozenset({"replicatedJobs", "containers", "initContainers"})
+"""Lists whose elements a patch changes, by name."""
+_KEYS = {
+    "env": "name",
+    "volumes": "name",
+    "volumeMounts": "mountPath",
+    "imagePullSecrets": "name",
+    "schedulingGates": "name",
+}
+"""Lists whose elements of the same key a patch replaces; it replaces any other list as a whole, such as tolerations."""
 
 
 def by_key(base: Sequence[Mapping[str, Any]], extra: Iterable[Mapping[str, Any]], key: str) -> list[JSON]:
@@ -40,63 +40,21 @@ def deep(base: Mapping[str, Any], extra: Mapping[str, Any]) -> JSON:
     return result
 
 
-def patched(jobs: Sequence[JSON], patches: Sequence[RuntimePatch]) -> list[JSON]:
-    """Replicated jobs with all patches, in the order of the list; the parts that a patch names must exist."""
-    result = deepcopy(list(jobs))
-    named = {job["name"]: job for job in result}
-    for patch in patches:
-        template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
-        for job in template.spec.replicated_jobs if template and template.spec else []:
-            if job.name in named:
-                _patch_job(named[job.name], job)
-    return result
-
-
-def _patch_job(job: JSON, patch: ReplicatedJobPatch) -> None:
-    if patch.template is None:
-        return
-    template = job["template"]
-    if patch.template.metadata:
-        template["metadata"] = deep(template.get("metadata") or {}, to_builtins(patch.template.metadata))
-    if patch.template.spec and patch.template.spec.template:
-        spec = template.setdefault("spec", {})
-        spec["template"] = _patch_pod(spec.get("template") or {}, patch.template.spec.template)
-
-
-def _patch_pod(pod: Mapping[str, Any], patch: PodTemplatePatch) -> JSON:
-    result = dict(pod)
-    if patch.metadata:
-        result["metadata"] = deep(result.get("metadata") or {}, to_builtins(patch.metadata))
-    if patch.spec:
-        result["spec"] = _patch_spec(result.get("spec") or {}, patch.spec)
-    return result
-
-
-def _patch_spec(spec: Mapping[str, Any], patch: PodSpecPatch) -> JSON:
-    given: JSON = to_builtins(patch)
-    lists = {"volumes": "name", "imagePullSecrets": "name", "schedulingGates": "name"}
-    containers = {"containers": patch.containers, "initContainers": patch.init_containers}
-    rest = {key: value for key, value in given.items() if key not in {*lists, *containers}}
-    result = deep(spec, rest)  # tolerations are replaced as a whole, as Kubernetes does it
-    for key, name in lists.items():
-        if key in given:
-            result[key] = by_key(result.get(key) or [], given[key], name)
-    for key, patches in containers.items():
-        for container in patches:
-            result[key] = [_patch_container(each, container) for each in result.get(key) or []]
-    return result
-
-
-def _patch_container(container: Mapping[str, Any], patch: ContainerPatch) -> JSON:
-    result = dict(container)
-    if container.get("name") != patch.name:
-        return result
-    if patch.env:
-        result["env"] = by_key(result.get("env") or [], patch.env, "name")
-    if patch.volume_mounts:
-        result["volumeMounts"] = by_key(result.get("volumeMounts") or [], patch.volume_mounts, "mountPath")
-    if patch.security_context:
-        result["securityContext"] = deep(result.get("securityContext") or {}, patch.security_context)
+def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
+    """`base` with a patch of its shape, as a strategic merge patch; the parts that it names must exist."""
+    result = dict(base)
+    for key, value in patch.items():
+        there = result.get(key)
+        if isinstance(value, Mapping):
+            result[key] = patched(there or {}, value)
+        elif key in _PARTS:
+            result[key] = list(there or [])
+            for part in value:
+                result[key] = [patched(each, part) if each["name"] == part["name"] else each for each in result[key]]
+        elif key in _KEYS:
+            result[key] = by_key(there or [], value, _KEYS[key])
+        else:
+            result[key] = value
     return result
 
 

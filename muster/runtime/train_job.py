@@ -1,7 +1,6 @@
 """From a TrainJob and its runtime to `Info`, and to the components that run it."""
 
 from collections.abc import Mapping
-from copy import deepcopy
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -25,7 +24,7 @@ from muster.api.kubernetes.core import EnvVar, PodSpec
 from muster.runtime.component import Compiled
 from muster.runtime.framework import Framework
 from muster.runtime.info import Container, Info, PodSet, UserEnv
-from muster.runtime.merge import by_key, deep, patched, with_trainer
+from muster.runtime.merge import by_key, patched, with_trainer
 from muster.runtime.plan import Role
 from muster.runtime.settings import nodes_of, of_train_job
 from muster.runtime.workload import containers_of, has_fs_group
@@ -57,8 +56,8 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
     It never fails: a missing container `node`, or a missing replicated job of a patch, is found by validation.
     """
     framework = framework_of(runtime.spec.ml_policy)
-    base = merged(train_job, runtime)
-    metadata = _template_metadata(train_job, runtime)
+    template = merged(train_job, runtime)
+    base, metadata = template.get("spec") or {}, template.get("metadata") or {}
     settings = of_train_job(train_job, runtime)
     info = Info(
         framework,
@@ -111,15 +110,16 @@ def injections(info: Info) -> list[tuple[str, str, Container | None]]:
 
 
 def merged(train_job: TrainJob, runtime: Runtime) -> JSON:
-    """The JobSet spec with runtime patches, trainer and initializers merged in."""
-    base: JSON = deepcopy(to_builtins(runtime.spec.template.spec))
-    jobs = patched(base.get("replicatedJobs") or [], train_job.spec.runtime_patches)
-    for job in jobs:
-        template = pod_template(job)
-        spec = template.get("spec") or {}
-        containers = [_merged_container(each, job, train_job, runtime) for each in spec.get("containers") or []]
-        job["template"] = deep(job["template"], {"spec": {"template": {"spec": {"containers": containers}}}})
-    return {**base, "replicatedJobs": jobs}
+    """The runtime's template (metadata and JobSet spec) with runtime patches, trainer and initializers merged in."""
+    result: JSON = to_builtins(runtime.spec.template)
+    for patch in train_job.spec.runtime_patches:
+        if patch.training_runtime_spec and patch.training_runtime_spec.template:
+            result = patched(result, to_builtins(patch.training_runtime_spec.template))
+    for job in result.get("spec", {}).get("replicatedJobs") or []:
+        spec = pod_template(job).get("spec") or {}
+        if spec.get("containers"):
+            spec["containers"] = [_merged_container(each, job, train_job, runtime) for each in spec["containers"]]
+    return result
 
 
 def _merged_container(container: JSON, job: JSON, train_job: TrainJob, runtime: Runtime) -> JSON:
@@ -156,16 +156,6 @@ def _with_initializer(container: JSON, step: StepInitializer | None) -> JSON:
     if step.secret_ref:
         reference = {"secretRef": to_builtins(step.secret_ref)}
         result["envFrom"] = [*(result.get("envFrom") or []), reference]
-    return result
-
-
-def _template_metadata(train_job: TrainJob, runtime: Runtime) -> JSON:
-    """Labels and annotations of the object that makes the pods; a later patch wins."""
-    result: JSON = to_builtins(runtime.spec.template.metadata)
-    for patch in train_job.spec.runtime_patches:
-        template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
-        if template and template.metadata:
-            result = deep(result, to_builtins(template.metadata))
     return result
 
 
