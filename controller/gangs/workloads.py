@@ -14,13 +14,12 @@ from muster.api.muster.gang import gang_of
 from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
 from muster.resources.usage import pod_usage, quota
 from muster.volcano.owner import job_of
+from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
 from muster.workloads.worlds import group_name, min_member
 
 _GROUP_ANNOTATIONS = (names.EXPECTED_RUNTIME, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS)
 """Taken from the owner only: the pods of a gang may be of several kinds, and theirs are about their own kind."""
-_POD_KEYS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
-_DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _OWNER_PREFIX = "volcano.sh/"
 _TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
@@ -60,20 +59,17 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
         for key, value in (owner.metadata.annotations if owner else {}).items()
         if key.startswith(_OWNER_PREFIX) or key in _OF_THE_WORKLOAD
     }
+    own = pod.metadata.annotations
     for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
-        annotations |= {key: source.annotations[key] for key in _GROUP_ANNOTATIONS if key in source.annotations}
-        if names.SCALE_UP in source.labels:
-            annotations[names.SCALE_UP] = source.labels[names.SCALE_UP]
-    annotations |= {key: pod.metadata.annotations[key] for key in _POD_KEYS if key in pod.metadata.annotations}
-    disruption = [key for key in _DISRUPTION if key in pod.metadata.annotations][:1]
-    annotations |= {key: pod.metadata.annotations[key] for key in disruption}
+        annotations |= copied(source.annotations, _GROUP_ANNOTATIONS) | copied(source.labels, (names.SCALE_UP,))
+    annotations |= copied(own, COPIED_ANNOTATIONS) | dict([*copied(own, DISRUPTION).items()][:1])
     return PodGroup(
         api_version=POD_GROUPS.api_version,
         kind=POD_GROUPS.kind,
         metadata=ObjectMeta(
             name=group_name(pod.metadata),
             namespace=pod.metadata.namespace,
-            labels={key: pod.metadata.labels[key] for key in _POD_KEYS[:2] if key in pod.metadata.labels},
+            labels=copied(pod.metadata.labels, COPIED_LABELS),
             annotations=annotations,
             owner_references=[_reference(world) if world else pod.metadata.controller or _reference(pod)],
         ),

@@ -35,10 +35,7 @@ Target = Literal["Job", "JobSet"]
 """The kind of object that makes the pods of a TrainJob: a Job of Muster's (batch.volcano.sh), or a JobSet."""
 
 JSON = dict[str, Any]
-_INITIALIZERS: Mapping[str, Role] = {
-    DATASET_INITIALIZER: "dataset-initializer",
-    MODEL_INITIALIZER: "model-initializer",
-}
+_INITIALIZERS: Mapping[str, Role] = {DATASET_INITIALIZER: "dataset-initializer", MODEL_INITIALIZER: "model-initializer"}
 
 
 def compile_train_job(train_job: TrainJob, runtime: Runtime, framework: Framework, target: Target = "Job") -> Compiled:
@@ -166,9 +163,7 @@ def _user_env(train_job: TrainJob) -> UserEnv:
 
 def _wire(variable: JSON) -> EnvVar:
     return EnvVar(
-        name=str(variable.get("name", "")),
-        value=str(variable.get("value") or ""),
-        value_from=variable.get("valueFrom"),
+        name=str(variable.get("name", "")), value=str(variable.get("value") or ""), value_from=variable.get("valueFrom")
     )
 
 

@@ -21,9 +21,10 @@ from muster.volcano.podgroup import group_name
 from muster.volcano.slots import PodSlot
 from muster.volcano.tasks import partition_of, queue_of, scheduler_of
 
-_COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
-_COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
-_DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
+COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
+COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
+DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
+"""Annotations for the budget of a gang; the first that is there counts."""
 _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 
 
@@ -84,7 +85,7 @@ def _labels(job: Job, slot: PodSlot) -> dict[str, str]:
         labels[names.PARTITION_ID] = partition
     if names.REPLICATED_JOB in ((slot.task.template.get("metadata") or {}).get("labels") or {}):
         labels[names.COMPLETION_INDEX] = str(slot.index)  # Kubeflow's clients find the pods of a step by it
-    return labels | _copied(job.metadata.labels, _COPIED_LABELS)
+    return labels | copied(job.metadata.labels, COPIED_LABELS)
 
 
 def _annotations(job: Job, slot: PodSlot) -> dict[str, str]:
@@ -102,11 +103,12 @@ def _annotations(job: Job, slot: PodSlot) -> dict[str, str]:
         annotations[_NUMA_POLICY] = slot.task.topology_policy
     own = (slot.task.template.get("metadata") or {}).get("annotations") or {}
     theirs = job.metadata.annotations
-    budgets = [] if any(key in own for key in _DISRUPTION) else [*_copied(theirs, _DISRUPTION).items()]
-    return annotations | _copied(theirs, _COPIED_ANNOTATIONS) | dict(budgets[:1])
+    budgets = [] if any(key in own for key in DISRUPTION) else [*copied(theirs, DISRUPTION).items()]
+    return annotations | copied(theirs, COPIED_ANNOTATIONS) | dict(budgets[:1])
 
 
-def _copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
+def copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
+    """The labels or annotations with these keys."""
     return {key: source[key] for key in keys if key in source}
 
 

@@ -118,10 +118,7 @@ def _samples(workload: JSON) -> Iterator[SamplePod]:
 
 LEADER_WORKER_SET = WorkloadKind(
     _RESOURCE,
-    templates=(
-        ("spec", "leaderWorkerTemplate", "leaderTemplate"),
-        ("spec", "leaderWorkerTemplate", "workerTemplate"),
-    ),
+    templates=(("spec", "leaderWorkerTemplate", "leaderTemplate"), ("spec", "leaderWorkerTemplate", "workerTemplate")),
     labelled=True,
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, called="a LeaderWorkerSet"),
     # A group without pods has been scaled away, or is about to be made anew.

@@ -29,6 +29,5 @@ DAEMON_SET = WorkloadKind(
     gang=GangRules(),
 )
 REPLICATION_CONTROLLER = WorkloadKind(
-    REPLICATION_CONTROLLERS,
-    no_ranks="pods of a ReplicationController have no index, so none of them has a rank",
+    REPLICATION_CONTROLLERS, no_ranks="pods of a ReplicationController have no index, so none of them has a rank"
 )

@@ -119,12 +119,9 @@ def _changed(old: Pod | None, new: Pod) -> str:
         return TASK_FAILED
     if old and old.status.phase == new.status.phase:
         return OUT_OF_SYNC
-    return {
-        "Failed": POD_FAILED,
-        "Succeeded": TASK_COMPLETED,
-        "Running": POD_RUNNING,
-        "Pending": POD_PENDING,
-    }.get(new.status.phase or "Pending", OUT_OF_SYNC)
+    return {"Failed": POD_FAILED, "Succeeded": TASK_COMPLETED, "Running": POD_RUNNING, "Pending": POD_PENDING}.get(
+        new.status.phase or "Pending", OUT_OF_SYNC
+    )
 
 
 def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[Request]:

@@ -9,8 +9,8 @@ pods of a task (or those of a batch/v1 Job) are what that Job would be. A Job th
 failed only; one that is on its way is active while it has pods, and ready when all of them are.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from controller.trainjob.rules.children import Children, has, initializer_name, succeeded
@@ -89,13 +89,13 @@ def _gang_status(train_job: TrainJob, pod_set: PodSetPlan, children: Children) -
     over = job is not None and job.status.state.phase in FINISHED
     ready = good = bad = active = 0
     for tally in _tallies(pod_set, children.pods, size):
-        if tally.succeeded >= size:
+        if tally["Succeeded"] >= size:
             good += 1
         elif over:
-            bad += bool(tally.failed)
+            bad += bool(tally["Failed"])
         else:
-            active += bool(tally.active)
-            ready += tally.ready + tally.succeeded >= size
+            active += bool(tally["Pending"] or tally["Running"])
+            ready += tally["ready"] + tally["Succeeded"] >= size
     waiting = pod_set.jobs - good - bad
     return ReplicatedJobStatus(
         name=pod_set.name,
@@ -107,19 +107,9 @@ def _gang_status(train_job: TrainJob, pod_set: PodSetPlan, children: Children) -
     )
 
 
-@dataclass(slots=True)
-class _Tally:
-    """Pods of one Job by state; terminating pods are not counted."""
-
-    active: int = 0
-    ready: int = 0
-    succeeded: int = 0
-    failed: int = 0
-
-
-def _tallies(pod_set: PodSetPlan, pods: Sequence[Pod], size: int) -> list[_Tally]:
-    """The pods of a pod set by the Job, of `size` pods, that each would be in."""
-    tallies = [_Tally() for _ in range(pod_set.jobs)]
+def _tallies(pod_set: PodSetPlan, pods: Sequence[Pod], size: int) -> list[Counter[str]]:
+    """Pods of a pod set by phase, for each Job of `size` pods that they would be in; terminating ones do not count."""
+    tallies = [Counter[str]() for _ in range(pod_set.jobs)]
     for pod in pods:
         meta, phase = pod.metadata, pod.status.phase
         index = whole_number(meta.labels.get(names.TASK_INDEX))
@@ -127,10 +117,8 @@ def _tallies(pod_set: PodSetPlan, pods: Sequence[Pod], size: int) -> list[_Tally
             continue
         if index // size < pod_set.jobs:
             tally = tallies[index // size]
-            tally.active += phase in {"Pending", "Running"}
-            tally.ready += phase == "Running" and is_ready(pod)
-            tally.succeeded += phase == "Succeeded"
-            tally.failed += phase == "Failed"
+            tally[phase] += 1
+            tally["ready"] += phase == "Running" and is_ready(pod)
     return tallies
 
 

@@ -71,10 +71,7 @@ def waiter(info: Info, launcher: PodSet, plugin: str) -> InitPlan | None:
         name=NAME,
         like=launcher.target.name,
         command=("sh", "-c", SCRIPT),
-        env={
-            "MUSTER_WAIT_S": str(timeout_s),
-            "MUSTER_LAUNCHER": launcher.endpoints[0].partition(".")[0],
-        },
+        env={"MUSTER_WAIT_S": str(timeout_s), "MUSTER_LAUNCHER": launcher.endpoints[0].partition(".")[0]},
         paths=(mount_path(info.settings), HOSTFILE.rpartition("/")[0]),
         plugin=plugin,
         reason=f"mpirun needs ssh to all pods of {info.workload}",

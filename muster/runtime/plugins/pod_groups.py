@@ -46,10 +46,7 @@ class Volcano:
         details: dict[str, Any] = {"queue": queue_of(info), "priorityClassName": classes[-1] if classes else ""}
         if wanted and wanted.network_topology:
             topology = wanted.network_topology
-            details["networkTopology"] = {
-                "mode": topology.mode,
-                "highestTierAllowed": topology.highest_tier_allowed,
-            }
+            details["networkTopology"] = {"mode": topology.mode, "highestTierAllowed": topology.highest_tier_allowed}
         info.gang = gang(info, self.name, details)
         if info.target == JOBSET:
             _mark(info, str(details["queue"]))

@@ -65,8 +65,7 @@ class Guarded(Plugin):
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """See `Plugin.ports`."""
         return self._do(
-            "ports failed",
-            lambda: {str(name): int(port) for name, port in self._method("ports")(job, task).items()},
+            "ports failed", lambda: {str(name): int(port) for name, port in self._method("ports")(job, task).items()}
         )
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
