@@ -17,15 +17,25 @@ FIRST_S, MAX_S = 1.0, 30.0
 
 
 class Attempts:
-    """The creations of one pass. Thread safe."""
+    """The creations of one Job's pods: the refused ones, and the pause before they are tried again. Thread safe."""
 
-    def __init__(self, refused: Counter[bytes]) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._refused = refused
+        self._refused: Counter[bytes] = Counter()
+        self.until_s = 0.0
+        """End of the pause, monotonic."""
+        self.delay_s = FIRST_S / 2
+        """Length of the last pause."""
+        self.start()
+
+    def start(self, *, anew: bool = False) -> None:
+        """Starts a pass; `anew`: the pause is over."""
         self.untried = 0
-        """Pods that were not tried."""
+        """Pods that were not tried in this pass."""
         self.new = False
         """True if a quota has refused a pod in this pass."""
+        if anew:
+            self._refused.clear()
 
     def begin(self, amounts: bytes) -> bool:
         """True if another pod of these amounts is worth a call."""
@@ -41,37 +51,26 @@ class Attempts:
             self.new = True
 
 
-class _Pause:
-    """The refusals of one Job's pods, the end of its pause (monotonic seconds), and the length of the last one."""
-
-    def __init__(self) -> None:
-        self.refused: Counter[bytes] = Counter()
-        self.until_s = 0.0
-        self.delay_s = FIRST_S / 2
-
-
 class Refusals:
     """By UID of the Job; one pass over a Job at a time."""
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
-        self._pauses: dict[str, _Pause] = {}
+        self._jobs: dict[str, Attempts] = {}
 
     @contextmanager
     def attempts(self, uid: str) -> Iterator[Attempts]:
         """For one pass over a Job; its refusals are kept at the end of the pass."""
-        pause = self._pauses.get(uid) or _Pause()
-        if self._monotonic_s() >= pause.until_s:
-            pause.refused.clear()
-        attempts = Attempts(pause.refused)
+        attempts = self._jobs.get(uid) or Attempts()
+        attempts.start(anew=self._monotonic_s() >= attempts.until_s)
         yield attempts
         if attempts.new:
-            pause.delay_s = min(pause.delay_s * 2, MAX_S)
-            pause.until_s = self._monotonic_s() + pause.delay_s
-            self._pauses[uid] = pause
+            attempts.delay_s = min(attempts.delay_s * 2, MAX_S)
+            attempts.until_s = self._monotonic_s() + attempts.delay_s
+            self._jobs[uid] = attempts
         elif not attempts.untried:
-            self._pauses.pop(uid, None)
+            self._jobs.pop(uid, None)
 
     def forget(self, uid: str) -> None:
         """Drops the refusals of a Job that is gone."""
-        self._pauses.pop(uid, None)
+        self._jobs.pop(uid, None)

@@ -58,11 +58,6 @@ def has(job: IndexedJob, *types: str) -> bool:
     return any(each.get("type") in types and each.get("status") == "True" for each in conditions)
 
 
-def succeeded(job: IndexedJob) -> bool:
-    """True if a batch/v1 Job is complete."""
-    return has(job, "Complete")
-
-
 def goes_on(job: Job | IndexedJob | JobSet) -> bool:
     """True if a Job or JobSet has neither ended nor begun to stop."""
     if isinstance(job, IndexedJob):

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from controller.trainjob.rules.children import Children, has, initializer_name, succeeded
+from controller.trainjob.rules.children import Children, has, initializer_name
 from controller.trainjob.rules.outcome import Outcome
 from muster.api import names
 from muster.api.kubeflow.jobset import ReplicatedJobStatus
@@ -130,7 +130,7 @@ def is_ready(pod: Pod) -> bool:
 def _initializer_status(train_job: TrainJob, pod_set: str, children: Children, *, done: bool) -> ReplicatedJobStatus:
     job = children.initializers.get(initializer_name(train_job, pod_set))
     status = ReplicatedJobStatus(name=pod_set, ready=0, succeeded=0, failed=0, active=0, suspended=0)
-    if done or (job and succeeded(job)):
+    if done or (job and has(job, "Complete")):
         status.succeeded = 1
     elif job is None:
         status.suspended = int(train_job.spec.suspend)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from controller.trainjob.rules.children import Children, before, has, initializer_name, succeeded
+from controller.trainjob.rules.children import Children, before, has, initializer_name
 from controller.trainjob.rules.manifests import intent, job_manifest, marked, role
 from controller.trainjob.rules.outcome import resumed_at
 from controller.trainjob.rules.status import completed
@@ -102,7 +102,7 @@ def decide(train_job: TrainJob, plan: Plan, components: Sequence[Component], chi
             elif not (started or by_name.get(component.name) in done):
                 live = children.initializers.get(component.name)
                 steps += _initialize(train_job, component, live, may_create=open_)
-                passed &= live is not None and succeeded(live)
+                passed &= live is not None and has(live, "Complete")
         open_ &= passed
     return steps
 
