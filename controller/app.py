@@ -86,7 +86,7 @@ class Controller:
         self._expectations = Expectations(monotonic_s)
         self._pending_events = PendingEvents()
         self._effects = Effects(client, self._expectations, self._recorder, at_once, monotonic_s=monotonic_s)
-        self._worker = Worker("job", self._process, queue="job", threads=workers, monotonic_s=monotonic_s)
+        self._worker = Worker("job", self._process, threads=workers, monotonic_s=monotonic_s)
         self._reconciler = Reconciler(self._context(client), self._pending_events)
         self.queue_controller = Queues(
             client, self._recorder, self._queues.store, self._groups.store, pods, monotonic_s=monotonic_s
@@ -194,18 +194,11 @@ class Controller:
             **self.train_jobs.reflectors,
             **self.finalizers.reflectors,
         }
-        others = [
-            each.worker
-            for each in (
-                self.queue_controller,
-                self.group_controller,
-                self.rendezvous,
-                self.train_jobs,
-                self.finalizers,
-                self.shipped,
-            )
+        groups = (self.queue_controller, self.group_controller, self.rendezvous)
+        self.workers = [
+            self._worker,
+            *(each.worker for each in (*groups, self.train_jobs, self.finalizers, self.shipped)),
         ]
-        self.workers = [self._worker, *others]
         self._handlers: list[tuple[Reflector[Any], Any]] = [
             (self._jobs, self._job_seen),
             (self._groups, self._group_seen),

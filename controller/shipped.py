@@ -68,7 +68,7 @@ class Shipped:
     ) -> None:
         self._client = client
         self._manifests = {f"{each['kind']}/{each['metadata']['name']}": each for each in manifests}
-        self.worker = Worker("shipped", self.process, queue="shipped", monotonic_s=monotonic_s)
+        self.worker = Worker("shipped", self.process, monotonic_s=monotonic_s)
 
     def replay(self) -> None:
         """Queues every object."""

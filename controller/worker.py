@@ -26,7 +26,8 @@ class Retry(Exception):  # noqa: N818 - no defect: something outside has to chan
 class Worker:
     """One work queue with its threads, which call `process` with each key, never twice at once with the same.
 
-    `may_act` is called before each pass: a process that was frozen may have lost its lease meanwhile.
+    `may_act` is called before each pass: a process that was frozen may have lost its lease meanwhile. `queue` is the
+    name of the queue in metrics, if several workers have one name.
     """
 
     def __init__(
@@ -39,10 +40,11 @@ class Worker:
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
+        queue = queue or name
         self.queue: WorkQueue[str] = WorkQueue(monotonic_s, max_delay_s=_MAX_DELAY_S, name=queue, group_of=_namespace)
         self._process = process
         self.may_act: Callable[[], bool] = lambda: True
-        names = [f"{queue or name}-{number}" if threads > 1 else queue or name for number in range(threads)]
+        names = [f"{queue}-{number}" if threads > 1 else queue for number in range(threads)]
         self._threads = [threading.Thread(target=self._run, name=each, daemon=True) for each in names]
 
     def start(self) -> None:

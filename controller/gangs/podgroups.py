@@ -68,7 +68,7 @@ class PodGroups:
         self._pods = pods
         self._groups = groups
         self._fits: dict[str, Fit] = {}
-        self.worker = Worker("podgroup", self.process, queue="podgroup", monotonic_s=monotonic_s)
+        self.worker = Worker("podgroup", self.process, monotonic_s=monotonic_s)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """Queues the gang of a pod that has changed."""

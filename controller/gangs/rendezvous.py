@@ -45,7 +45,7 @@ class Rendezvous:
         self._recorder = recorder
         self._pods = pods
         self._done: dict[_Claim, None] = {}
-        self.worker = Worker("rendezvous", self.process, queue="rendezvous", monotonic_s=monotonic_s)
+        self.worker = Worker("rendezvous", self.process, monotonic_s=monotonic_s)
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """Queues a new pod whose objects may be missing."""

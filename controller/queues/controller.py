@@ -77,7 +77,7 @@ class Queues:
         self._usage = Usage(groups.get)
         self._lock = threading.Lock()
         self._commands: dict[str, dict[str, Command]] = {}
-        self.worker = Worker("queue", self.process, queue="queue", monotonic_s=monotonic_s)
+        self.worker = Worker("queue", self.process, monotonic_s=monotonic_s)
 
     def queue_seen(self, old: Queue | None, new: Queue | None) -> None:
         """Queues a pass over a queue that has changed, and over those above and below it."""

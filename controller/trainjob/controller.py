@@ -65,7 +65,7 @@ class TrainJobs:
         ]
         framework = framework or registry.framework()
         self.watched = Watched(client, framework, self._child_seen, job_sets=target == "JobSet")
-        self.worker = Worker("trainjob", self.process, queue="trainjob", threads=threads, monotonic_s=monotonic_s)
+        self.worker = Worker("trainjob", self.process, threads=threads, monotonic_s=monotonic_s)
         caches = Caches(jobs, self._initializers.store, self._maps.store, self.watched, pods_of)
         self.reconciler = Reconciler(
             Context(

@@ -175,7 +175,7 @@ class Finalizers:
             each.plural: Reflector(client, replace(each, type=Object)) for each in _KINDS.values()
         }
         self.handlers: list[tuple[Reflector[Any], Any]] = [(each, self._seen) for each in self.reflectors.values()]
-        self.worker = Worker("runtime", self.process, queue="runtime", monotonic_s=monotonic_s)
+        self.worker = Worker("runtime", self.process, monotonic_s=monotonic_s)
 
     def process(self, key: str) -> None:
         """Takes the finalizer off; others stay."""
