@@ -49,7 +49,7 @@ def test_the_members_of_a_job_plugin_are_listed() -> None:
 
 def test_the_methods_of_a_runtime_plugin_are_listed() -> None:
     """Those of all protocols; `framework` stands beside its method."""
-    kinds = [each for each in vars(protocols).values() if getattr(each, "_is_protocol", False)]
+    kinds = [each for each in vars(framework).values() if getattr(each, "_is_protocol", False)]
     own = [each for each in kinds if each.__module__ == framework.__name__]
     methods = {name for each in own for name in each.__dict__ if callable(each.__dict__[name]) and name[0] != "_"}
     assert {*first_cells("trainjobs.md", "| method | when |")} - {"framework", "Component"} == methods
