@@ -216,7 +216,7 @@ class Plane:
         with contextlib.closing(self.client()) as client:
             report("namespace, roles and CRDs")
             install.namespace(client)
-            accounts.install(client, shared=self.state.options.shared)
+            install.roles(client, shared=self.state.options.shared)
             self._write_tokens(client)
             install.crds(client)
             if components.KWOK in self.parts:

@@ -1,4 +1,4 @@
-"""What Muster has to be allowed in a cluster that is somebody else's, asked before anything is started or written."""
+"""The rights that Muster needs in a cluster that exists already, asked for before anything is started or written."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ from msgspec import field
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
-from musterctl.chart.roles import ACCOUNTS, LEVELS, OWN_EXTENDER, rights, user_rules
+from musterctl.chart import roles
 from musterctl.plane.errors import RightsError
 
 _AT_ONCE: Final = 8
@@ -58,19 +58,14 @@ _INSTALLS: Final = {
     "clustertrainingruntimes.trainer.kubeflow.org": "create patch",
     "queues.scheduling.volcano.sh": "get",
 }
-"""What `up` installs and looks at. What it grants the processes, and users, it must have itself."""
+"""For what `up` installs and looks at. Rights that it grants, it must have itself."""
+_GRANTS: Final = (roles.WEBHOOK, roles.EXTENDER, roles.SCHEDULER, roles.CONTROLLER, roles.USERS)
 
 
 def needed() -> list[Right]:
-    """Every right that the installation needs, sorted: nobody can grant what he has not."""
+    """Every right that the installation needs, sorted."""
     found = {Right(resource, verb) for resource, verbs in _INSTALLS.items() for verb in verbs.split()}
-    granted = [
-        rule
-        for account in (*ACCOUNTS.values(), OWN_EXTENDER)
-        for each in account.processes
-        for rule in rights(each).all
-    ]
-    for rule in [*granted, *(rule for level in LEVELS for rule in user_rules(level))]:
+    for rule in (rule for each in _GRANTS for rule in roles.rules(each)):
         for group, resource, verb in product(rule.api_groups, rule.resources, rule.verbs):
             whole, slash, subresource = resource.partition("/")
             found.add(Right(f"{whole}.{group}".rstrip(".") + slash + subresource, verb))
@@ -78,7 +73,7 @@ def needed() -> list[Right]:
 
 
 def missing(client: Client) -> list[Right]:
-    """Those of the rights that the client's user does not have. Raises APIError if that cannot be asked."""
+    """The rights that the client's user does not have. Raises APIError if that cannot be asked."""
 
     def allowed(right: Right) -> bool:
         whole, _, subresource = right.resource.partition("/")
@@ -86,9 +81,9 @@ def missing(client: Client) -> list[Right]:
         asked = {"group": group, "resource": resource, "subresource": subresource, "verb": right.verb}
         return client.create(_REVIEWS, {"spec": {"resourceAttributes": asked}}).status.allowed
 
-    rights = needed()
+    wanted = needed()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return [right for right, may in zip(rights, pool.map(allowed, rights), strict=True) if not may]
+        return [right for right, may in zip(wanted, pool.map(allowed, wanted), strict=True) if not may]
 
 
 def check(client: Client) -> None:

@@ -81,7 +81,7 @@ def forbidden(plane: Plane) -> list[str]:
     found: set[tuple[Use, str]] = set()
     for one in asked(plane):
         (found.add if one.forbidden else found.discard)((one.use, one.namespace))
-    granted = {use for process in _PROCESSES for use in uses_of(roles.rights(process).all, process)}
+    granted = {use for process in _PROCESSES for use in uses_of(roles.rules(process), process)}
     wanted = {use for use, _ in found} - granted
     return sorted(f"{use.process} may not {use.verb} {use.resource} ({use.group or 'core'})" for use in wanted)
 

@@ -106,7 +106,7 @@ class Second:
     def _kubeconfig(self) -> Path:
         account = accounts.accounts(shared=False)[EXTENDER].name
         with_client = self._plane.client()
-        token = accounts._token(with_client, account)
+        token = accounts.new_token(with_client, account)
         payload = token.split(".")[1]
         self.credential = f"JTI={json.loads(base64.urlsafe_b64decode(payload + '=' * (-len(payload) % 4)))['jti']}"
         accounts.token_file(self._folder, account).write_text(token)

@@ -13,8 +13,8 @@ from charts import GROUPS, JSON, MATRIX, NAMESPACE, one, rendered, text
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES
 from musterctl import main, settings
-from musterctl.chart import policies, roles
-from musterctl.chart.files import CHART
+from musterctl.chart import roles
+from musterctl.chart.files import CHART, policies
 from musterctl.chart.render import RESTRICTED, helm, objects
 from musterctl.plane.accounts import CLUSTER_LEASE
 from musterctl.plane.plane import Plane
@@ -127,7 +127,7 @@ def test_roles_are_those_of_planes(mode: str) -> None:
     """`muster up` and the tests run with exactly the rights that the chart grants; planes keep no certificates."""
     accounts = {**roles.ACCOUNTS} if mode == "muster" else {**roles.ACCOUNTS, roles.SCHEDULER: roles.OWN_EXTENDER}
     lease = CLUSTER_LEASE if mode == "cluster" else None
-    wanted = [*roles.objects(NAMESPACE, list(accounts.values()), lease), *policies.objects()]
+    wanted = [*roles.objects(NAMESPACE, list(accounts.values()), lease), *policies()]
     kinds = {each["kind"] for each in wanted}
     every = [bare(each) for each in rendered({"scheduler": {"mode": mode}}) if each["kind"] in kinds]
     found = [each for each in every if each["metadata"]["name"] != "muster-certificates"]

@@ -77,14 +77,14 @@ def test_what_is_used_is_granted(requests: list[Asked], process: str) -> None:
     """To that very process: what kube-scheduler beside it may do is not the extender's."""
     used = {one.use for one in requests if one.use.process == process}
     assert used
-    assert told(used - audits.uses_of(roles.rights(process).all, process)) == []
+    assert told(used - audits.uses_of(roles.rules(process), process)) == []
     assert told({one.use for one in requests if one.forbidden}) == []
 
 
 @pytest.mark.parametrize("process", [*OWN, roles.SCHEDULER])
 def test_what_is_granted_is_used(requests: list[Asked], process: str) -> None:
     """A right that nothing needs is not there to be stolen."""
-    granted = audits.uses_of((rule for rule in roles.rights(process).all if not rule.implicit), process)
+    granted = audits.uses_of((rule for rule in roles.rules(process) if not rule.implicit), process)
     assert told(granted - {one.use for one in requests}) == []
 
 

@@ -174,13 +174,30 @@ spec:
 {{- end -}}
 {{- end }}
 
-{{/* Rules of a role: the file's without what is for readers. (list $rules $leaseName) */}}
-{{- define "muster.rules" -}}
-{{- $name := index . 1 -}}
-{{- range index . 0 }}
-{{- $rule := omit . "why" "implicit" "unnamed" "names" }}
-{{- with .names }}{{ $_ := set $rule "resourceNames" . }}{{ end }}
-{{- if and $name (not .unnamed) }}{{ $_ := set $rule "resourceNames" (list $name) }}{{ end }}
-- {{ toYaml $rule | nindent 2 | trim }}
+{{/* The manifests of a file, filled in: (list $ path names). The reasons of rules are for readers of the file. */}}
+{{- define "muster.manifests" -}}
+{{- $root := index . 0 -}}
+{{- $text := $root.Files.Get (index . 1) -}}
+{{- range $mark, $value := index . 2 }}{{ $text = replace $mark $value $text }}{{ end -}}
+{{- range splitList "\n---\n" $text }}
+{{- $object := fromYaml . }}
+{{- range $object.rules }}{{ $_ := unset . "why" }}{{ $_ := unset . "implicit" }}{{ end }}
+{{- $labels := merge (include "muster.labels" $root | fromYaml) ($object.metadata.labels | default dict) }}
+{{- if not $root.Values.rbac.aggregate }}
+{{- range list "view" "edit" "admin" }}{{ $_ := unset $labels (printf "rbac.authorization.k8s.io/aggregate-to-%s" .) }}{{ end }}
+{{- end }}
+{{- $_ := set $object.metadata "labels" $labels }}
+{{- $namespaces := list "" }}
+{{- if and (eq $object.kind "ClusterRoleBinding") (hasSuffix "-secrets" $object.metadata.name) }}
+{{- $namespaces = $root.Values.rbac.secretNamespaces | default $namespaces }}
+{{- end }}
+{{- range $namespaces }}
+{{- if . }}
+{{- $_ := set $object "kind" "RoleBinding" }}
+{{- $_ := set $object.metadata "namespace" . }}
+{{- end }}
+---
+{{ toYaml $object }}
+{{- end }}
 {{- end }}
 {{- end }}

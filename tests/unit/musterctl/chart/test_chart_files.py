@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from extender.planner.state.feed import FEED
-from musterctl.chart import policies, roles, values
-from musterctl.chart.files import CHART, FILES, document
+from musterctl.chart import roles, values
+from musterctl.chart.files import CHART, FILES, document, policies
 from musterctl.plane import accounts, rights
 
 ROOT = Path(__file__).parents[4]
@@ -79,7 +79,7 @@ def test_alerts_say_what_to_do() -> None:
 @pytest.mark.parametrize("process", PROCESSES)
 def test_each_right_has_a_reason_and_no_star(process: str) -> None:
     """Stars grow by themselves."""
-    for rule in roles.rights(process).all:
+    for rule in roles.rules(process):
         assert len(rule.why) > 10
         assert "*" not in {*rule.api_groups, *rule.resources, *rule.verbs}
 
@@ -88,7 +88,7 @@ def test_what_the_extender_watches_it_may_watch() -> None:
     """Whoever adds a kind to the feed adds it to charts/muster/files/roles/extender.yaml."""
     granted = {
         (group, resource, verb)
-        for rule in roles.rights(roles.EXTENDER).cluster
+        for rule in roles.rules(roles.EXTENDER)
         for group in rule.api_groups
         for resource in rule.resources
         for verb in rule.verbs
@@ -108,11 +108,9 @@ def test_users_write_neither_placements_nor_status() -> None:
 
 def test_policies_ask_for_verbs_that_roles_grant() -> None:
     """A verb of our own that nobody has would stop Muster."""
-    asked = set(re.findall(r"check\('(\w+)'\)|'(\w+)' : '(\w+)'", json.dumps(policies.objects())))
+    asked = set(re.findall(r"check\('(\w+)'\)|'(\w+)' : '(\w+)'", json.dumps(policies())))
     verbs = {verb for found in asked for verb in found if verb}
-    granted = {
-        verb for process in PROCESSES for rule in roles.rights(process).all if rule.implicit for verb in rule.verbs
-    }
+    granted = {verb for process in PROCESSES for rule in roles.rules(process) if rule.implicit for verb in rule.verbs}
     assert verbs == {"decide", "pin", "release"}
     assert verbs <= granted
 
