@@ -3,19 +3,16 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Final
 
 from musterctl.plane.build import CONTROL_PLANE, HELM, NEWEST, OLDER, cached
 from musterctl.plane.errors import LocalError
 
-NEEDED = tuple(CONTROL_PLANE.programs)
-"""The programs of a whole plane."""
+VERSIONS: Final = (*OLDER, NEWEST)
+"""The versions of Kubernetes that a plane can have."""
 
 
-VERSIONS = (*OLDER, NEWEST)
-"""Of Kubernetes, from which one can choose."""
-
-
-def find(needed: tuple[str, ...] = NEEDED, kubernetes: str = "") -> dict[str, Path]:
+def find(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kubernetes: str = "") -> dict[str, Path]:
     """The path of each program; builds all of them where some are missing.
 
     A place counts only if it has *all* that is needed, so that versions are never mixed. Where a version of Kubernetes
@@ -23,11 +20,10 @@ def find(needed: tuple[str, ...] = NEEDED, kubernetes: str = "") -> dict[str, Pa
     """
     if kubernetes:
         return _of_version(needed, kubernetes)
-    assets = os.environ.get("KUBEBUILDER_ASSETS")
-    for search_path in (assets, os.environ.get("PATH")):
-        found = {name: shutil.which(name, path=search_path) for name in needed} if search_path else {}
-        if found and all(found.values()):
-            return {name: Path(path) for name, path in found.items() if path}
+    for search_path in filter(None, (os.environ.get("KUBEBUILDER_ASSETS"), os.environ.get("PATH"))):
+        found = {name: Path(path) for name in needed if (path := shutil.which(name, path=search_path))}
+        if found and len(found) == len(needed):
+            return found
     folder = cached()
     return {name: folder / name for name in needed}
 

