@@ -36,9 +36,9 @@ def status(name: str) -> None:
         show_kind(plane)
         return
     show(plane, console)
-    dead = [one for one in plane.status() if one.word == "dead"]
-    for one in dead:
-        console.print(f"\n{plane.part(one.name).death()}", markup=False, highlight=False, soft_wrap=True)
+    dead = [part for part in plane.parts.values() if part.word == "dead"]
+    for part in dead:
+        console.print(f"\n{part.death()}", markup=False, highlight=False, soft_wrap=True)
     if dead:
         console.print(f"\n`muster up --name {name}` starts what is dead.", markup=False)
         sys.exit(1)
@@ -47,11 +47,12 @@ def status(name: str) -> None:
 def show(plane: Plane, console: Console) -> None:
     """Prints the table of parts, where the plane is, and the runtimes for TrainJobs."""
     table = Table("part", "state", "pid", "listens on", box=None, pad_edge=False)
-    for one in plane.status():
-        table.add_row(one.name, f"[{_STYLES[one.word]}]{one.word}[/]", str(one.pid or ""), one.url)
+    for part in plane.parts.values():
+        row = (f"[{_STYLES[part.word]}]{part.word}[/]", str(part.pid or ""), plane.commandlines.listens(part.name))
+        table.add_row(part.name, *row)
     console.print(table)
     console.print(f"folder {plane.root}\nkubeconfig {plane.kubeconfig}", markup=False, highlight=False, soft_wrap=True)
-    if plane.attached or any(one.name == components.API_SERVER and one.pid for one in plane.status()):
+    if plane.attached or plane.part(components.API_SERVER).alive:
         console.print(f"runtimes {_runtimes(plane)}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
     """Waits for the end of the owner; then ends the parts, those first that were started last."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdin.buffer.read()
-    pid_files = sorted((folder / "run").glob("*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    pid_files = sorted((folder / "run").glob("*.pid"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
     for path in pid_files:
         Part(path.stem, folder, list).stop()
     kill_leftovers(folder)

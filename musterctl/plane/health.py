@@ -1,11 +1,9 @@
-"""Whether the parts of a plane are well: waits until one is ready, says how it is, starts again what dies."""
+"""The health of parts: waits until one is ready, and starts again what dies."""
 
 import ssl
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -19,34 +17,17 @@ from musterctl.plane.process import Part
 _POLL_S: Final = 0.05
 _ANSWER_S: Final = 2.0
 _WATCH_S: Final = 1.0
-_MAX_DELAY_S: Final = 30.0
-_STABLE_S: Final = 60.0
+_PAUSE_S: Final = 10.0
 _RENEW_S: Final = 1800.0
 
 
-@dataclass(frozen=True, slots=True)
-class PartStatus:
-    """How a part is at this moment, as `muster status` shows it."""
-
-    name: str
-    pid: int | None
-    started: bool
-    url: str
-    log_file: Path
-
-    @property
-    def word(self) -> str:
-        """running, dead (it was started and is gone) or stopped."""
-        return "running" if self.pid else "dead" if self.started else "stopped"
-
-
 def wait_ready(part: Part, url: str, *, ca_file: Path, timeout_s: float) -> None:
-    """Returns when the part answers 200 on the URL (or lives, without one); raises PartError if it dies or is late."""
+    """Returns when the part answers 200 on the URL; raises PartError if it dies or is late."""
     deadline = time.monotonic() + timeout_s
     while True:
         if not part.alive:
             raise part.death()
-        answer = answers(url, ca_file=ca_file) if url else ""
+        answer = _trouble(url, ca_file)
         if not answer:
             return
         if time.monotonic() > deadline:
@@ -57,7 +38,7 @@ def wait_ready(part: Part, url: str, *, ca_file: Path, timeout_s: float) -> None
         time.sleep(_POLL_S)
 
 
-def answers(url: str, *, ca_file: Path) -> str:
+def _trouble(url: str, ca_file: Path) -> str:
     """Empty if the URL answers 200, else what is wrong."""
     parts = urlsplit(url)
     tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
@@ -70,23 +51,20 @@ def answers(url: str, *, ca_file: Path) -> str:
 
 
 def supervise(parts: Mapping[str, Part], report: Callable[[str], None], renew: Callable[[], None]) -> None:
-    """Reports what dies and starts it again, later each time it dies soon; runs until it is interrupted.
+    """Reports what dies and starts it again, but not at once if it dies soon; runs until it is interrupted.
 
-    `renew` is called every half hour, for tokens whose life somebody else's API server has cut short.
+    `renew` is called every half hour, for tokens whose life an API server may have cut short.
     """
-    renewed_at = time.monotonic()
-    delay_s: defaultdict[str, float] = defaultdict(float)
-    started_at: defaultdict[str, float] = defaultdict(float)
+    renewed_s = time.monotonic()
+    not_before_s = dict.fromkeys(parts, 0.0)
     while True:
         time.sleep(_WATCH_S)
-        if time.monotonic() - renewed_at > _RENEW_S:
-            renewed_at = time.monotonic()
+        now_s = time.monotonic()
+        if now_s - renewed_s > _RENEW_S:
+            renewed_s = now_s
             renew()
         for name, part in parts.items():
-            if part.alive or time.monotonic() - started_at[name] < delay_s[name]:
-                continue
-            report(f"{part.death()}\nstarting {name} again")
-            stable = time.monotonic() - started_at[name] > _STABLE_S
-            delay_s[name] = _WATCH_S if stable else min(2 * delay_s[name], _MAX_DELAY_S)
-            started_at[name] = time.monotonic()
-            part.start()
+            if not part.alive and now_s > not_before_s[name]:
+                report(f"{part.death()}\nstarting {name} again")
+                not_before_s[name] = now_s + _PAUSE_S
+                part.start()

@@ -16,7 +16,7 @@ from muster.kube.errors import APIError
 from musterctl.plane import accounts, binaries, components, guard, install, nodes, rights, state
 from musterctl.plane.commandlines import CommandLines
 from musterctl.plane.errors import LocalError, PartError
-from musterctl.plane.health import PartStatus, wait_ready
+from musterctl.plane.health import wait_ready
 from musterctl.plane.machine import locked
 from musterctl.plane.pki import ADMIN, Pki
 from musterctl.plane.process import Part, kill_leftovers
@@ -180,13 +180,6 @@ class Plane:
     def wait_ready(self, name: str, timeout_s: float = _START_TIMEOUT_S) -> None:
         """Returns when the part is ready; raises PartError if it died or is late."""
         wait_ready(self.part(name), self.commandlines.ready_url(name), ca_file=self._pki.ca_file, timeout_s=timeout_s)
-
-    def status(self) -> list[PartStatus]:
-        """How each part is, in the order in which they are started."""
-        return [
-            PartStatus(name, part.pid, part.started, self.commandlines.listens(name), part.log_file)
-            for name, part in self.parts.items()
-        ]
 
     def _prepare(self, report: Report) -> None:
         """What takes long or may fail before anything runs: the rights in somebody else's cluster, and programs."""

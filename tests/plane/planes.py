@@ -42,9 +42,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         for sections in item.config.stash[SECTIONS]:
             report.sections.extend(sections())
         for plane in item.config.stash[PLANES]:
-            for status in plane.status():
-                title = f"{status.name} ({status.word}) in {plane.root}"
-                report.sections.append((title, plane.part(status.name).log_tail(_LOG_LINES)))
+            for part in plane.parts.values():
+                title = f"{part.name} ({part.word}) in {plane.root}"
+                report.sections.append((title, part.log_tail(_LOG_LINES)))
     return report
 
 

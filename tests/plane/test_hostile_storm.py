@@ -156,7 +156,7 @@ def processes(plane: Plane) -> dict[str, list[int]]:
         except OSError:
             continue  # it has ended meanwhile
         children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    return {status.name: [status.pid, *sorted(children.get(status.pid, []))] for status in plane.status() if status.pid}
+    return {part.name: [pid, *sorted(children.get(pid, []))] for part in plane.parts.values() if (pid := part.pid)}
 
 
 def most_memory(pids: list[int]) -> int:

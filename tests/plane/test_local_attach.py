@@ -70,7 +70,7 @@ def webhook_url(cluster: Plane) -> str:
 
 def parts_alive(folder: Path) -> list[str]:
     """The parts of the attached plane that live."""
-    return [status.name for status in Plane(folder).status() if status.pid]
+    return [part.name for part in Plane(folder).parts.values() if part.alive]
 
 
 def test_printed_scheduler_configuration_is_accepted(cluster: Plane, tmp_path: Path, wait_for: Any) -> None:
@@ -95,7 +95,7 @@ def test_printed_scheduler_configuration_is_accepted(cluster: Plane, tmp_path: P
 
 def test_foreground_stops_everything_on_sigterm(cluster: Plane, wait_for: Any) -> None:
     """The attached plane installs Muster, serves where it was told, restarts what dies, and leaves nothing running."""
-    before = {status.name: status.pid for status in cluster.status()}
+    before = {part.name: part.pid for part in cluster.parts.values()}
     port, extender_port = free_ports(2)
     process = attach(cluster, f"--webhook-port={port}", f"--extender-port={extender_port}")
     lines = read_until_ready(process)
@@ -117,7 +117,7 @@ def test_foreground_stops_everything_on_sigterm(cluster: Plane, wait_for: Any) -
     assert "muster-scheduler ended by SIGKILL. The end of" in output
     assert not parts_alive(folder)
     assert not webhook_url(cluster), "nobody answers there any more"
-    assert {status.name: status.pid for status in cluster.status()} == before
+    assert {part.name: part.pid for part in cluster.parts.values()} == before
 
 
 def test_who_may_not_is_told_what_is_missing(cluster: Plane, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """`muster up`, `status`, `kubectl` and `down`: a plane from the command line."""
 
-import json
 import os
 import signal
 import subprocess
@@ -48,8 +47,8 @@ def up(muster: Muster) -> str:
 
 def pids(home: Path, name: str) -> dict[str, int]:
     """The pids in the pid files of a plane."""
-    files = (home / "muster" / name / "run").glob("*.json")
-    return {path.stem: json.loads(path.read_text())["pid"] for path in files}
+    files = (home / "muster" / name / "run").glob("*.pid")
+    return {path.stem: int(path.read_text()) for path in files}
 
 
 def processes_of(folder: Path) -> list[str]:

@@ -113,7 +113,7 @@ def wait_for_the_end(plane: Plane, client: Client, namespace: str) -> None:
             return
         if len(left) != before:
             before, deadline = len(left), time.monotonic() + STUCK_S
-        if any(part.word == "dead" for part in plane.status()):
+        if any(part.word == "dead" for part in plane.parts.values()):
             plane.start()
         assert time.monotonic() < deadline, f"none of these completes any more: {left}"
         time.sleep(0.2)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-import msgspec
 import pytest
 import yaml
 from gangs import job
@@ -105,7 +104,7 @@ def test_it_runs_a_plane(muster: Callable[..., str], installed: Path, tmp_path: 
     muster("up", "--name", "wheel", "--nodes", "2")
     folder = tmp_path / "state/muster/wheel"
     for process in ("webhook", "extender", "controller"):
-        pid = msgspec.json.decode((folder / "run" / f"{process}.json").read_bytes())["pid"]
+        pid = int((folder / "run" / f"{process}.pid").read_text())
         program, *_ = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
         assert Path(program).parent == installed
     (tmp_path / "gang.yaml").write_text(yaml.safe_dump(job("gang", "default", replicas=2, run_s=1)), encoding="utf-8")

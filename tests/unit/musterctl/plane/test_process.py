@@ -1,16 +1,17 @@
 """Parts as processes: started, ended, known again, and never mistaken for somebody else's."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from musterctl.plane.process import Part, PidFile
+from musterctl.plane.process import PART_VARIABLE, PLANE_VARIABLE, Part
 
 STUBBORN = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
@@ -30,13 +31,15 @@ time.sleep(60)
 """
 
 
-@pytest.fixture
-def foreign() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is none of ours."""
-    process = subprocess.Popen(["sleep", "60"])
-    yield process
-    process.kill()
-    process.wait()
+@contextmanager
+def foreign(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is none of ours, with more variables."""
+    process = subprocess.Popen(["sleep", "60"], env=os.environ | environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def part(folder: Path, *command: str, grace_s: float = 5.0) -> Part:
@@ -78,26 +81,20 @@ def test_start_twice_is_harmless_and_another_handle_finds_it(tmp_path: Path) -> 
     assert not one.started
 
 
-@pytest.mark.parametrize("field", ["start_ticks", "boot_id"])
-def test_stale_pid_file_never_signals_a_foreign_process(
-    tmp_path: Path, foreign: subprocess.Popen[bytes], field: str
-) -> None:
-    """A pid file whose start time or boot does not match counts as dead, whatever is done with the part."""
-    one = part(tmp_path, "sleep", "60")
-    one.start()
-    true = msgspec.json.decode((tmp_path / "run/part.json").read_bytes(), type=PidFile)
-    one.stop()
-    ticks = int(Path(f"/proc/{foreign.pid}/stat").read_text().rpartition(")")[2].split()[19])
-    identity = PidFile(pid=foreign.pid, start_ticks=ticks, boot_id=true.boot_id)
-    stale = msgspec.structs.replace(identity, **{field: {"start_ticks": ticks - 1, "boot_id": "another"}[field]})
-    (tmp_path / "run/part.json").write_bytes(msgspec.json.encode(stale))
-    late = part(tmp_path, "sleep", "60")
-    assert late.started
-    assert late.pid is None
-    assert not late.signal(signal.SIGKILL)
-    late.kill()
-    late.stop()
-    assert foreign.poll() is None
+@pytest.mark.parametrize(
+    "environment", [{}, {PLANE_VARIABLE: "/another", PART_VARIABLE: "part"}], ids=["none", "another"]
+)
+def test_stale_pid_file_never_signals_a_foreign_process(tmp_path: Path, environment: dict[str, str]) -> None:
+    """A pid that has come to mean a process of another plane, or of no plane, counts as dead, whatever is done."""
+    with foreign(environment) as process:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run/part.pid").write_text(str(process.pid))
+        late = part(tmp_path, "sleep", "60")
+        assert (late.started, late.pid, late.word) == (True, None, "dead")
+        assert not late.signal(signal.SIGKILL)
+        late.kill()
+        late.stop()
+        assert process.poll() is None
 
 
 def test_deaf_part_is_killed_after_the_grace_period(tmp_path: Path) -> None:
