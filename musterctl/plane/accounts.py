@@ -14,7 +14,8 @@ from muster.kube.client import Client
 from musterctl.chart import roles as chart
 from musterctl.chart.roles import Account
 from musterctl.plane import components
-from musterctl.plane.pki import write_private
+from musterctl.plane.machine import write_private
+from musterctl.plane.pki import write_kubeconfig
 
 CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
 """The Lease of a cluster's own kube-scheduler."""
@@ -64,17 +65,8 @@ def kubeconfig(cluster: Path, account: str, tokens: Path, target: Path) -> Path:
     """Writes a kubeconfig for the current cluster of another one, with the token of an account."""
     content = yaml.safe_load(cluster.read_text(encoding="utf-8"))
     current = next(each for each in content["contexts"] if each["name"] == content["current-context"])["context"]
-    one = next(each for each in content["clusters"] if each["name"] == current["cluster"])
-    certificate = one["cluster"].get("certificate-authority")
-    if certificate:
-        one["cluster"]["certificate-authority"] = str(cluster.parent / certificate)
-    made = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [one],
-        "users": [{"name": account, "user": {"tokenFile": str(token_file(tokens, account))}}],
-        "contexts": [{"name": account, "context": {"cluster": one["name"], "user": account}}],
-        "current-context": account,
-    }
-    write_private(target, yaml.safe_dump(made).encode())
+    found = next(each for each in content["clusters"] if each["name"] == current["cluster"])["cluster"]
+    if certificate := found.get("certificate-authority"):
+        found["certificate-authority"] = str(cluster.parent / certificate)
+    write_kubeconfig(target, found, account, {"tokenFile": str(token_file(tokens, account))})
     return target

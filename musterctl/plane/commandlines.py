@@ -1,8 +1,8 @@
-"""The command line of every part of a plane, and how to see that the part is ready."""
+"""The command line of every part of a plane, and the URLs where it listens."""
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -31,34 +31,28 @@ from musterctl.plane.components import (
 )
 from musterctl.plane.machine import LOOPBACK
 from musterctl.plane.pki import SERVICE_ACCOUNTS, Pki
+from musterctl.plane.state import Options
 from webhook.settings import WebhookSettings
 
 _PLAYED_NODES_LAST: Final = "8760h"
-"""How long nodes without Leases stay Ready, which kwok changes once and never again."""
+"""Nodes without Leases stay Ready for so long; kwok changes their condition once and never again."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLines:
-    """Everything that command lines depend on."""
+    """The plane as command lines depend on it."""
 
     folder: Path
+    options: Options
     ports: dict[str, int]
     pki: Pki
     binaries: Callable[[], dict[str, Path]]
     kubeconfig: Callable[[str], Path]
     """The kubeconfig of a part."""
-    shared: bool = False
-    """Whether the cluster's own scheduler asks Muster."""
-    extender_tls: bool = False
-    """Whether it asks over TLS."""
-    admission_config: str = ""
-    """The webhook's configuration (YAML)."""
-    planning_config: str = ""
-    """The extender's configuration (YAML)."""
-    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, object]]
     """More fields for the settings of Muster's processes, as their files name them; they win."""
-    played: bool = True
-    """Whether kwok plays the nodes; otherwise real kubelets renew their Leases."""
+    played: bool
+    """True if kwok plays the nodes; otherwise real kubelets renew their Leases."""
 
     def command(self, part: str) -> list[str]:
         """The whole command line of a part; writes the configuration file that it needs."""
@@ -68,27 +62,22 @@ class CommandLines:
         return [str(self.binaries()[program_of(part)]), *arguments]
 
     def ready_url(self, part: str) -> str:
-        """What answers 200 when the part is ready; empty where being alive must do."""
-        scheme, port, path = READY.get(part, ("", "", ""))
-        return f"{scheme}://{LOOPBACK}:{self.ports[port]}{path}" if scheme else ""
+        """The URL that answers 200 when the part is ready."""
+        scheme, port, path = READY[part]
+        return self.url(port, scheme=scheme) + path
 
     def listens(self, part: str) -> str:
-        """Where the part is reached; for a process of Muster's without an API that is its status page."""
-        port = part if part in self.ports else f"{part}-status"
-        plain = part in {ETCD, KWOK, CONTROLLER} or (part == EXTENDER and not self.extender_tls)
-        return self.url(port, scheme="http" if plain else "https")
+        """The URL of the part; for a process of Muster's without an API that is its status page."""
+        plain = part in {ETCD, KWOK, CONTROLLER} or (part == EXTENDER and not self.options.extender_tls)
+        return self.url(part if part in self.ports else f"{part}-status", scheme="http" if plain else "https")
 
     def extender(self) -> scheduler_config.ExtenderAt:
-        """How a kube-scheduler of the plane reaches the extender."""
+        """The address of the extender for a kube-scheduler of the plane."""
         return scheduler_config.ExtenderAt(self.listens(EXTENDER), str(self.pki.extender_folder))
 
     def url(self, port: str, *, scheme: str = "http") -> str:
         """The URL of a port of the plane."""
         return f"{scheme}://{LOOPBACK}:{self.ports[port]}"
-
-    def write_yaml(self, name: str, content: dict[str, object]) -> Path:
-        """Writes a configuration file of a part."""
-        return self.write(f"{name}.yaml", yaml.safe_dump(content, sort_keys=False))
 
     def write(self, name: str, content: str) -> Path:
         """Writes a file of a part."""
@@ -159,7 +148,7 @@ def _controller_manager(commandlines: CommandLines) -> list[str]:
 
 def _scheduler(commandlines: CommandLines) -> list[str]:
     kubeconfig = str(commandlines.kubeconfig(SCHEDULER))
-    if commandlines.shared:
+    if commandlines.options.shared:
         config = scheduler_config.shared_scheduler(kubeconfig=kubeconfig, extender=commandlines.extender())
     else:
         config = scheduler_config.default_scheduler(kubeconfig=kubeconfig)
@@ -176,7 +165,7 @@ def _muster_scheduler(commandlines: CommandLines) -> list[str]:
 def _kube_scheduler(commandlines: CommandLines, part: str, config: dict[str, object]) -> list[str]:
     kubeconfig = commandlines.kubeconfig(part)
     return [
-        f"--config={commandlines.write_yaml(part, config)}",
+        f"--config={commandlines.write(f'{part}.yaml', yaml.safe_dump(config, sort_keys=False))}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
         *_serving(commandlines, part),
@@ -184,7 +173,7 @@ def _kube_scheduler(commandlines: CommandLines, part: str, config: dict[str, obj
 
 
 def _serving(commandlines: CommandLines, part: str) -> list[str]:
-    """Where a part of Kubernetes listens, and with which certificate."""
+    """The address and the certificate of a part of Kubernetes."""
     return [
         f"--bind-address={LOOPBACK}",
         f"--secure-port={commandlines.ports[part]}",
@@ -207,28 +196,29 @@ def _kwok(commandlines: CommandLines) -> list[str]:
 
 
 def _webhook(commandlines: CommandLines) -> list[str]:
-    groups = commandlines.admission_config
+    groups = commandlines.options.admission_config
     settings = WebhookSettings(
         port=commandlines.ports["webhook"],
         status_port=commandlines.ports["webhook-status"],
         cert_file=str(commandlines.pki.cert_file("webhook")),
         key_file=str(commandlines.pki.key_file("webhook")),
-        mark_pods=commandlines.shared,
+        mark_pods=commandlines.options.shared,
         config=str(commandlines.write("admission.yaml", groups)) if groups else None,
     )
     return [*_own(commandlines, WEBHOOK, settings), f"--host={LOOPBACK}"]
 
 
 def _extender(commandlines: CommandLines) -> list[str]:
-    planning = commandlines.planning_config
+    planning = commandlines.options.planning_config
+    namespace, lease = CLUSTER_LEASE if commandlines.options.shared else (SYSTEM_NAMESPACE, SCHEDULER_LEASE)
     settings = ExtenderSettings(
         port=commandlines.ports["extender"],
         status_port=commandlines.ports["extender-status"],
-        lease_name=CLUSTER_LEASE[1] if commandlines.shared else SCHEDULER_LEASE,
-        lease_namespace=CLUSTER_LEASE[0] if commandlines.shared else SYSTEM_NAMESPACE,
+        lease_name=lease,
+        lease_namespace=namespace,
         config=str(commandlines.write("planning.yaml", planning)) if planning else None,
     )
-    if commandlines.extender_tls:
+    if commandlines.options.extender_tls:
         folder = commandlines.pki.extender_folder
         settings = msgspec.structs.replace(
             settings,
@@ -240,21 +230,19 @@ def _extender(commandlines: CommandLines) -> list[str]:
 
 
 def _controller(commandlines: CommandLines) -> list[str]:
-    settings = ControllerSettings(status_port=commandlines.ports["controller-status"])
-    if commandlines.ports.get("controller-reports"):  # a plane that was made before there was such a port has none
-        settings = msgspec.structs.replace(
-            settings,
-            report_port=commandlines.ports["controller-reports"],
-            report_url=commandlines.url("controller-reports", scheme="https"),
-            report_cert_file=str(commandlines.pki.cert_file("controller")),
-            report_key_file=str(commandlines.pki.key_file("controller")),
-            report_ca_file=str(commandlines.pki.ca_file),
-        )
+    settings = ControllerSettings(
+        status_port=commandlines.ports["controller-status"],
+        report_port=commandlines.ports["controller-reports"],
+        report_url=commandlines.url("controller-reports", scheme="https"),
+        report_cert_file=str(commandlines.pki.cert_file(CONTROLLER)),
+        report_key_file=str(commandlines.pki.key_file(CONTROLLER)),
+        report_ca_file=str(commandlines.pki.ca_file),
+    )
     return [*_own(commandlines, CONTROLLER, settings), f"--report-host={LOOPBACK}"]
 
 
 def _own(commandlines: CommandLines, part: str, settings: Settings) -> list[str]:
-    """What every process of Muster's is told: its kubeconfig, and its settings, which are written down."""
+    """The arguments of every process of Muster's: its kubeconfig, and the file with its settings, which is written."""
     told = text_of(settings, commandlines.settings.get(part, {}))
     return [
         f"--kubeconfig={commandlines.kubeconfig(part)}",

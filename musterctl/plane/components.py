@@ -1,6 +1,5 @@
-"""What a plane consists of: the names of its parts, in the order in which they are started."""
+"""The parts of a plane: their names, in the order in which they are started, and the URLs of their health checks."""
 
-import importlib.util
 from typing import Final
 
 ETCD: Final = "etcd"
@@ -13,44 +12,28 @@ EXTENDER: Final = "extender"
 MUSTER_SCHEDULER: Final = "muster-scheduler"
 CONTROLLER: Final = "controller"
 
-COMPONENTS: Final = (
-    ETCD,
-    API_SERVER,
-    CONTROLLER_MANAGER,
-    SCHEDULER,
-    KWOK,
-    WEBHOOK,
-    EXTENDER,
-    MUSTER_SCHEDULER,
-    CONTROLLER,
-)
+READY: Final = {
+    ETCD: ("http", ETCD, "/readyz"),
+    API_SERVER: ("https", API_SERVER, "/readyz"),
+    CONTROLLER_MANAGER: ("https", CONTROLLER_MANAGER, "/healthz"),
+    SCHEDULER: ("https", SCHEDULER, "/readyz"),
+    KWOK: ("http", KWOK, "/healthz"),
+    WEBHOOK: ("http", "webhook-status", "/readyz"),
+    EXTENDER: ("http", "extender-status", "/healthz"),  # ready only once its kube-scheduler leads
+    MUSTER_SCHEDULER: ("https", MUSTER_SCHEDULER, "/healthz"),
+    CONTROLLER: ("http", "controller-status", "/readyz"),
+}
+"""The health check of each part: scheme, name of the port, path."""
+COMPONENTS: Final = tuple(READY)
+"""All parts, in the order in which they are started."""
 STOP_GROUPS: Final = (frozenset(COMPONENTS) - {ETCD, API_SERVER}, {API_SERVER}, {ETCD})
-"""Which parts are ended together, in this order: without etcd not even an API server can end."""
+"""Parts that are ended together, in this order: without etcd not even an API server can end."""
 CLUSTER: Final = frozenset({ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK})
 """The parts that an existing control plane already has."""
 OWN_PROCESSES: Final = frozenset({WEBHOOK, EXTENDER, CONTROLLER})
-"""Muster's three processes; the other parts are other people's programs."""
-
-READY: Final = {
-    ETCD: ("http", "etcd", "/readyz"),
-    API_SERVER: ("https", "kube-apiserver", "/readyz"),
-    CONTROLLER_MANAGER: ("https", "kube-controller-manager", "/healthz"),
-    SCHEDULER: ("https", "kube-scheduler", "/readyz"),
-    MUSTER_SCHEDULER: ("https", "muster-scheduler", "/healthz"),
-    KWOK: ("http", "kwok", "/healthz"),
-    WEBHOOK: ("http", "webhook-status", "/readyz"),
-    EXTENDER: ("http", "extender-status", "/healthz"),  # ready only once its kube-scheduler leads
-    CONTROLLER: ("http", "controller-status", "/readyz"),
-}
-"""Where a part says that it is ready: scheme, name of the port, path."""
-_PROGRAM: Final = {MUSTER_SCHEDULER: "kube-scheduler"}
+"""Muster's three processes; the other parts are programs of others."""
 
 
 def program_of(part: str) -> str:
-    """The name of the binary behind a part that is not one of Muster's processes."""
-    return _PROGRAM.get(part, part)
-
-
-def runnable(part: str) -> bool:
-    """Whether the part can be run at all: a process of Muster's needs its `__main__`."""
-    return part not in OWN_PROCESSES or importlib.util.find_spec(f"{part}.__main__") is not None
+    """The binary of a part that is none of Muster's processes."""
+    return SCHEDULER if part == MUSTER_SCHEDULER else part

@@ -21,24 +21,24 @@ _PAUSE_S: Final = 10.0
 _RENEW_S: Final = 1800.0
 
 
-def wait_ready(part: Part, url: str, *, ca_file: Path, timeout_s: float) -> None:
-    """Returns when the part answers 200 on the URL; raises PartError if it dies or is late."""
+def wait_until(part: Part, trouble: Callable[[], str], timeout_s: float) -> None:
+    """Returns when there is no trouble that the part has to end; raises PartError if it dies or is late."""
     deadline = time.monotonic() + timeout_s
     while True:
         if not part.alive:
             raise part.death()
-        answer = _trouble(url, ca_file)
-        if not answer:
+        text = trouble()
+        if not text:
             return
         if time.monotonic() > deadline:
             raise PartError(
-                f"{part.name} is not ready after {timeout_s:.0f} s ({answer}). The end of {part.log_file}:\n"
+                f"{part.name} is not ready after {timeout_s:.0f} s ({text}). The end of {part.log_file}:\n"
                 f"{part.log_tail()}"
             )
         time.sleep(_POLL_S)
 
 
-def _trouble(url: str, ca_file: Path) -> str:
+def trouble_at(url: str, ca_file: Path) -> str:
     """Empty if the URL answers 200, else what is wrong."""
     parts = urlsplit(url)
     tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None

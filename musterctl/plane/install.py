@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from muster.api.base import Resource
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.api.kubernetes.certificates import WEBHOOK_CONFIGURATIONS
 from muster.api.kubernetes.core import NAMESPACES, NODES
 from muster.api.kubernetes.extensions import DEFINITIONS
 from muster.api.kubernetes.meta import Object
-from muster.api.names import DEFAULT_QUEUE, SYSTEM_NAMESPACE
+from muster.api.names import DEFAULT_QUEUE, SYSTEM_NAMESPACE, WEBHOOKS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
@@ -38,16 +39,11 @@ def roles(client: Client, *, shared: bool) -> None:
     apply(client, [*accounts.roles(shared=shared), *policies()])
 
 
-def webhooks(client: Client, configurations: Sequence[dict[str, Any]]) -> None:
-    """Applies the webhook configurations; from then on the API server asks the webhook, which must answer already."""
-    apply(client, configurations)
-
-
-def remove_webhooks(client: Client, configurations: Sequence[dict[str, Any]]) -> None:
+def remove_webhooks(client: Client) -> None:
     """Removes the webhook configurations again: their webhook answers no more."""
-    for each in configurations:
+    for kind in WEBHOOK_CONFIGURATIONS:
         with contextlib.suppress(NotFound):
-            client.delete(_resource(each), each["metadata"]["name"])
+            client.delete(kind, WEBHOOKS)
 
 
 def crds(client: Client) -> None:
@@ -99,17 +95,20 @@ def nodes(client: Client, objects: Sequence[dict[str, Any]]) -> None:
         list(pool.map(lambda node: _create(client, node), missing))
 
 
-def has_open_queue(client: Client) -> bool:
-    """Tell if the default queue takes gangs; the controller creates and opens it."""
+def unknown_nodes(client: Client) -> str:
+    """Empty when every node says if it is Ready, which kwok brings about."""
+    nodes = client.list(NODES)
+    unknown = [node.metadata.name for node in nodes if all(one.type != "Ready" for one in node.status.conditions)]
+    return f"of {len(nodes)} nodes {len(unknown)} do not say if they are Ready" if unknown else ""
+
+
+def closed_queue(client: Client) -> str:
+    """Empty when the default queue takes gangs; the controller creates and opens it."""
     try:
-        return client.get(QUEUES, DEFAULT_QUEUE).status.state == "Open"
+        state = client.get(QUEUES, DEFAULT_QUEUE).status.state
     except NotFound:
-        return False
-
-
-def nodes_are_known(client: Client) -> bool:
-    """Tell if every node says if it is Ready."""
-    return all(any(one.type == "Ready" for one in node.status.conditions) for node in client.list(NODES))
+        return f"there is no queue {DEFAULT_QUEUE}"
+    return "" if state == "Open" else f"the queue {DEFAULT_QUEUE} is not open"
 
 
 def apply(client: Client, objects: Sequence[dict[str, Any]]) -> None:

@@ -1,8 +1,8 @@
-"""What planes of one machine share, and must not take from each other: its TCP ports, and locks between processes.
+"""The machine that planes share: its TCP ports, locks between processes, and files that are never half written.
 
 Ports are of the loopback, outside of the range from which the kernel serves outgoing connections. One from that range
-could be taken by anybody's outgoing connection while a part restarts, and a client that keeps dialling a closed port of
-that range can even end up connected to itself.
+could be taken by any outgoing connection while a part restarts, and a client that keeps dialling a closed port of that
+range can even end up connected to itself.
 """
 
 import contextlib
@@ -11,38 +11,29 @@ import random
 import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
-LOOPBACK = "127.0.0.1"
-_RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_FIRST = 10_000
-_LAST = 65_535
+LOOPBACK: Final = "127.0.0.1"
+_RANGE_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_PORTS: Final = range(10_000, 65_536)
 
 
 def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
-    """That many different ports on which nobody listens now, none of them in `taken`."""
-    ephemeral = _ephemeral()
-    candidates = [port for port in range(_FIRST, _LAST + 1) if port not in ephemeral]
-    avoided = set(taken)
+    """That many different ports on which no process listens now, none of them in `taken`."""
+    first, last = map(int, _RANGE_FILE.read_text().split())
+    avoided = {*range(first, last + 1), *taken}
+    candidates = [port for port in _PORTS if port not in avoided]
     found: list[int] = []
     for port in random.sample(candidates, len(candidates)):
-        if port not in avoided and _is_free(port):
-            found.append(port)
         if len(found) == count:
             return found
+        if _is_free(port):
+            found.append(port)
     raise OSError(f"only {len(found)} of {count} TCP ports are free on {LOOPBACK}")
 
 
-def _ephemeral() -> range:
-    """The ports that the kernel gives to outgoing connections."""
-    try:
-        first, last = _RANGE_FILE.read_text().split()
-    except FileNotFoundError:
-        return range(32_768, 61_000)
-    return range(int(first), int(last) + 1)
-
-
 def _is_free(port: int) -> bool:
-    """Whether one can listen on the port now."""
+    """True if one can listen on the port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -59,3 +50,11 @@ def locked(path: Path) -> Iterator[None]:
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Writes a file in one step that only its owner may read."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    temporary.touch(mode=0o600)
+    temporary.write_bytes(content)
+    temporary.replace(path)

@@ -1,28 +1,28 @@
 """Certificates, keys and kubeconfigs of one plane, all in its folder `pki`, made once per plane."""
 
 import base64
-import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Final
 
 import yaml
 
-from certs.authority import Authority, KeyPair
+from certs.authority import Authority
 from muster.api.names import EXTENDER_HOST
-from musterctl.plane.machine import LOOPBACK
+from musterctl.plane.machine import LOOPBACK, write_private
 
-ADMIN = "admin"
-SERVICE_ACCOUNTS = "service-accounts"
+ADMIN: Final = "admin"
+SERVICE_ACCOUNTS: Final = "service-accounts"
 """The key pair that signs and checks service-account tokens."""
-_MASTERS = "system:masters"
-_USERS: dict[str, tuple[str, tuple[str, ...]]] = {
+_MASTERS: Final = "system:masters"
+_USERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ADMIN: ("muster-admin", (_MASTERS,)),
     "kube-controller-manager": ("system:kube-controller-manager", ()),
     "kube-scheduler": ("system:kube-scheduler", ()),
 }
 """Names and groups of those that are not called after the plane."""
-_SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
-_SERVICE_IP = "10.0.0.1"  # the first address of the service range: the API server's own service
+_SERVER_NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+_SERVICE_IP: Final = "10.0.0.1"  # the first address of the service range: the API server's own service
 
 
 class Pki:
@@ -30,92 +30,78 @@ class Pki:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "pki"
+        self.extender_folder = self.folder / "extender"
+        """The certificates between kube-scheduler and the extender, with their authority."""
 
     @property
     def ca_file(self) -> Path:
-        """The certificate of the plane's authority: what every client trusts."""
+        """The certificate of the plane's authority, which every client trusts."""
         return self.folder / "ca.crt"
 
     def cert_file(self, name: str) -> Path:
-        """Where the certificate of a part, or of the service accounts, is or will be."""
+        """The certificate of a part, or of the service accounts."""
         return self.folder / f"{name}.crt"
 
     def key_file(self, name: str) -> Path:
-        """Where its private key is or will be."""
+        """Its private key."""
         return self.folder / f"{name}.key"
 
-    def ensure(self) -> None:
+    def ensure(self, *, extender_tls: bool = False) -> None:
         """Makes the authority, the serving certificates and the service-account key unless they exist."""
-        if self.cert_file("webhook").exists():
+        if self.cert_file("controller").exists():
             return
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         authority = Authority.create("muster-local")
         authority.save(self.folder)
-        self._write(
-            "kube-apiserver",
-            authority.issue("kube-apiserver", dns_names=_SERVER_NAMES, ips=(LOOPBACK, _SERVICE_IP), server=True),
+        api_server = authority.issue(
+            "kube-apiserver", dns_names=_SERVER_NAMES, ips=(LOOPBACK, _SERVICE_IP), server=True
         )
-        self._write(SERVICE_ACCOUNTS, authority.issue("service-accounts"))
+        api_server.save(self.folder, "kube-apiserver")
+        authority.issue(SERVICE_ACCOUNTS).save(self.folder, SERVICE_ACCOUNTS)
+        if extender_tls:
+            self._issue_extender()
         for name in ("kube-controller-manager", "kube-scheduler", "muster-scheduler", "webhook", "controller"):
-            self._write(name, authority.issue(name, dns_names=("localhost",), ips=(LOOPBACK,), server=True))
+            pair = authority.issue(name, dns_names=("localhost",), ips=(LOOPBACK,), server=True)
+            pair.save(self.folder, name)
 
-    @property
-    def extender_folder(self) -> Path:
-        """Where the certificates between kube-scheduler and the extender are or will be, with their authority."""
-        return self.folder / "extender"
-
-    def ensure_extender(self) -> None:
-        """Makes them unless they exist. Their authority signs nothing else, as whom it has signed for may call."""
-        if self.extender_folder.exists():
-            return
+    def _issue_extender(self) -> None:
+        """Their authority signs nothing else, as every client that it has signed for may call the extender."""
         authority = Authority.create("muster-local-extender")
-        with TemporaryDirectory(dir=self.folder) as made:
-            authority.save(Path(made))
-            authority.issue(EXTENDER_HOST, dns_names=(EXTENDER_HOST,), server=True).save(Path(made))
-            authority.issue("kube-scheduler", client=True).save(Path(made), "client")
-            shutil.copytree(made, self.extender_folder)
+        authority.save(self.extender_folder)
+        authority.issue(EXTENDER_HOST, dns_names=(EXTENDER_HOST,), server=True).save(self.extender_folder)
+        authority.issue("kube-scheduler", client=True).save(self.extender_folder, "client")
 
     def kubeconfig(self, name: str, server: str) -> Path:
         """A kubeconfig with a certificate of that user, made once.
 
         Parts of Kubernetes are who they are in every cluster, and have the roles that Kubernetes gives them; the
-        administrator, and kwok, who plays all kubelets, may do everything.
+        administrator, and kwok, which plays all kubelets, may do everything.
         """
         path = self.folder.parent / f"{name}.kubeconfig"
         if not path.exists():
             user, organizations = _USERS.get(name, (f"muster-local:{name}", (_MASTERS,)))
             pair = Authority.load(self.folder).issue(user, organizations=organizations, client=True)
-            write_private(path, yaml.safe_dump(_kubeconfig(user, server, self.ca_file.read_bytes(), pair)).encode())
+            cluster = {"server": server, "certificate-authority-data": _encoded(self.ca_file.read_bytes())}
+            credentials = {
+                "client-certificate-data": _encoded(pair.cert_pem),
+                "client-key-data": _encoded(pair.key_pem),
+            }
+            write_kubeconfig(path, cluster, user, credentials)
         return path
 
-    def _write(self, name: str, pair: KeyPair) -> None:
-        """Stores a key and, after it, its certificate."""
-        write_private(self.key_file(name), pair.key_pem)
-        self.cert_file(name).write_bytes(pair.cert_pem)
 
-
-def write_private(path: Path, content: bytes) -> None:
-    """Writes a file in one step that only its owner may read."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.touch(mode=0o600)
-    temporary.write_bytes(content)
-    temporary.replace(path)
-
-
-def _kubeconfig(user: str, server: str, ca: bytes, pair: KeyPair) -> dict[str, object]:
-    """A kubeconfig with certificates and key inside, so that it can be copied anywhere."""
-    encoded = {
-        "certificate-authority-data": ca,
-        "client-certificate-data": pair.cert_pem,
-        "client-key-data": pair.key_pem,
-    }
-    data = {key: base64.b64encode(value).decode() for key, value in encoded.items()}
-    cluster = {"server": server, "certificate-authority-data": data.pop("certificate-authority-data")}
-    return {
+def write_kubeconfig(path: Path, cluster: Mapping[str, str], user: str, credentials: Mapping[str, str]) -> None:
+    """Writes a kubeconfig for one cluster and one user."""
+    content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "muster", "cluster": cluster}],
-        "users": [{"name": user, "user": data}],
+        "clusters": [{"name": "muster", "cluster": {**cluster}}],
+        "users": [{"name": user, "user": {**credentials}}],
         "contexts": [{"name": "muster", "context": {"cluster": "muster", "user": user}}],
         "current-context": "muster",
     }
+    write_private(path, yaml.safe_dump(content).encode())
+
+
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()

@@ -1,43 +1,39 @@
 """A plane: the parts of one control plane, their folder, and starting and stopping them together."""
 
-import contextlib
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Final, Self
 
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl.plane import accounts, binaries, components, guard, install, nodes, rights, state
 from musterctl.plane.commandlines import CommandLines
-from musterctl.plane.errors import LocalError, PartError
-from musterctl.plane.health import wait_ready
+from musterctl.plane.errors import LocalError
+from musterctl.plane.health import trouble_at, wait_until
 from musterctl.plane.machine import locked
 from musterctl.plane.pki import ADMIN, Pki
 from musterctl.plane.process import Part, kill_leftovers
 from musterctl.plane.state import Options
 from webhook import config, registration
-from webhook.config import ResourceGroup
 
-_START_TIMEOUT_S = 60.0
-_REMOVE_TIMEOUT_S = 3.0
-_POLL_S = 0.1
+_START_TIMEOUT_S: Final = 60.0
+_REMOVE_TIMEOUT_S: Final = 3.0
 Report = Callable[[str], None]
 
 
 class Plane:
     """One control plane in a folder; what an earlier process started in that folder is found again.
 
-    `wanted` names the parts; a process of Muster's that cannot be run is left out. Options and parts count when the
-    plane is made: a plane that exists keeps its own. A `bound` plane ends with this process, however that ends; one
-    that is used in a `with` statement is bound. `is_new` says that the folder held none before. `arguments` are more of
-    them for the command lines of parts, `settings` more fields for the files of Muster's processes, which
-    are written when those are started.
+    `wanted` names the parts. Options and parts count when the plane is made: a plane that exists keeps its own. A
+    `bound` plane ends with this process, however that ends; one that is used in a `with` statement is bound. `is_new`
+    says that the folder held none before. `arguments` are more of them for the command lines of parts, `settings` more
+    fields for the files of Muster's processes, which are written when those are started.
     """
 
     def __init__(
@@ -52,22 +48,19 @@ class Plane:
     ) -> None:
         self.root = root.absolute()
         self._arguments = arguments or {}
-        names = tuple(name for name in components.COMPONENTS if name in wanted and components.runnable(name))
+        names = tuple(name for name in components.COMPONENTS if name in wanted)
         found = state.load(self.root)
         self.is_new = found is None
         self.state = found or state.create(self.root, options or Options(), names)
         self._pki = Pki(self.root)
         self.commandlines = CommandLines(
             folder=self.root,
+            options=self.state.options,
             ports=self.state.ports,
             pki=self._pki,
             binaries=cache(lambda: binaries.find(self._programs(), self.state.options.kubernetes)),
             kubeconfig=self._kubeconfig,
-            shared=self.state.options.shared,
-            extender_tls=self.state.options.extender_tls,
-            admission_config=self.state.options.admission_config,
-            planning_config=self.state.options.planning_config,
-            settings={} if settings is None else settings,
+            settings=settings or {},
             played=components.KWOK in self.state.parts,
         )
         self.parts = {name: Part(name, self.root, self._command_of(name)) for name in self.state.parts}
@@ -90,7 +83,7 @@ class Plane:
 
     @property
     def attached(self) -> bool:
-        """Whether the cluster is somebody else's."""
+        """True if the cluster existed before."""
         return bool(self.state.options.kubeconfig)
 
     @property
@@ -98,17 +91,12 @@ class Plane:
         """The administrator's kubeconfig (of an attached plane: the one that was given)."""
         return self._kubeconfig(ADMIN)
 
-    @property
-    def etcd_endpoint(self) -> str:
-        """The URL of etcd, for measurements that go past the API server."""
-        return self.commandlines.url("etcd")
-
     def client(self) -> Client:
         """A new API client with the administrator's rights."""
         return Client.load(self.kubeconfig)
 
     def kubectl_program(self) -> Path:
-        """The kubectl that belongs to the plane; for somebody else's cluster the one on the PATH."""
+        """The kubectl that belongs to the plane; for a cluster that existed before the one on the PATH."""
         if not self.attached:
             return self.commandlines.binaries()["kubectl"]
         found = shutil.which("kubectl")
@@ -135,34 +123,40 @@ class Plane:
         with locked(self.root / "lock"):
             if self._bound and self._guard is None:
                 self._guard = guard.start(self.root)
-            self._pki.ensure()
-            if self.state.options.extender_tls:
-                self._pki.ensure_extender()
-            self._prepare(report)
-            self._start((components.ETCD, components.API_SERVER), report)
-            self._launch(components.CLUSTER)  # ready later: meanwhile the CRDs are installed
-            if self.attached or components.API_SERVER in self.parts:
-                self._install(report)
-            self._start((components.WEBHOOK,), report)
-            if components.WEBHOOK in self.parts:
-                report("webhooks and runtimes")
-                with contextlib.closing(self.client()) as client:
-                    groups = config.parse(self.state.options.admission_config).resource_groups
-                    install.webhooks(client, self._webhook_configurations(groups))
-                    install.runtimes(client)
-                    install.trainer_version(client)
-            self._start(components.COMPONENTS, report)
-            self._await("nodes are known", install.nodes_are_known, components.KWOK, report)
-            self._await("the default queue is open", install.has_open_queue, components.CONTROLLER, report)
+            self._pki.ensure(extender_tls=self.state.options.extender_tls)
+            with closing(self.client()) as client:
+                if self.attached:
+                    report("an answer on what this kubeconfig's user may do")
+                    rights.check(client)
+                if self._programs():
+                    report("the programs of Kubernetes (built once, in some minutes, if they are not there)")
+                    self.commandlines.binaries()
+                self._start_all(client, report)
+
+    def _start_all(self, client: Client, report: Report) -> None:
+        """Starts the parts in their order; in between the cluster gets what the next ones need."""
+        self._start((components.ETCD, components.API_SERVER), report)
+        self._launch(components.CLUSTER)  # ready later: meanwhile the CRDs are installed
+        if self.attached or components.API_SERVER in self.parts:
+            self._install(client, report)
+        self._start((components.WEBHOOK,), report)
+        if components.WEBHOOK in self.parts:
+            report("webhooks and runtimes")
+            groups = config.parse(self.state.options.admission_config).resource_groups
+            url, ca_bundle = self.commandlines.url("webhook", scheme="https"), self._pki.ca_file.read_bytes()
+            install.apply(client, registration.configurations(url=url, ca_bundle=ca_bundle, groups=groups))
+            install.runtimes(client)
+            install.trainer_version(client)
+        self._start(components.COMPONENTS, report)
+        self._await(components.KWOK, "nodes are known", lambda: install.unknown_nodes(client), report)
+        self._await(components.CONTROLLER, "the default queue is open", lambda: install.closed_queue(client), report)
 
     def stop(self, report: Report = lambda _: None) -> None:
         """Ends every part, those together that need the API server; an attached plane takes its webhooks along."""
         if self.attached and components.WEBHOOK in self.parts and self.parts[components.WEBHOOK].started:
             self._remove_webhooks(report)
         for group in components.STOP_GROUPS:
-            ending = [
-                self.parts[name] for name in reversed(components.COMPONENTS) if name in group and name in self.parts
-            ]
+            ending = [part for name, part in reversed(self.parts.items()) if name in group]
             for part in ending:
                 part.signal(signal.SIGTERM)
             for part in ending:
@@ -179,17 +173,8 @@ class Plane:
 
     def wait_ready(self, name: str, timeout_s: float = _START_TIMEOUT_S) -> None:
         """Returns when the part is ready; raises PartError if it died or is late."""
-        wait_ready(self.part(name), self.commandlines.ready_url(name), ca_file=self._pki.ca_file, timeout_s=timeout_s)
-
-    def _prepare(self, report: Report) -> None:
-        """What takes long or may fail before anything runs: the rights in somebody else's cluster, and programs."""
-        if self.attached:
-            report("an answer on what this kubeconfig's user may do")
-            with contextlib.closing(self.client()) as client:
-                rights.check(client)
-        if self._programs():
-            report("the programs of Kubernetes (built once, in some minutes, if they are not there)")
-            self.commandlines.binaries()
+        url = self.commandlines.ready_url(name)
+        wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)
 
     def _start(self, names: Collection[str], report: Report) -> None:
         """Starts those of the parts and waits for all of them."""
@@ -198,65 +183,45 @@ class Plane:
             self.wait_ready(name)
 
     def _launch(self, names: Collection[str]) -> list[str]:
-        """Starts those of the parts and does not wait; answers which they are."""
+        """Starts those of the parts and does not wait; returns which they are."""
         mine = [name for name in self.parts if name in names]
         for name in mine:
             self.parts[name].start()
         return mine
 
-    def _install(self, report: Report) -> None:
-        """Namespace, CRDs and, where kwok plays them, nodes; starts what makes the nodes Ready in between."""
-        with contextlib.closing(self.client()) as client:
-            report("namespace, roles and CRDs")
-            install.namespace(client)
-            install.roles(client, shared=self.state.options.shared)
-            self._write_tokens(client)
-            install.crds(client)
-            if components.KWOK in self.parts:
-                report("nodes")
-                install.nodes(client, nodes.nodes(self.state.options))
+    def _await(self, name: str, what: str, trouble: Callable[[], str], report: Report) -> None:
+        """Waits for something that a part brings about, if the plane has that part."""
+        if name in self.parts:
+            report(what)
+            wait_until(self.parts[name], trouble, _START_TIMEOUT_S)
 
-    def _await(self, what: str, condition: Callable[[Client], bool], name: str, report: Report) -> None:
-        """Returns when the condition, which a part brings about, holds in the cluster."""
-        if name not in self.parts:
-            return
-        report(what)
-        part = self.part(name)
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        with contextlib.closing(self.client()) as client:
-            while not condition(client):
-                if not part.alive:
-                    raise part.death()
-                if time.monotonic() > deadline:
-                    raise PartError(
-                        f"{what}: not within {_START_TIMEOUT_S:.0f} s. The end of {part.log_file}:\n{part.log_tail()}"
-                    )
-                time.sleep(_POLL_S)
-
-    def _webhook_configurations(self, groups: Sequence[ResourceGroup] = ()) -> list[dict[str, Any]]:
-        """The webhook configurations that point to this plane's webhook."""
-        return registration.configurations(
-            url=self.commandlines.url("webhook", scheme="https"),
-            ca_bundle=self._pki.ca_file.read_bytes(),
-            groups=groups,
-        )
+    def _install(self, client: Client, report: Report) -> None:
+        """Namespace, roles, CRDs and, where kwok plays them, nodes."""
+        report("namespace, roles and CRDs")
+        install.namespace(client)
+        install.roles(client, shared=self.state.options.shared)
+        self._write_tokens(client)
+        install.crds(client)
+        if components.KWOK in self.parts:
+            report("nodes")
+            install.nodes(client, nodes.nodes(self.state.options))
 
     def _remove_webhooks(self, report: Report) -> None:
-        """Takes the webhook configurations out of somebody else's cluster, if that still answers."""
+        """Takes the webhook configurations out of a cluster that goes on, if that still answers."""
         try:
-            with contextlib.closing(Client.load(self.kubeconfig, timeout_s=_REMOVE_TIMEOUT_S)) as client:
-                install.remove_webhooks(client, self._webhook_configurations())
+            with closing(Client.load(self.kubeconfig, timeout_s=_REMOVE_TIMEOUT_S)) as client:
+                install.remove_webhooks(client)
         except APIError as error:
             report(f"the webhook configurations stay in the cluster: {error}")
 
     def _command_of(self, name: str) -> Callable[[], list[str]]:
-        """How to start a part, worked out only when it is started."""
+        """The command line of a part, worked out only when it is started."""
         return lambda: [*self.commandlines.command(name), *self._arguments.get(name, ())]
 
     def renew_tokens(self, report: Report) -> None:
-        """Gives Muster's processes new tokens, which they take up while they run; says what was in the way."""
+        """Gives Muster's processes new tokens, which they take up while they run; reports a failure."""
         try:
-            with contextlib.closing(self.client()) as client:
+            with closing(self.client()) as client:
                 self._write_tokens(client)
         except APIError as error:
             report(f"the tokens of Muster's processes are not renewed: {error}")

@@ -1,36 +1,17 @@
 """The rights that Muster needs in a cluster that exists already, asked for before anything is started or written."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, product
 from typing import Final, NamedTuple
 
-from msgspec import field
+import msgspec
 
-from muster.api.base import Resource, Wire
-from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from musterctl.chart import roles
 from musterctl.plane.errors import RightsError
 
 _AT_ONCE: Final = 8
-
-
-class _ReviewStatus(Wire):
-    """The API server's answer."""
-
-    allowed: bool = False
-
-
-class _Review(Object):
-    """A SelfSubjectAccessReview: whether the asker may do something."""
-
-    status: _ReviewStatus = field(default_factory=_ReviewStatus)
-
-
-_REVIEWS: Final = Resource(
-    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", _Review, namespaced=False
-)
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class Right(NamedTuple):
@@ -72,32 +53,32 @@ def needed() -> list[Right]:
     return sorted(found)
 
 
-def missing(client: Client) -> list[Right]:
-    """The rights that the client's user does not have. Raises APIError if that cannot be asked."""
-
-    def allowed(right: Right) -> bool:
-        whole, _, subresource = right.resource.partition("/")
-        resource, _, group = whole.partition(".")
-        asked = {"group": group, "resource": resource, "subresource": subresource, "verb": right.verb}
-        return client.create(_REVIEWS, {"spec": {"resourceAttributes": asked}}).status.allowed
-
-    wanted = needed()
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return [right for right, may in zip(wanted, pool.map(allowed, wanted), strict=True) if not may]
-
-
 def check(client: Client) -> None:
     """Raises RightsError that names every right that is missing; an API server that does not answer raises APIError."""
-    lacking = missing(client)
-    if lacking:
+    wanted = needed()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = pool.map(lambda right: _allowed(client, right), wanted)
+        missing = [right for right, allowed in zip(wanted, answers, strict=True) if not allowed]
+    if missing:
+        by_resource = groupby(missing, key=lambda right: right.resource)
+        lines = [f"  {', '.join(right.verb for right in group)} {resource}" for resource, group in by_resource]
         raise RightsError(
             f"the user of this kubeconfig may not do what Muster needs at {client.server}:\n"
-            + "\n".join(f"  {line}" for line in _lines(lacking))
+            + "\n".join(lines)
             + "\nUse a kubeconfig with the rights of a cluster administrator, or have one grant them: "
             "kubectl create clusterrolebinding muster-up --clusterrole=cluster-admin --user=NAME"
         )
 
 
-def _lines(rights: list[Right]) -> Iterator[str]:
-    for resource, group in groupby(rights, key=lambda right: right.resource):
-        yield f"{', '.join(right.verb for right in group)} {resource}"
+def _allowed(client: Client, right: Right) -> bool:
+    """True if the client's user has the right."""
+    whole, _, subresource = right.resource.partition("/")
+    resource, _, group = whole.partition(".")
+    asked = {"group": group, "resource": resource, "subresource": subresource, "verb": right.verb}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": asked},
+    }
+    answer = msgspec.json.decode(client.request("POST", _REVIEWS, body=msgspec.json.encode(body)))
+    return bool(answer["status"]["allowed"])

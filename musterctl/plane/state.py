@@ -1,4 +1,4 @@
-"""What is remembered of a plane from one command to the next: its options and its ports, in `plane.json`."""
+"""The state of a plane that outlives a command: its options and its ports, in `plane.json`."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from musterctl.plane.errors import LocalError
-from musterctl.plane.machine import free_ports
+from musterctl.plane.machine import free_ports, write_private
 
 DEFAULT_NAME = "default"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
@@ -26,11 +26,11 @@ PORTS = (
     "controller-status",
     "controller-reports",
 )
-"""What a plane listens on."""
+"""The ports of a plane."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plane was made with, and keeps for its life."""
+    """The options that a plane was made with, and keeps for its life."""
 
     nodes: int = 8
     cpu: str = "32"
@@ -43,11 +43,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     """Attach mode: the kubeconfig of a control plane that exists already; empty for a plane of our own."""
     scheduler: bool = True
-    """Attach mode: whether to run Muster's kube-scheduler too."""
+    """Attach mode: run Muster's kube-scheduler too."""
     shared: bool = False
-    """Whether the cluster's own scheduler serves Muster's pods too, and there is none of Muster's."""
+    """The cluster's own scheduler serves Muster's pods too, and there is none of Muster's."""
     extender_tls: bool = False
-    """Whether kube-scheduler calls the extender over TLS, each with a certificate, instead of plain HTTP."""
+    """kube-scheduler calls the extender over TLS, each with a certificate, instead of plain HTTP."""
     admission_config: str = ""
     """The webhook's configuration: YAML, not the name of a file."""
     planning_config: str = ""
@@ -104,7 +104,5 @@ def create(folder: Path, options: Options, parts: tuple[str, ...]) -> State:
     chosen = free_ports(len(PORTS), taken=given.values())
     state = State(options=options, parts=parts, ports=dict(zip(PORTS, chosen, strict=True)) | given)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = folder / "plane.json.tmp"
-    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(state)))
-    temporary.replace(folder / "plane.json")
+    write_private(folder / "plane.json", msgspec.json.format(msgspec.json.encode(state)))
     return state

@@ -20,7 +20,7 @@ from muster.api.muster.gang import DEFAULT_POD_SET, pinned_affinity
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from musterctl.plane.health import wait_ready
+from musterctl.plane.health import trouble_at, wait_until
 from musterctl.plane.plane import Plane
 from tests.bench.throughput import NODE_COUNT, Bindings, Run, costs, make_nodes, remove_pods
 
@@ -118,7 +118,7 @@ def run(turns: int = 1) -> Iterator[Run]:
 def wait_filled(plane: Plane) -> None:
     """Waits until the extender's caches are filled; it answers before."""
     url = f"{plane.commandlines.url('extender-status')}/readyz"
-    wait_ready(plane.part("extender"), url, ca_file=plane.commandlines.pki.ca_file, timeout_s=30)
+    wait_until(plane.part("extender"), lambda: trouble_at(url, plane.commandlines.pki.ca_file), timeout_s=30)
 
 
 def drain(plane: Plane, client: Client, side: str, turn: int) -> Run:

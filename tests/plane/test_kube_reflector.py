@@ -166,7 +166,7 @@ def compact(plane: Plane) -> None:
     """Makes etcd forget everything but the present."""
 
     def call(path: str, content: dict[str, Any]) -> Any:
-        request = urllib.request.Request(f"{plane.etcd_endpoint}/v3/kv/{path}", json.dumps(content).encode())  # noqa: S310 - etcd of this test
+        request = urllib.request.Request(f"{plane.commandlines.url('etcd')}/v3/kv/{path}", json.dumps(content).encode())  # noqa: S310 - etcd of this test
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - as above
             return json.load(answer)
 

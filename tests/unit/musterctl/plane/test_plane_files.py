@@ -93,13 +93,12 @@ def test_over_tls_kube_scheduler_shows_a_certificate() -> None:
 def test_a_plane_over_tls(tmp_path: Path) -> None:
     """Its scheduler is told where the certificates are that the extender asks for; they are made once."""
     plane = Plane(tmp_path, options=Options(extender_tls=True))
-    plane._pki.ensure()
-    plane._pki.ensure_extender()
+    plane._pki.ensure(extender_tls=True)
     folder = plane._pki.extender_folder
     settings = parse_extender(plane.commandlines.command("extender")[3:]).settings
     assert settings.tls == Files(folder / "tls.crt", folder / "tls.key", folder / "ca.crt")
     material = Material.read(settings.tls)
-    plane._pki.ensure_extender()
+    plane._pki.ensure(extender_tls=True)
     assert Material.read(settings.tls) == material
     assert plane.commandlines.extender() == ExtenderAt(
         f"https://127.0.0.1:{plane.state.ports['extender']}", str(folder)
