@@ -1,10 +1,4 @@
-"""What can go wrong with a local control plane.
-
-LocalError
-├── BinariesError   the control plane's programs are neither found nor can they be built
-├── RightsError     the user of a kubeconfig may not do what Muster needs
-└── PartError       a part died, or did not become ready in time
-"""
+"""The errors of a local control plane."""
 
 
 class LocalError(Exception):
@@ -12,7 +6,7 @@ class LocalError(Exception):
 
 
 class BinariesError(LocalError):
-    """The programs of the control plane cannot be found or built."""
+    """The programs of the control plane are neither found nor can they be built."""
 
 
 class RightsError(LocalError):
@@ -20,4 +14,4 @@ class RightsError(LocalError):
 
 
 class PartError(LocalError):
-    """A part of the plane died or did not become ready; the message ends with the tail of its log."""
+    """A part of the plane died or did not become ready in time; the message ends with the tail of its log."""

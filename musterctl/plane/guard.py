@@ -13,7 +13,7 @@ from musterctl.plane.process import Part, kill_leftovers
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    """Starts a guard for the plane in that folder; closing its standard input releases it."""
+    """Starts a guard for the plane in that folder; when its standard input closes, it ends the plane."""
     return subprocess.Popen(
         [sys.executable, "-m", "musterctl.plane.guard", str(folder)],
         stdin=subprocess.PIPE,

@@ -9,7 +9,6 @@ from musterctl.plane.state import Options
 RACK = f"{DOMAIN}/rack"
 BLOCK = f"{DOMAIN}/block"
 GPU = "nvidia.com/gpu"
-_PODS = "110"
 _FIRST_ADDRESS = IPv4Address("10.64.0.1")
 
 
@@ -23,10 +22,15 @@ def name_of(index: int) -> str:
     return f"node-{index:04}"
 
 
+def run_of(index: int, count: int, runs: int) -> int:
+    """The number of the run that the index belongs to, of `runs` consecutive ones that are equal to within one."""
+    return index * runs // count
+
+
 def _node(index: int, options: Options) -> dict[str, Any]:
     """One node without taints; kwok makes it Ready."""
     name = name_of(index)
-    amounts = {"cpu": options.cpu, "memory": options.memory, "pods": _PODS, "ephemeral-storage": "1Ti"}
+    amounts = {"cpu": options.cpu, "memory": options.memory, "pods": "110", "ephemeral-storage": "1Ti"}
     if options.gpus:
         amounts[GPU] = str(options.gpus)
     labels = {
@@ -36,31 +40,15 @@ def _node(index: int, options: Options) -> dict[str, Any]:
         RACK: f"rack-{run_of(index, options.nodes, options.racks)}",
         BLOCK: f"block-{run_of(index, options.nodes, options.blocks)}",
     }
+    addresses = {"Hostname": name, "InternalIP": str(_FIRST_ADDRESS + index)}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}},
+        "metadata": {"name": name, "labels": labels},
         "status": {
             "capacity": amounts,
             "allocatable": amounts,
-            "addresses": [
-                {"type": "Hostname", "address": name},
-                {"type": "InternalIP", "address": str(_FIRST_ADDRESS + index)},
-            ],
-            "nodeInfo": _NODE_INFO,
+            "addresses": [{"type": kind, "address": address} for kind, address in addresses.items()],
+            "nodeInfo": {"kubeletVersion": "kwok"},
         },
     }
-
-
-_NODE_INFO = {
-    "architecture": "amd64",
-    "operatingSystem": "linux",
-    "kubeletVersion": "kwok",
-    "containerRuntimeVersion": "kwok",
-    **dict.fromkeys(("bootID", "kernelVersion", "kubeProxyVersion", "machineID", "osImage", "systemUUID"), ""),
-}
-
-
-def run_of(index: int, count: int, runs: int) -> int:
-    """To which of `runs` consecutive runs (equal to within one) the index belongs."""
-    return index * runs // count

@@ -4,8 +4,8 @@ Muster's has the profiles `muster` and `volcano` without DefaultPreemption (who 
 for whole gangs), looks at all nodes, and asks the extender. The extender stands in it twice, because one entry has one
 timeout for all its verbs: filter and prioritize are answered from memory, while a bind waits for its gang.
 
-Where its URL is an https one, kube-scheduler shows it a client certificate. It reads that anew for each connection, but
-the authorities of the extender's only when it starts.
+Where the extender's URL is an https one, kube-scheduler shows it a client certificate. It reads that anew for each
+connection, but the authorities of the extender's only when it starts.
 """
 
 from pathlib import PurePosixPath
@@ -23,19 +23,17 @@ from muster.api.names import (
 )
 
 DEFAULT_EXTENDER_PORT: Final = 8090
-DEFAULT_EXTENDER_URL: Final = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
-"""Where the extender is when somebody else runs the scheduler and nothing else was said."""
 DEFAULT_TLS_FOLDER: Final = "/etc/muster/extender-tls"
-"""Where the chart's kube-scheduler has the files of `ExtenderAt.folder`."""
+"""The folder of `ExtenderAt` in the chart's kube-scheduler."""
 _DECISION_TIMEOUT: Final = "3s"
 _BIND_TIMEOUT: Final = "75s"  # longer than the barrier of a gang of 5,000 (10 s and 10 ms per member)
-_API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 
 
 class ExtenderAt(NamedTuple):
-    """How kube-scheduler reaches the extender; with an https URL it needs what follows."""
+    """The address of the extender for kube-scheduler; with an https URL it needs the files and the name, too."""
 
-    url: str = DEFAULT_EXTENDER_URL
+    url: str = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
+    """By default the port where the extender is when the plane runs no scheduler and nothing else was said."""
     folder: str = DEFAULT_TLS_FOLDER
     """Has kube-scheduler's client certificate (client.crt, client.key), and the extender's authorities (ca.crt)."""
     server_name: str = EXTENDER_HOST
@@ -85,7 +83,7 @@ def shared_scheduler(*, kubeconfig: str, extender: ExtenderAt = _ON_LOOPBACK) ->
 
 
 def default_scheduler(*, kubeconfig: str) -> dict[str, Any]:
-    """The configuration of the cluster's own kube-scheduler, as the distributions leave it, alone on its machine."""
+    """The configuration of a cluster's own kube-scheduler that knows nothing of Muster, alone on its machine."""
     return {**_base(kubeconfig), "leaderElection": {"leaderElect": False}}
 
 
@@ -105,7 +103,7 @@ def extenders(extender: ExtenderAt) -> list[dict[str, Any]]:
 
 
 def _tls(extender: ExtenderAt) -> dict[str, Any]:
-    """What an entry says of certificates; files, as kube-scheduler never reads data again that stands in the entry."""
+    """The certificates of an entry, as files: kube-scheduler never reads data again that stands in the entry."""
     if not extender.url.startswith("https://"):
         return {}
     folder = PurePosixPath(extender.folder)
@@ -115,9 +113,9 @@ def _tls(extender: ExtenderAt) -> dict[str, Any]:
 
 
 def _base(kubeconfig: str) -> dict[str, Any]:
-    """What both share: the client, whose default of 50 requests a second would be the limit of everything."""
+    """The client of every configuration; its default of 50 requests a second would be the limit of everything."""
     return {
-        "apiVersion": _API_VERSION,
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {"kubeconfig": kubeconfig, "qps": 1000, "burst": 2000},
     }
