@@ -1,10 +1,10 @@
-"""What stands in the Secret of our certificates, and how it is written down.
+"""The content of the Secret with our certificates, and how it is written down.
 
 ================  ====================================================================================================
-`ca.crt`          every authority that is trusted: the one that signs, the coming one, and old ones that still may
-                  have signed what somebody serves. It is what the webhook configurations get as `caBundle`
+`ca.crt`          every authority that is trusted: the one that signs, the coming one, and old ones of which a
+                  replica may still show a certificate. The webhook configurations get it as `caBundle`
 `issuer.crt/key`  the authority that signs now
-`next.crt/key`    the authority that will sign as soon as everybody trusts it; usually there is none
+`next.crt/key`    the authority that will sign as soon as every API server trusts it; usually there is none
 `<name>.crt/key`  the certificates in use, each under its name; `tls` is the webhook's
 ================  ====================================================================================================
 
@@ -27,8 +27,7 @@ NEXT: Final = "next"
 class Content:
     """The Secret as far as it can be read: what is broken counts as missing, and `faults` says so.
 
-    `ours` is False for what somebody else keeps, which is never written. `revoked` has the fingerprints of authorities
-    that are to go as soon as nobody serves what they have signed; `request` is what a user has asked for.
+    `ours` is False for a Secret that another issuer keeps, which is never written; `request` is a user's.
     """
 
     issuer: Pair | None = None
@@ -36,7 +35,6 @@ class Content:
     trusted: tuple[Certificate, ...] = ()
     """The newest first."""
     leaves: Mapping[str, Pair] = field(default_factory=dict)
-    revoked: frozenset[str] = frozenset()
     request: str = ""
     ours: bool = True
     faults: tuple[str, ...] = ()
@@ -47,7 +45,7 @@ class Content:
         return self.coming or self.issuer
 
     def signer_of(self, leaf: Certificate) -> Certificate | None:
-        """Which of the trusted authorities has signed it."""
+        """The trusted authority that has signed it."""
         return next((authority for authority in self.trusted if leaf.signed_by(authority)), None)
 
 
@@ -65,7 +63,6 @@ def read(
         coming=coming,
         trusted=tuple(dict.fromkeys([*signing, *trusted])),  # a bundle that lost one of them gets it back
         leaves={name: pair for name in leaves if (pair := found[name])},
-        revoked=frozenset(filter(None, annotations.get(names.REVOKED_AUTHORITIES, "").split(","))),
         request=annotations.get(names.ROTATE, ""),
         ours=labels.get(names.MANAGED_BY) == names.MANAGER or not any(data.values()),
         faults=tuple(faults),
@@ -83,7 +80,7 @@ def data_of(content: Content) -> dict[str, bytes | None]:
 
 def annotations_of(content: Content) -> dict[str, str | None]:
     """The annotations that belong to the content; None removes one."""
-    return {names.ROTATE: content.request or None, names.REVOKED_AUTHORITIES: ",".join(sorted(content.revoked)) or None}
+    return {names.ROTATE: content.request or None}
 
 
 def _pair(data: Mapping[str, bytes], name: str, faults: list[str]) -> Pair | None:
@@ -98,7 +95,7 @@ def _pair(data: Mapping[str, bytes], name: str, faults: list[str]) -> Pair | Non
 
 
 def all_pairs(content: Content) -> Iterator[tuple[str, Certificate]]:
-    """Every certificate that has its key here, with the name under which people know it."""
+    """Every certificate that has its key here, by its name in the Secret."""
     for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
         if pair:
             yield name, pair.certificate

@@ -1,4 +1,4 @@
-"""Makes what a step of `rotation` asks for: new keys and certificates, and the content that has them."""
+"""Steps of `rotation` carried out: new keys and certificates, and the content that has them."""
 
 import ipaddress
 import secrets
@@ -27,27 +27,25 @@ def after(content: Content, step: Step, *, now_s: float, terms: Terms) -> Conten
     """The content with one step taken."""
     match step:
         case NewAuthority():
-            return _with_authority(content, step, now_s, terms)
+            return _with_authority(content, now_s, terms)
         case Issue():
             return _with_certificates(content, step, now_s, terms)
         case Drop():
             trusted = tuple(each for each in content.trusted if each not in step.authorities)
-            return replace(content, trusted=trusted, revoked=content.revoked & {each.fingerprint for each in trusted})
+            return replace(content, trusted=trusted)
         case Refuse():
             return replace(content, request="")
 
 
-def _with_authority(content: Content, step: NewAuthority, now_s: float, terms: Terms) -> Content:
-    # The name differs from that of every other one, so that nobody takes a certificate for one of another's.
+def _with_authority(content: Content, now_s: float, terms: Terms) -> Content:
+    # The name differs from that of every other one, so that no certificate is taken for one of another's.
     name = f"muster-ca-{secrets.token_hex(4)}"
     coming = Pair.of(Authority.create(name, life=timedelta(seconds=terms.authority_life_s), now=_time(now_s)).pair)
-    known = tuple(dict.fromkeys([*content.trusted, *step.adopted]))
     return replace(
         content,
         coming=coming,
-        trusted=(coming.certificate, *known),
-        revoked=content.revoked | ({each.fingerprint for each in known} if step.revoke else frozenset()),
-        request="" if content.request in {"authority", "revoke"} else content.request,
+        trusted=(coming.certificate, *content.trusted),
+        request="" if content.request == "authority" else content.request,
         faults=(),
     )
 
@@ -74,9 +72,7 @@ def _issued(authority: Authority, wanted: Wanted, now_s: float, terms: Terms) ->
         wanted.common_name,
         dns_names=sorted(wanted.names - set(addresses)),
         ips=addresses,
-        organizations=wanted.organizations,
-        client=wanted.client,
-        server=wanted.server,
+        server=True,
         life=timedelta(seconds=terms.life_s),
         now=_time(now_s),
     )

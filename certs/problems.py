@@ -1,4 +1,4 @@
-"""What is wrong with certificates, in sentences for people; none of them shows anything of a key."""
+"""Problems of certificates, in sentences for people; none of them shows anything of a key."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,7 +18,7 @@ def problems(
     leaves: Sequence[str],
     managed: bool = True,
 ) -> list[str]:
-    """All that is wrong. `bundles` has the caBundles of each webhook configuration by its name.
+    """Every problem. `bundles` has the caBundles of each webhook configuration by its name.
 
     `managed`: the Secret should be one that Muster writes. `leaves` are the certificates that should be there.
     """
@@ -36,7 +36,7 @@ def problems(
 def _foreign(content: Content, *, managed: bool) -> Iterator[str]:
     if managed and not content.ours:
         yield (
-            "somebody else keeps the Secret, so it is not written: say so (certIssuer: external), "
+            "the Secret belongs to another issuer, so it is not written: say so (certIssuer: external), "
             "or delete it, or name another one"
         )
 

@@ -1,16 +1,16 @@
-"""What to do next about our certificates: pure decisions of the Secret, the webhook configurations and two clocks.
+"""The next step of a rotation: a pure decision of the Secret, the webhook configurations and two clocks.
 
-The order in which authorities change, so that at each moment everybody trusts what everybody shows:
+The order in which authorities change, so that at each moment every API server trusts what every replica shows:
 
 1. `NewAuthority`: a coming authority stands in the Secret, and goes into every caBundle beside the old one.
 2. `Issue`: it signs, and new certificates stand in the Secret, once every caBundle has held it for `trust_wait_s`:
    until then an API server may not have taken the change up.
 3. `Drop`: an old authority goes, once no certificate of the Secret has been its own for `load_wait_s`, in which every
-   replica has loaded the new ones, and once it has expired or is revoked.
+   replica has loaded the new ones.
 
-Two clocks, as one of them may jump. Whether something is valid or due is told by the API server's own time, as it is
-the one that checks. How long something has been so is told by the monotonic clock of this process: after a restart each
-wait begins anew, which is only later, never wrong.
+Two clocks, as one of them may jump. Validity is told by the API server's own time, as it is the one that checks. How
+long something has been so is told by the monotonic clock of this process: after a restart each wait begins anew, which
+is only later, never wrong.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,29 +20,24 @@ from typing import Final, Literal
 from certs.certificate import Certificate, Pair
 from certs.content import Content
 
-MAX_TRUSTED: Final = 5
-"""Authorities at once: each stands in the caBundle of every webhook. The oldest of more go as if they were revoked."""
-REQUESTS: Final = ("serving", "authority", "revoke")
-"""What users can ask for: new certificates; a new authority too; and that the old ones go soon."""
+REQUESTS: Final = ("serving", "authority")
+"""The requests of users: new certificates, or a new authority, too."""
 _LONGEST_S: Final = 600.0
 _SHORTEST_S: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """A certificate that shall be there, under a name: for a server with these names, for a client, or both."""
+    """A certificate of a server that shall be there, under a name in the Secret and for these hosts."""
 
     name: str
     common_name: str
-    names: frozenset[str] = frozenset()
-    organizations: tuple[str, ...] = ()
-    client: bool = False
-    server: bool = False
+    names: frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """How long things live, and how long others need to take up a change; all in seconds."""
+    """The lives of certificates, and the time that others need to take up a change; all in seconds."""
 
     authority_life_s: float
     life_s: float
@@ -54,7 +49,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Seen:
-    """For how many seconds, without a break, this process has seen something; by fingerprint, missing is 0."""
+    """The seconds for which this process has seen something without a break; by fingerprint, missing is 0."""
 
     trusted_s: Mapping[str, float] = field(default_factory=dict)
     """That an authority was in every caBundle that is there."""
@@ -64,11 +59,9 @@ class Seen:
 
 @dataclass(frozen=True)
 class NewAuthority:
-    """An authority is to be made, which does not sign yet. `adopted` are those that caBundles hold already."""
+    """An authority is to be made, which does not sign yet."""
 
     why: str
-    adopted: tuple[Certificate, ...] = ()
-    revoke: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,15 +75,14 @@ class Issue:
 
 @dataclass(frozen=True)
 class Drop:
-    """These authorities are not to be trusted any more."""
+    """These authorities, of which no replica shows a certificate, are not to be trusted any more."""
 
-    why: str
     authorities: tuple[Certificate, ...]
 
 
 @dataclass(frozen=True)
 class Refuse:
-    """What a user has asked for is nothing that can be done; the request goes."""
+    """A user's request is none of REQUESTS; it is removed."""
 
     why: str
 
@@ -103,9 +95,9 @@ Bundles = Sequence[tuple[Certificate, ...]]
 def next_step(
     content: Content | None, bundles: Bundles, *, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
 ) -> Step | None:
-    """What is to be written to the Secret now, `content` being None where there is none; None: nothing.
+    """The step to be written to the Secret now, or None; `content` is None where there is no Secret.
 
-    One after the other can be taken in one write: what a step has just made has been seen by nobody.
+    Several steps can be taken in one write: what a step has just made, no replica has seen.
     """
     content = content or Content()
     if not content.ours:
@@ -113,11 +105,8 @@ def next_step(
     if content.request and content.request not in REQUESTS:
         return Refuse(f"{content.request!r} cannot be asked for; there is {', '.join(REQUESTS)}")
     if why := _why_new_authority(content, now_s):
-        # Whose key is lost signs nothing any more; but what it has signed may still be shown.
-        lost = content.signer is None
-        held = dict.fromkeys(each for bundle in bundles for each in bundle if each.is_authority) if lost else ()
-        return NewAuthority(why, tuple(held)[: MAX_TRUSTED - 1], revoke=lost or content.request == "revoke")
-    return _issue(content, bundles, now_s, seen, terms, wanted) or _drop(content, now_s, seen, terms, wanted)
+        return NewAuthority(why)
+    return _issue(content, bundles, now_s, seen, terms, wanted) or _drop(content, seen, terms, wanted)
 
 
 def _why_new_authority(content: Content, now_s: float) -> str:
@@ -128,20 +117,20 @@ def _why_new_authority(content: Content, now_s: float) -> str:
         return "the last one is not valid at this time"
     if signer.certificate.due_s <= now_s:
         return "the last one has lived for two thirds of its life"
-    asked = content.coming is None and content.request in {"authority", "revoke"}
+    asked = content.coming is None and content.request == "authority"
     return "it was asked for" if asked else ""
 
 
 def _issue(
     content: Content, bundles: Bundles, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
 ) -> Issue | None:
-    """Only an authority that everybody trusts may sign: the coming one, or the issuer if something is due before."""
+    """Only an authority that every API server trusts may sign: the coming one, or the issuer while that one waits."""
 
     def ready(pair: Pair | None) -> bool:
         if pair is None or not pair.certificate.valid_at(now_s):
             return False
         waited_s = seen.trusted_s.get(pair.certificate.fingerprint, 0.0)
-        return waited_s >= terms.trust_wait_s or not any(bundles)  # whom nobody trusts, nobody can be cut off from
+        return waited_s >= terms.trust_wait_s or not any(bundles)  # where none is trusted, none can be cut off
 
     if content.coming and ready(content.coming):
         return Issue("a new authority signs", tuple(wanted), "coming")
@@ -172,29 +161,18 @@ def _why_new(content: Content, wanted: Wanted, issuer: Certificate, now_s: float
     return "it was asked for" if content.request == "serving" else ""
 
 
-def _drop(content: Content, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]) -> Drop | None:
-    def over(place: int, authority: Certificate) -> str:
-        if authority.ends_s < now_s:
-            return "expired"
-        if authority.fingerprint in content.revoked:
-            return "revoked"
-        return f"older than the newest {MAX_TRUSTED}" if place >= MAX_TRUSTED else ""
-
-    reasons = {
-        authority: why
-        for place, authority in enumerate(content.trusted)
-        if (why := over(place, authority)) and unused(content, authority, seen, terms, wanted)
-    }
-    return Drop("; ".join(dict.fromkeys(reasons.values())), tuple(reasons)) if reasons else None
+def _drop(content: Content, seen: Seen, terms: Terms, wanted: Sequence[Wanted]) -> Drop | None:
+    old = tuple(each for each in content.trusted if unused(content, each, seen, terms, wanted))
+    return Drop(old) if old else None
 
 
 def unused(content: Content, authority: Certificate, seen: Seen, terms: Terms, wanted: Sequence[Wanted]) -> bool:
-    """Whether nobody shows a certificate of that authority any more, and nobody will."""
+    """True if no replica shows a certificate of that authority any more, and none will."""
     if authority in {pair.certificate for pair in (content.issuer, content.coming) if pair}:
         return False
     leaves = [pair.certificate for pair in content.leaves.values()]
     if {each.name for each in wanted} - set(content.leaves):
-        return False  # what is not in the Secret is still shown by who has loaded it before
+        return False  # a certificate that is not in the Secret any more is still shown by replicas that have loaded it
     return all(
         seen.loaded_s.get(leaf.fingerprint, 0.0) >= terms.load_wait_s and not leaf.signed_by(authority)
         for leaf in leaves
@@ -204,10 +182,10 @@ def unused(content: Content, authority: Certificate, seen: Seen, terms: Terms, w
 def bundle_for(
     content: Content, present: tuple[Certificate, ...], *, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
 ) -> tuple[Certificate, ...]:
-    """What the caBundle of a webhook should hold that holds `present` now.
+    """The caBundle of a webhook that has `present` now.
 
     It holds all that the Secret trusts; and what it held before, from an earlier Secret or another issuer, stays until
-    nobody shows a certificate of it.
+    no replica shows a certificate of it.
     """
     if not content.ours or not content.trusted:
         return present
@@ -236,7 +214,7 @@ def _waits(content: Content, now_s: float, seen: Seen, terms: Terms) -> Iterator
 
 
 def _rest(seen: Mapping[str, float], certificate: Certificate, wait_s: float) -> Iterator[float]:
-    """What is left of a wait that has begun."""
+    """The rest of a wait that has begun."""
     waited_s = seen.get(certificate.fingerprint)
     if waited_s is not None and waited_s < wait_s:
         yield wait_s - waited_s

@@ -1,4 +1,4 @@
-"""For how long something has been so, without a break, as one process has seen it."""
+"""The time for which something has been so without a break, as one process has seen it."""
 
 from collections.abc import Iterable
 

@@ -18,7 +18,7 @@ import structlog
 
 from controller.app import Controller
 from controller.certificates.keeper import Keeper
-from controller.certificates.options import certificates_of, scheduler_certificates_of
+from controller.certificates.options import certificates_of
 from controller.options import Options, parse
 from controller.settings import ControllerSettings
 from controller.shipped import Manifest, read
@@ -83,11 +83,8 @@ class Process:
             authorities=authorities,
             target=settings.train_jobs_as,
         )
-        self._keepers = [
-            Keeper(client, each, settings.lease_namespace)
-            for each in (certificates_of(settings), scheduler_certificates_of(settings))
-            if each
-        ]
+        certificates = certificates_of(settings)
+        self._keeper = Keeper(client, certificates, settings.lease_namespace) if certificates else None
         self._elector = Elector(
             client,
             settings.lease_namespace,
@@ -110,8 +107,8 @@ class Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._news.put(News.END))
         self._status.start()
-        for keeper in self._keepers:
-            keeper.start()
+        if self._keeper:
+            self._keeper.start()
         if self._reports:
             self._reports.start()
         self._controller.start()
@@ -120,8 +117,8 @@ class Process:
         self._elector.start()
         while (news := self._news.get()) is News.LEADING:
             log.info("leading")
-            for keeper in self._keepers:
-                keeper.lead(lambda: self._elector.leading)
+            if self._keeper:
+                self._keeper.lead(lambda: self._elector.leading)
             self._controller.lead(lambda: self._elector.leading)
         if news is News.LOST:
             # Not a moment longer than the lease: what is under way in other threads dies with the process.
@@ -141,8 +138,8 @@ class Process:
 
     def _end(self) -> int:
         log.info("ending")
-        for keeper in self._keepers:
-            keeper.stop()
+        if self._keeper:
+            self._keeper.stop()
         self._controller.stop()
         self._elector.stop()
         self._status.stop()

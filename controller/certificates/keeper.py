@@ -1,11 +1,10 @@
 """Keeps one Secret of certificates, and the caBundles that trust them, as `certs.rotation` decides.
 
-Everything is decided anew in each pass from what the caches show, and each write names the version that was read. So it
-does not matter who else writes, at which instruction the process is killed, or whether two of them act at once: one
-write gets through, and who loses reads again.
+Everything is decided anew in each pass from what the caches show, and each write names the version that was read. So
+others may write, the process may be killed at any instruction, and two of them may act at once: one write gets through,
+and the other process reads again.
 """
 
-import math
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
@@ -45,9 +44,7 @@ _SOON_S = 1.0
 class Keeper:
     """A worker over one key. `namespace` is the Secret's; `wall_s` gives seconds since the epoch.
 
-    Where no webhook configurations are named, those who trust read the authorities in the Secret.
-
-    By default that is the API server's time, as it is the one that looks whether a certificate is valid.
+    By default that is the API server's time, as it is the one that checks if a certificate is valid.
     """
 
     def __init__(
@@ -68,14 +65,14 @@ class Keeper:
         self._recorder = Recorder(client, "muster-controller")
         self._secret = self._reflector(CERTIFICATE_SECRETS, options.secret, namespace)
         self._configurations: list[tuple[Resource[WebhookConfiguration], Reflector[WebhookConfiguration]]] = [
-            (kind, self._reflector(kind, name)) for name in options.configurations for kind in WEBHOOK_CONFIGURATIONS
+            (kind, self._reflector(kind, names.WEBHOOKS)) for kind in WEBHOOK_CONFIGURATIONS
         ]
         self._trusted, self._loaded = Since(), Since()
         self._told: list[str] = []
-        self.worker = Worker("certificates", self.process, queue=options.queue, monotonic_s=monotonic_s)
+        self.worker = Worker("certificates", self.process, queue=_KEY, monotonic_s=monotonic_s)
 
     def start(self) -> None:
-        """Starts the caches; who stands by has them too, and tells when certificates end."""
+        """Starts the caches; a replica that stands by has them too, and tells when certificates end."""
         self._recorder.start()
         for reflector in self._reflectors:
             reflector.start()
@@ -126,7 +123,7 @@ class Keeper:
         return [self._secret, *(reflector for _, reflector in self._configurations)]
 
     def _reflector(self, kind: Resource[Any], name: str, namespace: str | None = None) -> Reflector[Any]:
-        """Of one object, by its name: that is all that we need to be allowed to see."""
+        """Of one object, by its name: it needs no right to see others."""
         reflector: Reflector[Any] = Reflector(
             self._client, kind, namespace=namespace, field_selector=f"metadata.name={name}"
         )
@@ -145,30 +142,19 @@ class Keeper:
         return read(secret.data or {}, meta.labels, meta.annotations, self._leaves)
 
     def _see(self, content: Content | None, bundles: Mapping[str, list[tuple[Certificate, ...]]]) -> Seen:
-        """What is so now, and for how long this process has seen it."""
+        """The state of this moment, and for how long this process has seen it."""
         now_s = self._monotonic_s()
-        held = [{each.fingerprint for each in bundle} for bundle in self._trusting(content, bundles)]
+        held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
         leaves = [pair.certificate.fingerprint for pair in content.leaves.values()] if content else []
         everywhere = set.intersection(*held) if held else set()
-        trusted = self._trusted.update(everywhere, now_s)
-        if not self._configurations and content and content.issuer:
-            trusted[content.issuer.certificate.fingerprint] = math.inf  # whoever runs has read it, as it signs already
-        return Seen(trusted, self._loaded.update(leaves, now_s))
-
-    def _trusting(
-        self, content: Content | None, bundles: Mapping[str, list[tuple[Certificate, ...]]]
-    ) -> list[tuple[Certificate, ...]]:
-        """What each of those goes by who call our servers: the caBundle of each webhook, or the Secret itself."""
-        if self._configurations:
-            return [bundle for webhooks in bundles.values() for bundle in webhooks]
-        return [content.trusted] if content else []
+        return Seen(self._trusted.update(everywhere, now_s), self._loaded.update(leaves, now_s))
 
     def _trust(
         self, kind: Resource[WebhookConfiguration], found: WebhookConfiguration, content: Content, seen: Seen
     ) -> bool | APIError:
-        """Gives a webhook configuration the caBundles that it should have; whether that was needed, or why it failed.
+        """Gives a webhook configuration the caBundles that it should have; True if it had others.
 
-        A failure must not keep certificates from being renewed.
+        A failure is returned, as it must not keep certificates from being renewed.
         """
         changed = []
         for webhook in found.webhooks or ():
@@ -195,10 +181,10 @@ class Keeper:
         seen: Seen,
         now_s: float,
     ) -> bool:
-        """Takes all steps that can be taken now, in one write; whether there were any."""
+        """Takes all steps that can be taken now, in one write; False if there were none."""
         after, steps = all_steps(
             content,
-            self._trusting(content, bundles),
+            [bundle for webhooks in bundles.values() for bundle in webhooks],
             now_s=now_s,
             seen=seen,
             terms=self._options.terms,
@@ -226,7 +212,7 @@ class Keeper:
                 CERTIFICATE_SECRETS, {"metadata": metadata, "type": "Opaque", "data": _given(data)}, self._namespace
             )
         except AlreadyExists as error:
-            raise Conflict(f"another one has made the Secret {self._options.secret}") from error
+            raise Conflict(f"another controller has made the Secret {self._options.secret}") from error
 
     def _tell(self, secret: CertificateSecret, content: Content, steps: list[Step]) -> None:
         for step in steps:
@@ -242,7 +228,7 @@ class Keeper:
         bundles: Mapping[str, list[tuple[Certificate, ...]]],
         now_s: float,
     ) -> None:
-        """Tells what is wrong, each thing once as long as it lasts."""
+        """Reports problems, each once as long as it lasts."""
         own = self._options.issuer == "own"
         found = problems(content, bundles, now_s=now_s, leaves=self._leaves, managed=own)
         PROBLEMS.labels(self._options.secret).set(len(found))

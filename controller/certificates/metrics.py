@@ -1,4 +1,4 @@
-"""What /metrics tells of certificates: when each ends, and what is wrong. Every replica tells it, leader or not."""
+"""Metrics of certificates: when each ends, and how many problems there are. Every replica has them, leader or not."""
 
 from prometheus_client import Counter, Gauge
 
@@ -22,7 +22,7 @@ STEPS = Counter("muster_certificate_steps_total", "Steps taken, by kind.", ["ste
 
 
 def measure(secret: str, content: Content | None) -> None:
-    """Tells what stands in the Secret of this name; what is not there any more is not told any more."""
+    """Measures the Secret of this name; a certificate that is not there any more has no metric any more."""
     for gauge in (EXPIRES, DUE):
         gauge.remove_by_labels({"secret": secret})
     for name, certificate in all_pairs(content or Content()):

@@ -1,4 +1,4 @@
-"""The steps of a rotation as Events: a reason and a sentence."""
+"""The steps of a rotation as Events."""
 
 from typing import Literal, NamedTuple
 
@@ -16,11 +16,11 @@ class Told(NamedTuple):
 
 
 def told(step: Step, after: Content) -> Told:
-    """What is told of a step; `after` is the content of the Secret when all steps of its write were taken."""
+    """The Event of a step; `after` is the content of the Secret when all steps of its write were taken."""
     match step:
         case NewAuthority():
             newest = after.trusted[0]
-            when = "it signs when everybody trusts it" if after.coming else "it signs from now on"
+            when = "it signs when every webhook trusts it" if after.coming else "it signs from now on"
             message = f"{newest.subject} (until {format_time(newest.ends_s)}): {step.why}; {when}"
             return Told("Normal", "AuthorityMade", message)
         case Issue():
@@ -30,6 +30,6 @@ def told(step: Step, after: Content) -> Told:
             return Told("Normal", "CertificateIssued", f"{who} by {by}: {step.why}")
         case Drop():
             gone = ", ".join(each.subject for each in step.authorities)
-            return Told("Normal", "AuthorityDropped", f"{gone}: {step.why}, and nobody shows a certificate of it")
+            return Told("Normal", "AuthorityDropped", f"{gone}: no replica shows a certificate of it any more")
         case Refuse():
             return Told("Warning", "RotationRefused", step.why)

@@ -90,8 +90,7 @@ WEBHOOKS = "muster"  # both webhook configurations
 # The certificates of Muster's servers: their Secret, the label value that marks it as Muster's, and its annotations.
 CERTIFICATES = "muster-webhook-tls"
 MANAGER = "muster"  # the value of MANAGED_BY on objects of Muster
-ROTATE = f"{DOMAIN}/rotate"  # request of a user: serving, authority or revoke
-REVOKED_AUTHORITIES = f"{DOMAIN}/revoked-authorities"  # fingerprints: dropped when no server shows their certificates
+ROTATE = f"{DOMAIN}/rotate"  # request of a user: serving or authority
 
 # Queues that always exist.
 ROOT_QUEUE = "root"

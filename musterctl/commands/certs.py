@@ -10,7 +10,7 @@ import msgspec
 from certs.certificate import Certificate, read_bundle
 from certs.content import Content, read
 from certs.problems import problems
-from controller.certificates.options import CLIENT
+from controller.certificates.options import REPORTS, SERVING
 from muster.api import names
 from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
 from muster.api.kubernetes.meta import format_time
@@ -21,14 +21,15 @@ from musterctl.objects import Failed, failing_as
 from musterctl.options import where_options
 from musterctl.output.report import print_json
 
-_LEAVES = ("tls",)
-_OTHERS = ("reports", CLIENT)
-"""Certificates that only some installations, or some Secrets, have."""
 Bundles = dict[str, list[tuple[Certificate, ...]]]
 
 secret_options = (
-    click.option("--secret", default=names.CERTIFICATES, show_default=True, help="The Secret that has them."),
-    click.option("-n", "--namespace", default=names.SYSTEM_NAMESPACE, show_default=True, help="Where it is."),
+    click.option(
+        "--secret", default=names.CERTIFICATES, show_default=True, help="The Secret that has the certificates."
+    ),
+    click.option(
+        "-n", "--namespace", default=names.SYSTEM_NAMESPACE, show_default=True, help="The namespace of the Secret."
+    ),
 )
 
 
@@ -44,7 +45,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
 
 
 class Status(msgspec.Struct):
-    """What `muster certs status` finds."""
+    """The certificates of a cluster, as `muster certs status` finds them."""
 
     secret: str
     kept_by_muster: bool
@@ -67,16 +68,14 @@ def certs() -> None:
 @secret_options[1]
 @where_options
 def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Where) -> None:
-    """Shows certificates, their signers and the webhooks' trust.
+    """Shows when certificates end, their signers and the webhooks' trust.
 
     The exit code is 1 if something is wrong. It reads the Secret, for which it needs the right, and shows no keys.
     """
     client = where.client()
     found = _read(client, secret, namespace)
-    # The Secret between kube-scheduler and the extender has nothing to do with webhooks.
-    bundles = {} if found and f"{CLIENT}.crt" in (found.data or {}) else _bundles(client, webhooks)
     now_s = client.server_time_s() or time.time()
-    report = _status(f"{namespace}/{secret}", found, bundles, now_s)
+    report = _status(f"{namespace}/{secret}", found, _bundles(client, webhooks), now_s)
     if output == "json":
         print_json(report)
     else:
@@ -86,16 +85,15 @@ def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Wh
 
 
 @certs.command()
-@click.option("--serving", "what", flag_value="serving", help="Only new certificates, by the authority that there is.")
-@click.option("--revoke", "what", flag_value="revoke", help="A new authority too, and the end of all old ones soon.")
+@click.option("--serving", is_flag=True, help="Only new certificates, by the authority that there is.")
 @secret_options[0]
 @secret_options[1]
 @where_options
-def rotate(*, what: str | None, secret: str, namespace: str, where: Where) -> None:
+def rotate(*, serving: bool, secret: str, namespace: str, where: Where) -> None:
     """Asks for a new authority and new certificates.
 
-    The controller that leads does it, without any admission failing, which takes a minute; while none runs, the request
-    waits for it. Old authorities are trusted until they expire, or with --revoke until no replica needs them.
+    The controller that leads makes them within minutes, and no admission fails; while none runs, the request waits. The
+    old authority is trusted until all replicas have had an hour to take up the new certificates.
     """
     client = where.client()
     found = _read(client, secret, namespace)
@@ -104,7 +102,7 @@ def rotate(*, what: str | None, secret: str, namespace: str, where: Where) -> No
         raise Failed(f"there is no {target} in namespace {namespace}: the controller makes it when it runs")
     if not _content(found).ours:
         raise Failed(f"{target} in namespace {namespace} is not kept by Muster: ask who keeps it, e.g. `cmctl renew`")
-    request = what or "authority"
+    request = "serving" if serving else "authority"
     patch = {"metadata": {"annotations": {names.ROTATE: request}}}
     with failing_as("change", client, CERTIFICATE_SECRETS, secret, namespace):
         client.merge_patch(CERTIFICATE_SECRETS, secret, patch, namespace)
@@ -122,7 +120,7 @@ def _read(client: Client, secret: str, namespace: str) -> CertificateSecret | No
 def _content(secret: CertificateSecret) -> Content:
     meta = secret.metadata
     data = secret.data or {}
-    leaves = (*_LEAVES, *(name for name in _OTHERS if f"{name}.crt" in data))
+    leaves = (SERVING, REPORTS) if f"{REPORTS}.crt" in data else (SERVING,)
     return read(data, meta.labels, meta.annotations, leaves)
 
 
@@ -153,7 +151,7 @@ def _status(where: str, secret: CertificateSecret | None, bundles: Bundles, now_
             for name, webhooks in bundles.items()
         },
         asked_for=shown.request,
-        problems=missing + problems(content, bundles, now_s=now_s, leaves=_LEAVES, managed=False),
+        problems=missing + problems(content, bundles, now_s=now_s, leaves=(SERVING,), managed=False),
     )
 
 
@@ -175,11 +173,10 @@ def _entry(certificate: Certificate, content: Content) -> Entry:
 
 def _role(authority: Certificate, content: Content) -> str:
     if content.coming and authority == content.coming.certificate:
-        return "coming: signs when everybody trusts it"
+        return "coming: signs when every webhook trusts it"
     if content.issuer and authority == content.issuer.certificate:
         return "signs"
-    soon = authority.fingerprint in content.revoked
-    return "old: goes when no replica needs it" if soon else "old: trusted until it expires"
+    return "old: goes when no replica needs it"
 
 
 def _lines(report: Status) -> Iterator[str]:

@@ -20,7 +20,7 @@ def content() -> Content:
     """A Secret's content, in the middle of a change of authorities."""
     world = World()
     world.settle()
-    world.annotations[names.ROTATE] = "revoke"
+    world.annotations[names.ROTATE] = "authority"
     world.turn()
     found = world.content
     assert found

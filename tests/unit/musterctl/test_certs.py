@@ -134,7 +134,7 @@ def test_status_without_a_secret(kubeconfig: Path, cluster: Cluster) -> None:
     assert "  there is no MutatingWebhookConfiguration muster" in result.output
 
 
-@pytest.mark.parametrize(("options", "what"), [([], "authority"), (["--serving"], "serving"), (["--revoke"], "revoke")])
+@pytest.mark.parametrize(("options", "what"), [([], "authority"), (["--serving"], "serving")])
 def test_rotate_asks(kubeconfig: Path, cluster: Cluster, options: list[str], what: str) -> None:
     """By an annotation, which the controller takes away when it has done it."""
     result = run(kubeconfig, "rotate", *options)

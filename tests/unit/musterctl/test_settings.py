@@ -91,10 +91,10 @@ WRONG = {
         ("reportPort: it needs reportCertFile, reportKeyFile, reportCaFile",),
     ),
     "lives that leave no time": (
-        f"{CERTIFICATES}certLifetime: 30m\ncertAuthorityLifetime: 20m\n",
+        f"{CERTIFICATES}certLifetime: 30m\ncertAuthorityLifetime: 5h\n",
         (
-            "certLifetime: the last third of it must be longer than certTrustWait and certLoadWait together",
-            "certAuthorityLifetime: the last third of it must be longer than certTrustWait and certLoadWait together",
+            "certLifetime: at least six hours (6h), as its last third is the time to renew it",
+            "certAuthorityLifetime: at least six hours (6h), as its last third is the time to renew it",
         ),
     ),
     "a life that is too long": (

@@ -21,10 +21,8 @@ _bundle = cache(read_bundle)
 _certificate = cache(Certificate.read)
 _signed = cache(Certificate.signed_by)
 TERMS = Terms(authority_life_s=365 * DAY_S, life_s=90 * DAY_S, trust_wait_s=30, load_wait_s=600)
-WEBHOOK = Wanted(
-    name="tls", common_name="muster-webhook", names=frozenset({"muster-webhook.muster-system.svc"}), server=True
-)
-CLIENT = Wanted(name="client", common_name="muster-scheduler", organizations=("muster",), client=True)
+WEBHOOK = Wanted(name="tls", common_name="muster-webhook", names=frozenset({"muster-webhook.muster-system.svc"}))
+REPORTS = Wanted(name="reports", common_name="muster-reports", names=frozenset({"muster-reports.muster-system.svc"}))
 
 
 @dataclass
