@@ -132,7 +132,7 @@ class Keeper:
 
     def _changed(self, old: object, new: object) -> None:
         if isinstance(new or old, CertificateSecret):
-            measure(self._options.secret, self._content(new if isinstance(new, CertificateSecret) else None))
+            measure(self._content(new if isinstance(new, CertificateSecret) else None))
         self.worker.queue.add(_KEY)
 
     def _content(self, secret: CertificateSecret | None) -> Content | None:
@@ -231,7 +231,7 @@ class Keeper:
         """Reports problems, each once as long as it lasts."""
         own = self._options.issuer == "own"
         found = problems(content, bundles, now_s=now_s, leaves=self._leaves, managed=own)
-        PROBLEMS.labels(self._options.secret).set(len(found))
+        PROBLEMS.set(len(found))
         for problem in found:
             if problem not in self._told:
                 log.warning("something is wrong with the certificates", what=problem, secret=self._options.secret)

@@ -12,6 +12,9 @@ from typing import Any, Self
 from certs.authority import KeyPair
 from certs.certificate import read_bundle, write_bundle
 from certs.content import Content, read
+from certs.rotation import Terms, Wanted
+from controller.certificates.keeper import Keeper
+from controller.certificates.options import CertificateOptions
 from muster.api import names
 from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret
 from muster.api.kubernetes.core import PODS
@@ -20,6 +23,23 @@ from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
 
 SECRET = (names.CERTIFICATES, names.SYSTEM_NAMESPACE)
+DAY_S = 86400.0
+QUICK = Terms(authority_life_s=365 * DAY_S, life_s=90 * DAY_S, trust_wait_s=2, load_wait_s=3)
+"""Lives as usual, and waits that a test can wait for."""
+
+
+@contextmanager
+def kept(client: Client, terms: Terms = QUICK) -> Iterator[None]:
+    """Looks after the webhook's certificate, as a controller that leads."""
+    wanted = Wanted(name="tls", common_name="muster-webhook", names=frozenset({"127.0.0.1"}))
+    options = CertificateOptions(secret=SECRET[0], issuer="own", wanted=(wanted,), terms=terms)
+    keeper = Keeper(client, options, SECRET[1])
+    keeper.start()
+    keeper.lead(lambda: True)
+    try:
+        yield
+    finally:
+        keeper.stop()
 
 
 def secret_of(client: Client) -> CertificateSecret | None:

@@ -93,10 +93,8 @@ MATRIX: Final[dict[str, JSON]] = {
         "certificates": {"mode": "certManager", "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "ca"}}},
         "trainJobs": {"reports": {"enabled": True, "secretName": "reports"}},
     },
-    "kube-scheduler over TLS": {"extender": {"tls": {"enabled": True}}},
-    "kube-scheduler over TLS, with certificates of one's own": {
-        "certificates": {"mode": "provided", "caBundle": CA},
-        "extender": {"tls": {"enabled": True, "secretName": "ours"}},
+    "kube-scheduler over TLS": {
+        "extender": {"tls": {"enabled": True, "existingSecret": "extender", "existingClientSecret": "client"}}
     },
     "webhook on the node's network": {"webhook": {"hostNetwork": True}},
 }

@@ -73,7 +73,7 @@ PAGES: Final[dict[str, Page]] = {
     "api.md": Page(setup=(f"muster job run train {GANG} 2",)),
     "autoscaling.md": Page(after=("kubectl annotate queue root muster.dev/scale-up-",)),
     "concepts.md": Page(setup=(f"muster job run train {GANG} 2",)),
-    "certificates.md": Page(setup=(KEPT, KEPT.replace("muster-webhook-tls", "muster-extender-tls"))),
+    "certificates.md": Page(setup=(KEPT,)),
     "dynamic-resources.md": Page(setup=(f"muster job run train {GANG} 4",)),
     "jobs.md": Page(
         before={

@@ -211,6 +211,10 @@ WRONG: dict[str, tuple[JSON, str]] = {
         {"scheduler": {"mode": "cluster"}, "extender": {"tls": {"enabled": True}}},
         "extender.tls.enabled: not with scheduler.mode cluster",
     ),
+    "TLS without certificates": (
+        {"extender": {"tls": {"enabled": True, "existingSecret": "extender"}}},
+        "extender.tls.enabled: name the Secrets with the certificates in extender.tls.existingSecret and",
+    ),
     "provided without a bundle": ({"certificates": {"mode": "provided"}}, "set certificates.caBundle"),
 }
 

@@ -11,14 +11,8 @@ import pytest
 from gangs import History, job, metric
 
 from certs.authority import Authority
-from certs.content import Content, read
-from controller.certificates.keeper import Keeper
-from controller.certificates.options import scheduler_certificates_of
-from controller.settings import ControllerSettings
-from muster.api.kubernetes.certificates import CERTIFICATE_SECRETS
-from muster.api.names import EXTENDER_HOST, ROTATE, SYSTEM_NAMESPACE
+from muster.api.names import EXTENDER_HOST
 from muster.api.volcano.batch import JOBS
-from musterctl.plane.components import API_SERVER, ETCD
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.timeout(600)]
@@ -82,57 +76,3 @@ def test_a_gang_is_bound_while_certificates_are_renewed(fresh_plane: Callable[..
         assert metric(plane, "extender", 'muster_barrier_total{outcome="timeout"}') == 0
         wait_for(lambda: connections(port) == ENTRIES, WHOLE_S, "the old connections to end")
     print(f"{before} calls were held over one of {ENTRIES} connections")  # noqa: T201 - a figure of a long run
-
-
-SECRET = "muster-extender-tls"  # noqa: S105 - its name
-
-
-@contextmanager
-def kept(plane: Plane, **terms: str) -> Iterator[None]:
-    """A controller's part that looks after the certificates between kube-scheduler and the extender."""
-    options = scheduler_certificates_of(ControllerSettings(scheduler_cert_secret=SECRET, **terms))
-    assert options
-    keeper = Keeper(plane.client(), options, SYSTEM_NAMESPACE)
-    keeper.start()
-    keeper.lead(lambda: True)
-    try:
-        yield
-    finally:
-        keeper.stop()
-
-
-def test_the_controller_makes_and_renews_both(fresh_plane: Callable[..., Plane], wait_for: WaitFor) -> None:
-    """A new authority waits until kube-schedulers have been started again; what there is is renewed meanwhile."""
-    plane = fresh_plane({ETCD, API_SERVER})
-    client = plane.client()
-
-    def content() -> Content:
-        for secret in client.list(CERTIFICATE_SECRETS, SYSTEM_NAMESPACE):
-            meta = secret.metadata
-            return read(secret.data or {}, meta.labels, meta.annotations, ("tls", "client"))
-        return Content()
-
-    def ask(what: str) -> None:
-        client.merge_patch(CERTIFICATE_SECRETS, SECRET, {"metadata": {"annotations": {ROTATE: what}}}, SYSTEM_NAMESPACE)
-
-    with kept(plane):
-        wait_for(lambda: len(content().leaves) == 2, 30, "the certificates")
-        first = content()
-        assert first.issuer
-        assert len(first.trusted) == 1
-        assert first.leaves["tls"].certificate.names == {EXTENDER_HOST}
-        ask("authority")
-        wait_for(lambda: content().coming, 30, "another authority")
-        ask("serving")
-        wait_for(lambda: content().leaves != first.leaves and not content().request, 30, "new certificates")
-        second = content()
-        assert second.coming
-        assert second.issuer == first.issuer
-        assert len(second.trusted) == 2
-        assert all(pair.certificate.signed_by(first.issuer.certificate) for pair in second.leaves.values())
-    with kept(plane, scheduler_cert_trust_wait="1s"):
-        wait_for(lambda: content().coming is None, 30, "it to sign")
-        third = content()
-        assert third.issuer == second.coming
-        assert all(pair.certificate.signed_by(second.coming.certificate) for pair in third.leaves.values())
-        assert first.issuer.certificate in third.trusted

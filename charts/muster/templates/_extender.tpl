@@ -14,16 +14,16 @@
 {{- toYaml $config -}}
 {{- end }}
 
-{{/* The volume with some of the certificates between kube-scheduler and the extender: (list $ name files) */}}
-{{- define "muster.extenderCertificates" -}}
-- name: {{ index . 1 }}
+{{/* The volume with a certificate between kube-scheduler and the extender: (list volume secret "client") */}}
+{{- define "muster.extenderCertificate" -}}
+- name: {{ index . 0 }}
   secret:
-    secretName: {{ (index . 0).Values.extender.tls.secretName }}
+    secretName: {{ index . 1 }}
     defaultMode: 0440
-    items: # and not the key of the other one, nor those of authorities, which may be beside them
-    {{- range index . 2 }}
-    - {key: {{ . }}, path: {{ . }}}
-    {{- end }}
+    items:
+    - {key: tls.crt, path: {{ index . 2 }}.crt}
+    - {key: tls.key, path: {{ index . 2 }}.key}
+    - {key: ca.crt, path: ca.crt}
 {{- end }}
 
 {{/* What the cluster's own KubeSchedulerConfiguration needs: profiles and extenders. */}}

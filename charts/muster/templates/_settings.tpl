@@ -49,11 +49,6 @@ logLevel: {{ $values.logLevel }}
 {{- if and .Values.trainJobs.reports.enabled .Values.webhook.enabled (eq .Values.certificates.mode "own") }}yes{{ end -}}
 {{- end }}
 
-{{/* Whether the controller makes the certificates between kube-scheduler and the extender itself. */}}
-{{- define "muster.ownExtenderCertificates" -}}
-{{- if and .Values.extender.tls.enabled (eq .Values.scheduler.mode "muster") (eq .Values.certificates.mode "own") }}yes{{ end -}}
-{{- end }}
-
 {{- define "muster.controllerSettings" -}}
 {{- $values := .Values.controller -}}
 {{- $reports := .Values.trainJobs.reports -}}
@@ -68,13 +63,7 @@ shipped: /etc/muster/shipped
 {{- if .Values.webhook.enabled }}
 certSecret: {{ .Values.certificates.secretName }}
 certDnsName: [muster-webhook.{{ .Release.Namespace }}.svc]
-{{- if include "muster.ownReports" . }}
-certReportDnsName: [muster-reports.{{ .Release.Namespace }}.svc]
-{{- end }}
 certIssuer: {{ eq .Values.certificates.mode "own" | ternary "own" "external" }}
-{{- end }}
-{{- if include "muster.ownExtenderCertificates" . }}
-schedulerCertSecret: {{ .Values.extender.tls.secretName }}
 {{- end }}
 {{- if $reports.enabled }}
 reportPort: {{ $reports.port }}
