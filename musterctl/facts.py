@@ -126,9 +126,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "barrier-timeout": lambda: _plain(ExtenderSettings().barrier_timeout_s, "s"),
     "barrier-member": lambda: _plain(MEMBER_S * 1000, "ms"),
     "barrier-longest": lambda: _plain(LONGEST_S, "s"),
-    "build-minutes": lambda: _plain(
-        -(-sum(each.seconds for each in CONTROL_PLANE.programs.values()) // _MINUTE_S), "minutes"
-    ),
+    "build-minutes": lambda: _plain(CONTROL_PLANE.minutes, "minutes"),
     "command-actions": lambda: _code(KNOWN),
     "command-unchecked-namespaces": lambda: _code(UNTOUCHED_NAMESPACES),
     "cluster-reads": lambda: _code(kind_name(resource) for resource in READ),
