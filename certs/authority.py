@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATE = timedelta(days=2)
-"""How long before its making a certificate begins to be valid: clocks that are a day off, or jump by one, accept it."""
+"""The time by which a certificate is valid before it is made: clocks that are a day off, or jump by one, accept it."""
 _CA_LIFETIME = timedelta(days=3650)
 _LIFETIME = timedelta(days=365)
 
@@ -140,7 +140,7 @@ def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
 
 
 def _key_usage(*, ca: bool) -> x509.KeyUsage:
-    """An authority signs certificates, everybody else only messages."""
+    """An authority signs certificates, all others only messages."""
     return x509.KeyUsage(
         digital_signature=True,
         key_cert_sign=ca,

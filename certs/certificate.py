@@ -1,4 +1,4 @@
-"""Certificates as they are read: by whom, for whom, from when to when. Pure functions of PEM text."""
+"""Certificates as they are read: subject, signer, names and life. Pure functions of PEM text."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _SHOWN_CHARS = 12
 
 
 class UnreadableError(ValueError):
-    """What should be a certificate, or its key, is not; the message says which, and never shows any of it."""
+    """A certificate or its key cannot be read; the message says which, and never shows any of it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,7 +30,7 @@ class Certificate:
     parsed: x509.Certificate = field(compare=False)
 
     def __repr__(self) -> str:
-        return f"<{self.subject} {self.short}>"
+        return f"<{self.subject} {self.fingerprint[:_SHOWN_CHARS]}>"
 
     @classmethod
     def read(cls, pem: bytes) -> Self:
@@ -46,14 +46,9 @@ class Certificate:
         """SHA-256 of the whole certificate, as `openssl x509 -fingerprint` computes it: 64 hexadecimal digits."""
         return self.parsed.fingerprint(hashes.SHA256()).hex()
 
-    @property
-    def short(self) -> str:
-        """The first digits of the fingerprint, enough for people."""
-        return self.fingerprint[:_SHOWN_CHARS]
-
     @cached_property
     def subject(self) -> str:
-        """Whom it is for: the common name, else all of the name."""
+        """The common name of its owner, else all of the name."""
         names = self.parsed.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
         return str(names[0].value) if names else self.parsed.subject.rfc4514_string()
 
@@ -69,7 +64,7 @@ class Certificate:
 
     @cached_property
     def is_authority(self) -> bool:
-        """Whether it may sign others."""
+        """True if it may sign others."""
         try:
             return self.parsed.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
         except (x509.ExtensionNotFound, ValueError):
@@ -77,26 +72,26 @@ class Certificate:
 
     @property
     def begins_s(self) -> float:
-        """From when it is valid, in seconds since the epoch."""
+        """The begin of its life, in seconds since the epoch."""
         return self.parsed.not_valid_before_utc.timestamp()
 
     @property
     def ends_s(self) -> float:
-        """Until when it is valid, in seconds since the epoch."""
+        """The end of its life, in seconds since the epoch."""
         return self.parsed.not_valid_after_utc.timestamp()
 
     @property
     def due_s(self) -> float:
-        """When it is to be replaced: at two thirds of the life that it had when it was made."""
+        """The time to replace it: after two thirds of the life that it had when it was made."""
         made_s = min(self.begins_s + BACKDATE.total_seconds(), self.ends_s)
         return made_s + (self.ends_s - made_s) * _RENEWED_AFTER
 
     def valid_at(self, now_s: float) -> bool:
-        """Whether that time is within its life."""
+        """True if that time is within its life."""
         return self.begins_s <= now_s <= self.ends_s
 
     def signed_by(self, authority: "Certificate") -> bool:
-        """Whether that authority has signed it."""
+        """True if that authority has signed it."""
         try:
             self.parsed.verify_directly_issued_by(authority.parsed)
         except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):

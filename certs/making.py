@@ -53,7 +53,7 @@ def _with_authority(content: Content, now_s: float, terms: Terms) -> Content:
 def _with_certificates(content: Content, step: Issue, now_s: float, terms: Terms) -> Content:
     signer = content.coming if step.by == "coming" else content.issuer
     if signer is None:
-        raise ValueError(f"there is no {step.by} authority to sign with")  # a defect of who decided
+        raise ValueError(f"there is no {step.by} authority to sign with")  # a defect of the decision
     authority = Authority(KeyPair(signer.certificate.pem, signer.key_pem))
     made = {each.name: _issued(authority, each, now_s, terms) for each in step.wanted}
     return replace(

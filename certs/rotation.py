@@ -145,7 +145,7 @@ def _issue(
 
 
 def _why_new(content: Content, wanted: Wanted, issuer: Certificate, now_s: float, ends_s: float) -> str:
-    """Why another certificate is needed, which would be valid until `ends_s`."""
+    """The reason for another certificate, which would be valid until `ends_s`; empty if there is none."""
     pair = content.leaves.get(wanted.name)
     if pair is None:
         return "there was none"

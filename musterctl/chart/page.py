@@ -1,4 +1,4 @@
-"""docs/rights.md: who may do what, and why, as the chart's roles say it."""
+"""docs/rights.md: the rights of processes and users with their reasons, as the chart's roles have them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final

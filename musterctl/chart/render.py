@@ -24,7 +24,7 @@ def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def render(*, namespace: str = SYSTEM_NAMESPACE, values: Sequence[Path] = (), arguments: Sequence[str] = ()) -> str:
-    """What `helm install` would apply, without its tests; `arguments` are more of helm's (`--set a=b`).
+    """The manifests that `helm install` would apply, without its tests; `arguments` are more of helm's (`--set a=b`).
 
     Raises LocalError with helm's own words.
     """

@@ -101,7 +101,7 @@ def rotate(*, serving: bool, secret: str, namespace: str, where: Where) -> None:
     if found is None:
         raise Failed(f"there is no {target} in namespace {namespace}: the controller makes it when it runs")
     if not _content(found).ours:
-        raise Failed(f"{target} in namespace {namespace} is not kept by Muster: ask who keeps it, e.g. `cmctl renew`")
+        raise Failed(f"{target} in namespace {namespace} is not kept by Muster: ask its issuer, e.g. by `cmctl renew`")
     request = "serving" if serving else "authority"
     patch = {"metadata": {"annotations": {names.ROTATE: request}}}
     with failing_as("change", client, CERTIFICATE_SECRETS, secret, namespace):

@@ -31,7 +31,7 @@ POLL_S = 0.2
 
 
 class Story:
-    """What must happen, ticked off as it is seen."""
+    """The events of the demo, ticked off as they are seen."""
 
     def __init__(self) -> None:
         self.seen: dict[str, str] = {}

@@ -25,7 +25,7 @@ from musterctl.plane.state import Options
 
 VERSION_VARIABLE = "MUSTER_KUBERNETES"
 _OF_PLANES = ("nodes", "cpu", "memory", "gpus", "racks", "blocks", "kubernetes")
-"""What an existing control plane has already."""
+"""The options that an existing control plane leaves no choice of."""
 
 
 def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -57,13 +57,13 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
     type=click.Path(exists=True, dir_okay=False, resolve_path=True),
     help="Attach to the control plane of this kubeconfig instead of making one.",
 )
-@click.option("--no-scheduler", is_flag=True, help="Attached only: somebody else runs Muster's kube-scheduler.")
+@click.option("--no-scheduler", is_flag=True, help="Attached only: Muster's kube-scheduler runs elsewhere.")
 @click.option(
     "--shared-scheduler",
     "shared",
     is_flag=True,
     default=None,
-    help="The cluster's own scheduler serves Muster's pods too; attached, somebody else runs it.",
+    help="The cluster's own scheduler serves Muster's pods too; attached, it runs elsewhere.",
 )
 @admission_config_option
 @click.option("--webhook-port", type=click.IntRange(1, 65535), help="Port of the webhook.  [default: a free one]")
@@ -119,7 +119,7 @@ def _kind(name: str, chosen: Mapping[str, Any], image: str) -> None:
 
 
 def _waiting(console: Console, began_s: float, what: str) -> None:
-    """Says in a line what is waited for."""
+    """Prints a line that says what is waited for."""
     text = f"{time.monotonic() - began_s:4.0f} s  waiting for {what}"
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
@@ -155,7 +155,7 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
 def _check(options: Options, chosen: Mapping[str, Any]) -> None:
     """Refuses options that do not go together."""
     if options.kubeconfig and (useless := [f"--{option}" for option in _OF_PLANES if option in chosen]):
-        raise click.UsageError(f"{', '.join(useless)}: with --kubeconfig nodes and version are somebody else's")
+        raise click.UsageError(f"{', '.join(useless)}: with --kubeconfig nodes and version are those of that cluster")
     if options.kubernetes and options.kubernetes not in binaries.VERSIONS:
         raise click.UsageError(f"--kubernetes {options.kubernetes}: there are {', '.join(binaries.VERSIONS)}")
     if not options.kubeconfig and not options.scheduler:
@@ -172,12 +172,11 @@ def _differences(options: Options, chosen: Mapping[str, Any]) -> list[str]:
 
 
 def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
-    """Starts the plane and shows what is waited for: with `lines`, and where nobody looks at a terminal, line by line.
+    """Starts the plane and shows what is waited for: with `lines`, and where there is no terminal, line by line.
 
-    Of a new plane that does not start nothing is left; the error has the end of the log that tells why.
+    A new plane that does not start is removed; the error has the end of the log that tells why.
     """
     began_s = time.monotonic()
-
     try:
         if lines or not console.is_terminal:
             plane.start(lambda what: _waiting(console, began_s, what))
@@ -199,7 +198,7 @@ def _stay(plane: Plane, console: Console) -> None:
         click.echo("ready")
         supervise(plane.parts, click.echo, lambda: plane.renew_tokens(click.echo))
     except KeyboardInterrupt:
-        pass  # that is how one ends it
+        pass  # the way to end it
     finally:
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, signal.SIG_IGN)

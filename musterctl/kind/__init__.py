@@ -1,7 +1,7 @@
 """`muster up --provider kind`: Muster as its users install it, in a cluster of containers.
 
-What lives here builds Muster's image with the machine's container engine, makes a cluster with kind, loads the image
-into it and applies the chart. Start reading at `cluster`; `configuration` is what kind is given, `image` builds (it is
+The modules build Muster's image with the machine's container engine, make a cluster with kind, load the image into it
+and apply the chart. Start reading at `cluster`; `configuration` is the document for kind, `image` builds (for
 `make image`, too), and `engine` is docker or podman.
 
 Promises to say what is missing, and what to do about it, before anything is made. Other programs do the work (an

@@ -45,7 +45,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class KindCluster:
-    """The cluster of a name; whether it exists, kind knows."""
+    """The cluster of a name, which kind may have made or not."""
 
     name: str
 
@@ -56,7 +56,7 @@ class KindCluster:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
+        """The administrator's kubeconfig."""
         return self.root / "admin.kubeconfig"
 
     @property
@@ -65,14 +65,14 @@ class KindCluster:
         return _PREFIX + self.name
 
     def made(self) -> Made | None:
-        """With what it was made; None if there is none of this name."""
+        """The options that it was made with; None if there is none of this name."""
         try:
             return msgspec.json.decode((self.root / _FILE).read_bytes(), type=Made)
         except FileNotFoundError:
             return None
 
     def kubectl_program(self) -> Path:
-        """What is on the PATH, else the program of planes."""
+        """The kubectl on the PATH, else the program of planes."""
         return binaries.find(("kubectl",))["kubectl"]
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
@@ -106,7 +106,7 @@ class KindCluster:
             )
 
     def _wish(self, chosen: Mapping[str, Any]) -> Wish:
-        """What is made, or was: a cluster that exists must have been made with what is asked for."""
+        """The options for the cluster; one that exists must have been made with those that were chosen."""
         found = self.made()
         if found is None:
             return Wish(**chosen)
@@ -127,7 +127,7 @@ class KindCluster:
         shutil.rmtree(self.root)
 
     def _image(self, engine: Engine, image: str) -> str:
-        """The reference of what is to be loaded."""
+        """The reference of the image that is to be loaded."""
         if not image:
             return images.build(engine)
         with contextlib.suppress(LocalError):  # it is not here yet

@@ -1,4 +1,4 @@
-"""What kind is given: one control-plane node, and workers with the labels of racks and blocks.
+"""The configuration for kind: one control-plane node, and workers with the labels of racks and blocks.
 
 The fields are those of kind.x-k8s.io/v1alpha4 (https://kind.sigs.k8s.io/docs/user/configuration/).
 """
@@ -15,7 +15,7 @@ _FULL_VERSION: Final = 3
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user can say of a kind cluster."""
+    """The options of a kind cluster."""
 
     nodes: int = 3
     """Workers, beside the node of the control plane."""

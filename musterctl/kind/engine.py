@@ -29,7 +29,7 @@ class Engine:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What kind must be told of it."""
+        """The variables that make kind use it."""
         return {PROVIDER_VARIABLE: self.name}
 
 
@@ -46,7 +46,7 @@ def run(command: list[str], *, stdin: str = "", environment: Mapping[str, str] |
 
 
 def find() -> Engine:
-    """The engine that is there and answers; the one that kind was told to use, if it was."""
+    """The engine that answers; the one that kind is told to use by its variable, if it is."""
     told = os.environ.get(PROVIDER_VARIABLE, "")
     wanted = (told,) if told in ENGINES else ENGINES
     silent = []

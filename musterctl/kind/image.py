@@ -1,7 +1,7 @@
-"""Muster's image, built from the repository: `make image`, and what `muster up --provider kind` loads.
+"""Muster's image, built from the repository for `make image` and `muster up --provider kind`.
 
-The base is always a digest: one that is named by its tag is pulled, and the digest that it then has is told, so that
-the same build can be asked for again.
+The base is always a digest: one that is named by its tag is pulled, and its digest is printed, so that the same build
+can be asked for again.
 """
 
 import os

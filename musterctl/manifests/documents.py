@@ -28,7 +28,7 @@ _PLAIN = (
     ("float", _NUMBER, list("+-.0123456789")),
     ("merge", r"<<", ["<"]),
 )
-"""What a text without quotes can be, by kind, pattern and first character; all else is a text."""
+"""The kinds of a text without quotes, each with its pattern and first characters; all else is a text."""
 
 _OCTAL = re.compile(r"[-+]?0[0-7]+")
 _INTEGERS = range(-(2**63), 2**64)
@@ -54,7 +54,7 @@ class _Loader(yaml.SafeLoader):
         return str(key).lower() if isinstance(key, bool) else str(key)
 
     def is_true(self, node: yaml.ScalarNode) -> bool:
-        """Whether a truth value, of which YAML 1.1 has many spellings, means true."""
+        """True for a truth value, of which YAML 1.1 has many spellings, that means true."""
         return str(self.construct_scalar(node)).lower() in _TRUE
 
     def number(self, node: yaml.ScalarNode) -> float | str:

@@ -132,7 +132,7 @@ class Submission:
         self.items.append((POD_GROUPS, group))
 
     def _admitted(self, content: JSON) -> JSON:
-        """What becomes of a new object; ValueError if it is refused."""
+        """The object as admission changes it; ValueError if it is refused."""
         admitted = self._admission.admit(content)
         if admitted.errors:
             raise ValueError("; ".join(f"{error.path}: {error.message}" for error in admitted.errors))

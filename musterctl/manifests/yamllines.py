@@ -60,7 +60,7 @@ def _element(value: Any, path: Path, indent: int) -> Iterator[YAMLLine]:
 
 
 def _is_text(value: str) -> bool:
-    """Whether a string can be written as a block without loss: printable lines, one line break at the end."""
+    """True if a string can be written as a block without loss: printable lines, one line break at the end."""
     rows = value.removesuffix("\n").split("\n")
     return (
         value.endswith("\n")

@@ -74,7 +74,7 @@ class Pki:
     def kubeconfig(self, name: str, server: str) -> Path:
         """A kubeconfig with a certificate of that user, made once.
 
-        Parts of Kubernetes are who they are in every cluster, and have the roles that Kubernetes gives them; the
+        Parts of Kubernetes have the same users as in every cluster, and the roles that Kubernetes gives those; the
         administrator, and kwok, which plays all kubelets, may do everything.
         """
         path = self.folder.parent / f"{name}.kubeconfig"

@@ -83,6 +83,8 @@ class Part:
                 env={**os.environ, PLANE_VARIABLE: str(self._folder), PART_VARIABLE: self.name},
                 start_new_session=True,
             )
+        while self._child.poll() is None and not _belongs(self._child.pid, _markers(self._folder, self.name)):
+            time.sleep(_POLL_S)  # for a moment after an exec the kernel shows no environment
         self._pid_file.write_text(str(self._child.pid))
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
 """KubeSchedulerConfigurations: of Muster's kube-scheduler and of the cluster's own.
 
-Muster's has the profiles `muster` and `volcano` without DefaultPreemption (who is evicted is the planner's decision,
-for whole gangs), looks at all nodes, and asks the extender. The extender stands in it twice, because one entry has one
+Muster's has the profiles `muster` and `volcano` without DefaultPreemption (evictions are decided by the planner, for
+whole gangs), looks at all nodes, and asks the extender. The extender stands in it twice, because one entry has one
 timeout for all its verbs: filter and prioritize are answered from memory, while a bind waits for its gang.
 
 Where the extender's URL is an https one, kube-scheduler shows it a client certificate. It reads that anew for each

@@ -81,6 +81,15 @@ def test_start_twice_is_harmless_and_another_handle_finds_it(tmp_path: Path) -> 
     assert not one.started
 
 
+def test_a_part_is_known_from_its_first_moment(tmp_path: Path) -> None:
+    """No part counts as dead because the kernel does not show its environment for a moment after an exec."""
+    for _ in range(100):
+        one = part(tmp_path, "sleep", "60")
+        one.start()
+        assert one.alive
+        one.kill()
+
+
 @pytest.mark.parametrize(
     "environment", [{}, {PLANE_VARIABLE: "/another", PART_VARIABLE: "part"}], ids=["none", "another"]
 )
