@@ -1,8 +1,7 @@
 """KubeSchedulerConfigurations: of Muster's kube-scheduler and of the cluster's own.
 
-Muster's has the profiles `muster` and `volcano` without DefaultPreemption (evictions are decided by the planner, for
-whole gangs), looks at all nodes, and asks the extender. The extender stands in it twice, because one entry has one
-timeout for all its verbs: filter and prioritize are answered from memory, while a bind waits for its gang.
+They are files of the chart (`charts/muster/files/kube-scheduler*.yaml`, which say why they are as they are); kubeconfig
+and the address of the extender are filled in.
 
 Where the extender's URL is an https one, kube-scheduler shows it a client certificate. It reads that anew for each
 connection, but the authorities of the extender's only when it starts.
@@ -11,22 +10,12 @@ connection, but the authorities of the extender's only when it starts.
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from muster.api.names import (
-    BINDING_MARKER,
-    CLUSTER_SCHEDULER,
-    EXTENDER_HOST,
-    MEMBER_MARKER,
-    SCHEDULER,
-    SCHEDULER_LEASE,
-    SYSTEM_NAMESPACE,
-    VOLCANO_SCHEDULER,
-)
+from muster.api.names import EXTENDER_HOST
+from musterctl.chart.files import FILES, document
 
 DEFAULT_EXTENDER_PORT: Final = 8090
 DEFAULT_TLS_FOLDER: Final = "/etc/muster/extender-tls"
 """The folder of `ExtenderAt` in the chart's kube-scheduler."""
-_DECISION_TIMEOUT: Final = "3s"
-_BIND_TIMEOUT: Final = "75s"  # longer than the barrier of a gang of 5,000 (10 s and 10 ms per member)
 
 
 class ExtenderAt(NamedTuple):
@@ -45,61 +34,28 @@ _ON_LOOPBACK: Final = ExtenderAt()
 
 def muster_scheduler(*, kubeconfig: str, extender: ExtenderAt = _ON_LOOPBACK) -> dict[str, Any]:
     """The configuration of the kube-scheduler that serves Muster's pods; an empty kubeconfig means in-cluster."""
-    return {
-        **_base(kubeconfig),
-        "leaderElection": {
-            "leaderElect": True,
-            "resourceLock": "leases",
-            "resourceName": SCHEDULER_LEASE,
-            "resourceNamespace": SYSTEM_NAMESPACE,
-            "leaseDuration": "15s",
-            "renewDeadline": "10s",
-            "retryPeriod": "2s",
-        },
-        "percentageOfNodesToScore": 100,
-        "profiles": _muster_profiles(),
-        "extenders": extenders(extender),
-    }
+    return _filled("kube-scheduler.yaml", kubeconfig, extender)
 
 
 def shared_scheduler(*, kubeconfig: str, extender: ExtenderAt = _ON_LOOPBACK) -> dict[str, Any]:
-    """The configuration of a cluster's own scheduler that asks Muster about marked pods, and about no others.
-
-    kube-scheduler ignores the marker resources when it looks for room, so no node has to offer them. It serves Muster's
-    profiles beside its own; there preemption stays as it is, and for marked pods Muster is asked which victims would
-    break a gang.
-    """
-    entries = extenders(extender)
-    entries[0]["preemptVerb"] = "preempt"
-    for entry, marker in zip(entries, (MEMBER_MARKER, BINDING_MARKER), strict=True):
-        entry["managedResources"] = [{"name": marker, "ignoredByScheduler": True}]
-    return {
-        **_base(kubeconfig),
-        "leaderElection": {"leaderElect": True},
-        "percentageOfNodesToScore": 100,
-        "profiles": [{"schedulerName": CLUSTER_SCHEDULER}, *_muster_profiles()],
-        "extenders": entries,
-    }
+    """The configuration of a cluster's own scheduler that asks Muster about marked pods, and about no others."""
+    return _filled("kube-scheduler-shared.yaml", kubeconfig, extender)
 
 
 def default_scheduler(*, kubeconfig: str) -> dict[str, Any]:
     """The configuration of a cluster's own kube-scheduler that knows nothing of Muster, alone on its machine."""
-    return {**_base(kubeconfig), "leaderElection": {"leaderElect": False}}
+    config = shared_scheduler(kubeconfig=kubeconfig)
+    kept = {name: config[name] for name in ("apiVersion", "kind", "clientConnection")}
+    return {**kept, "leaderElection": {"leaderElect": False}}
 
 
-def extenders(extender: ExtenderAt) -> list[dict[str, Any]]:
-    """The two entries of the extender; without managedResources they are asked about every pod of the profiles."""
-    server = {
-        "urlPrefix": extender.url.rstrip("/"),
-        **_tls(extender),
-        "nodeCacheCapable": True,
-        "ignorable": False,
-        "weight": 1,
-    }
-    return [
-        {**server, "filterVerb": "filter", "prioritizeVerb": "prioritize", "httpTimeout": _DECISION_TIMEOUT},
-        {**server, "bindVerb": "bind", "httpTimeout": _BIND_TIMEOUT},
-    ]
+def _filled(file: str, kubeconfig: str, extender: ExtenderAt) -> dict[str, Any]:
+    """The configuration in a file of the chart, with its kubeconfig and its extender."""
+    config: dict[str, Any] = document(FILES / file)
+    config["clientConnection"]["kubeconfig"] = kubeconfig
+    for entry in config["extenders"]:
+        entry |= {"urlPrefix": extender.url.rstrip("/"), **_tls(extender)}
+    return config
 
 
 def _tls(extender: ExtenderAt) -> dict[str, Any]:
@@ -110,20 +66,3 @@ def _tls(extender: ExtenderAt) -> dict[str, Any]:
     files = {"certFile": "client.crt", "keyFile": "client.key", "caFile": "ca.crt"}
     config = {name: str(folder / file) for name, file in files.items()}
     return {"enableHTTPS": True, "tlsConfig": {"serverName": extender.server_name, **config}}
-
-
-def _base(kubeconfig: str) -> dict[str, Any]:
-    """The client of every configuration; its default of 50 requests a second would be the limit of everything."""
-    return {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": kubeconfig, "qps": 1000, "burst": 2000},
-    }
-
-
-def _muster_profiles() -> list[dict[str, Any]]:
-    """Muster's profiles: kube-scheduler's own plugins without preemption."""
-    return [
-        {"schedulerName": name, "plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}}
-        for name in (SCHEDULER, VOLCANO_SCHEDULER)
-    ]

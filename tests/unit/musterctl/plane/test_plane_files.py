@@ -1,6 +1,7 @@
 """What a plane remembers and writes: names, ports, nodes, scheduler configuration."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from extender.barrier import LONGEST_S
 from extender.options import parse as parse_extender
+from muster.api import names
 from muster.process.tls import Material
 from muster.process.tlsfiles import Files
 from musterctl.app import main
@@ -67,9 +69,28 @@ def test_nodes_without_gpus_have_none() -> None:
     assert nodes.GPU not in node["status"]["allocatable"]
 
 
+def extenders(at: ExtenderAt) -> list[dict[str, Any]]:
+    """The entries of the extender in the configuration of Muster's kube-scheduler."""
+    entries: list[dict[str, Any]] = scheduler_config.muster_scheduler(kubeconfig="", extender=at)["extenders"]
+    return entries
+
+
+def test_names_in_the_configurations() -> None:
+    """The files of the chart name profiles, the Lease and the marker resources as the code does."""
+    own = scheduler_config.muster_scheduler(kubeconfig="")
+    shared = scheduler_config.shared_scheduler(kubeconfig="/etc/kubernetes/scheduler.conf")
+    profiles = [names.SCHEDULER, names.VOLCANO_SCHEDULER]
+    assert [each["schedulerName"] for each in own["profiles"]] == profiles
+    assert [each["schedulerName"] for each in shared["profiles"]] == [names.CLUSTER_SCHEDULER, *profiles]
+    lease = own["leaderElection"]
+    assert (lease["resourceNamespace"], lease["resourceName"]) == (names.SYSTEM_NAMESPACE, names.SCHEDULER_LEASE)
+    markers = [each["name"] for entry in shared["extenders"] for each in entry["managedResources"]]
+    assert markers == [names.MEMBER_MARKER, names.BINDING_MARKER]
+
+
 def test_bind_waits_longer_than_the_other_verbs() -> None:
     """The extender has two entries: one decides from memory, the other, with a longer time limit, binds."""
-    decide, bind = scheduler_config.extenders(ExtenderAt("http://127.0.0.1:1/"))
+    decide, bind = extenders(ExtenderAt("http://127.0.0.1:1/"))
     assert (decide["filterVerb"], decide["prioritizeVerb"], bind["bindVerb"]) == ("filter", "prioritize", "bind")
     assert "bindVerb" not in decide
     assert int(decide["httpTimeout"].rstrip("s")) < LONGEST_S < int(bind["httpTimeout"].rstrip("s"))
@@ -78,7 +99,7 @@ def test_bind_waits_longer_than_the_other_verbs() -> None:
 
 def test_over_tls_kube_scheduler_shows_a_certificate() -> None:
     """Files, which it reads again; both entries are alike, as they are for one server."""
-    for entry in scheduler_config.extenders(ExtenderAt("https://127.0.0.1:1", "/tls", "name")):
+    for entry in extenders(ExtenderAt("https://127.0.0.1:1", "/tls", "name")):
         assert entry["enableHTTPS"]
         assert entry["tlsConfig"] == {
             "serverName": "name",
@@ -86,7 +107,7 @@ def test_over_tls_kube_scheduler_shows_a_certificate() -> None:
             "keyFile": "/tls/client.key",
             "caFile": "/tls/ca.crt",
         }
-    for entry in scheduler_config.extenders(ExtenderAt("http://127.0.0.1:1")):
+    for entry in extenders(ExtenderAt("http://127.0.0.1:1")):
         assert not {"enableHTTPS", "tlsConfig"} & set(entry)
 
 
