@@ -3,7 +3,6 @@
 It is a check as well: it ends with an error that names what did not happen.
 """
 
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -119,15 +118,9 @@ def _clear(client: Client) -> None:
 
 
 def _submit(plane: Plane, console: Console) -> None:
-    kubectl = str(plane.commandlines.binaries()["kubectl"])
     for file in ("torch-gang.yaml", "torch-gang-second.yaml", "indexed-job.yaml"):
         console.print(f"$ kubectl create -f examples/{file}")
-        result = subprocess.run(  # noqa: S603 - kubectl of this plane, without a shell
-            [kubectl, f"--kubeconfig={plane.kubeconfig}", "create", "-f", str(EXAMPLES / file)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        result = plane.kubectl("create", "-f", str(EXAMPLES / file))
         console.print((result.stdout or result.stderr).rstrip())
         if result.returncode:
             raise click.ClickException(f"examples/{file} was refused")
