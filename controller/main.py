@@ -31,7 +31,7 @@ from muster.process import tracing
 from muster.process.debug import Debug
 from muster.process.health import Health, StatusServer
 from muster.process.logs import configure
-from muster.process.tls import TLSContext
+from muster.process.tls import Files, ServerTLS
 from muster.runtime import registry
 from muster.runtime.framework import Framework
 from muster.runtime.plugins.reports import TrainerReports
@@ -153,8 +153,8 @@ def _report_server(client: Client, options: Options) -> ReportServer | None:
     settings = options.settings
     if not settings.report_port:
         return None
-    tls = TLSContext(Path(settings.report_cert_file), Path(settings.report_key_file))
-    return ReportServer(Reports(client), options.report_host, settings.report_port, tls.get)
+    tls = ServerTLS(Files(Path(settings.report_cert_file), Path(settings.report_key_file)))
+    return ReportServer(Reports(client), options.report_host, settings.report_port, tls)
 
 
 def _framework(settings: ControllerSettings, authorities: Authorities | None) -> Framework:

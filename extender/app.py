@@ -4,16 +4,21 @@ Everything runs on the event loop: filter, prioritize and preempt are arithmetic
 bind is a coroutine, since it waits for the other members of a gang and for the API server.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from inspect import isawaitable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import structlog
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from extender import callers
+from extender.callers import OnlyScheduler
 from extender.verbs.bind import DECODE_BINDING
 from extender.verbs.filter import DECODE_ARGS
 from extender.verbs.preempt import DECODE_PREEMPTION
@@ -27,11 +32,11 @@ from muster.api.kubernetes.extender import (
     ExtenderPreemptionResult,
     HostPriority,
 )
-from muster.process.calls import Answer, Request
 
 log = structlog.get_logger()
 Pages = Callable[[], Mapping[str, Callable[[], object]]]
-_PAGES = "/plugins/"
+MAX_BODY_BYTES = 16 * 1024 * 1024
+"""More than kube-scheduler can send: the names of all nodes of the largest cluster are 2 MB."""
 
 
 class Verbs(NamedTuple):
@@ -43,79 +48,72 @@ class Verbs(NamedTuple):
     preempt: Callable[[ExtenderPreemptionArgs], ExtenderPreemptionResult]
 
 
-class _Route(NamedTuple):
-    """One verb: what decides, and what says that it failed."""
-
-    decide: Callable[[bytes], object]
-    failure: Callable[[Reason], object]
-
-
-class App:
-    """Answers requests: four verbs, and the pages of plugins.
+def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> Starlette:
+    """The ASGI app that answers four verbs, and shows the pages of plugins.
 
     A verb's answer is always 200, as kube-scheduler reads no other body; what goes wrong is an error in it. Only who
     cannot be kube-scheduler gets another one. `authenticated`: all who get here have shown a client certificate.
     """
+    return Starlette(
+        routes=[
+            _verb("filter", DECODE_ARGS, verbs.filter, lambda why: ExtenderFilterResult(error=why)),
+            _verb("prioritize", DECODE_ARGS, verbs.prioritize, lambda _: []),
+            _verb("bind", DECODE_BINDING, verbs.bind, lambda why: ExtenderBindingResult(error=why)),
+            _verb("preempt", DECODE_PREEMPTION, verbs.preempt, lambda _: ExtenderPreemptionResult()),
+            Route("/plugins/{name}", _page(pages)),
+        ],
+        middleware=[Middleware(OnlyScheduler, authenticated=authenticated)],
+        exception_handlers={HTTPException: _refused, ClientDisconnect: _gone},
+        max_body_size=MAX_BODY_BYTES,
+    )
 
-    def __init__(self, verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> None:
-        self._pages = pages
-        self._authenticated = authenticated
-        self._routes = {
-            "/filter": _Route(
-                lambda body: verbs.filter(DECODE_ARGS.decode(body)), lambda why: ExtenderFilterResult(error=why)
-            ),
-            "/prioritize": _Route(lambda body: verbs.prioritize(DECODE_ARGS.decode(body)), lambda _: []),
-            "/preempt": _Route(
-                lambda body: verbs.preempt(DECODE_PREEMPTION.decode(body)), lambda _: ExtenderPreemptionResult()
-            ),
-            "/bind": _Route(
-                lambda body: verbs.bind(DECODE_BINDING.decode(body)), lambda why: ExtenderBindingResult(error=why)
-            ),
-        }
 
-    async def __call__(self, request: Request) -> Answer:
-        """Answers one request."""
-        refusal = callers.refusal(
-            request.method,
-            request.host,
-            request.headers.get("content-type", ""),
-            request.headers,
-            authenticated=self._authenticated,
-        )
-        if refusal:
-            return _json({"error": refusal[1]}, refusal[0])
-        route = self._routes.get(request.path)
-        if route is not None:
-            if request.method != "POST":
-                return _json({"error": "send it as POST"}, HTTPStatus.METHOD_NOT_ALLOWED)
-            return await _answer(request.path.removeprefix("/"), route, await request.body())
-        if request.method == "GET" and request.path.startswith(_PAGES):
-            return await self._page(request.path.removeprefix(_PAGES))
-        return _json({"error": f"there is nothing at {request.path}"}, HTTPStatus.NOT_FOUND)
+def _verb(
+    name: str, decoder: msgspec.json.Decoder[Any], decide: Callable[[Any], Any], failure: Callable[[Reason], object]
+) -> Route:
+    """The route of a verb: what decides, and what says that it failed."""
 
-    async def _page(self, name: str) -> Answer:
-        """A page of a plugin; it is made in a thread, as it may take its time."""
-        known = self._pages()
+    async def answer(request: Request) -> Response:
+        body = await request.body()
+        try:
+            answer = decide(decoder.decode(body))
+            return _json(await answer if isawaitable(answer) else answer)
+        except msgspec.DecodeError as error:
+            log.warning("malformed request", verb=name, error=str(error))
+            return _json(failure(Reason.MALFORMED))
+        except Exception:
+            log.exception("verb failed", verb=name)
+            return _json(failure(Reason.INTERNAL))
+
+    return Route(f"/{name}", answer, methods=["POST"])
+
+
+def _page(pages: Pages) -> Callable[[Request], Response]:
+    """The pages of plugins; each is made in a thread, as it may take its time."""
+
+    def answer(request: Request) -> Response:
+        known, name = pages(), request.path_params["name"]
         if name not in known:
             return _json({"error": f"there is no page {name!r}", "pages": sorted(known)}, HTTPStatus.NOT_FOUND)
         try:
-            return await asyncio.to_thread(lambda: _json(known[name]()))
+            return _json(known[name]())
         except Exception:
             log.exception("page failed", page=name)
             return _json({"error": f"the page {name!r} failed; see the log"}, HTTPStatus.INTERNAL_SERVER_ERROR)
 
-
-async def _answer(verb: str, route: _Route, body: bytes) -> Answer:
-    try:
-        answer = route.decide(body)
-        return _json(await answer if isawaitable(answer) else answer)
-    except msgspec.DecodeError as error:
-        log.warning("malformed request", verb=verb, error=str(error))
-        return _json(route.failure(Reason.MALFORMED))
-    except Exception:
-        log.exception("verb failed", verb=verb)
-        return _json(route.failure(Reason.INTERNAL))
+    return answer
 
 
-def _json(answer: object, status: HTTPStatus = HTTPStatus.OK) -> Answer:
-    return Answer(status, msgspec.json.encode(answer))
+async def _refused(request: Request, error: Exception) -> Response:
+    """The answer to a request that is none of these."""
+    status = HTTPStatus(error.status_code if isinstance(error, HTTPException) else HTTPStatus.BAD_REQUEST)
+    return _json({"error": f"{request.method} {request.scope['path']}: {status.phrase}"}, status)
+
+
+async def _gone(_request: Request, _error: Exception) -> Response:
+    """Ends a request whose client has gone before all of it came; the answer reaches no client."""
+    return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
+
+
+def _json(answer: object, status: HTTPStatus = HTTPStatus.OK) -> Response:
+    return Response(msgspec.json.encode(answer), status, media_type="application/json")

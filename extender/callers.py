@@ -6,8 +6,11 @@ and plain text anywhere, and reach loopback under a name of its own (DNS rebindi
 without being asked about it first, nor choose the headers `Host` and `Origin`.
 """
 
-from collections.abc import Container
 from http import HTTPStatus
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from muster.process.loopback import host_of, is_loopback
 
@@ -15,21 +18,33 @@ CONTENT_TYPE = "application/json"
 Refusal = tuple[HTTPStatus, str]
 
 
-def refusal(
-    method: str, host: str, content_type: str, headers: Container[str], *, authenticated: bool
-) -> Refusal | None:
-    """Why a call is not answered, as a status and a sentence; None for one that kube-scheduler can have made.
+class OnlyScheduler:
+    """Middleware that passes on requests that kube-scheduler can have sent, and refuses others unread.
 
-    `host` and `content_type` are what the headers of these names say, `headers` the lower-case names of all. A caller
-    that is `authenticated`, by its client certificate, may call the extender by any name.
+    A caller that is `authenticated`, by its client certificate, may call the extender by any name.
     """
-    if not authenticated and not is_loopback(host_of(host)):
-        return (
-            HTTPStatus.FORBIDDEN,
-            "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it",
-        )
-    if "origin" in headers:
-        return HTTPStatus.FORBIDDEN, "the extender answers kube-scheduler, no web pages: leave out the header Origin"
-    if method == "POST" and content_type.partition(";")[0].strip().lower() != CONTENT_TYPE:
-        return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send the body as {CONTENT_TYPE}"
-    return None
+
+    def __init__(self, app: ASGIApp, *, authenticated: bool) -> None:
+        self._app = app
+        self._authenticated = authenticated
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        refusal = self._refusal(scope["method"], Headers(scope=scope))
+        answer = JSONResponse({"error": refusal[1]}, refusal[0]) if refusal else self._app
+        await answer(scope, receive, send)
+
+    def _refusal(self, method: str, headers: Headers) -> Refusal | None:
+        if not self._authenticated and not is_loopback(host_of(headers.get("host", ""))):
+            return (
+                HTTPStatus.FORBIDDEN,
+                "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it",
+            )
+        if "origin" in headers:
+            return (
+                HTTPStatus.FORBIDDEN,
+                "the extender answers kube-scheduler, no web pages: leave out the header Origin",
+            )
+        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT_TYPE:
+            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send the body as {CONTENT_TYPE}"
+        return None

@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 from prometheus_client import Gauge
 
-from extender.app import App, Verbs
+from extender.app import Verbs, create_app
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.commit import Committer
@@ -33,10 +33,10 @@ from muster.kube.errors import ConfigurationError
 from muster.kube.events import Recorder
 from muster.kube.follower import LeaseFollower
 from muster.kube.loopclient import LoopClient
-from muster.process import embedded, logs, memory, tracing
+from muster.process import logs, memory, serve, tracing
 from muster.process.debug import Debug
 from muster.process.health import Health, StatusServer
-from muster.process.tlsfiles import FileError
+from muster.process.tls import FileError, ServerTLS, tell_end
 
 log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease")
@@ -165,21 +165,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     logs.configure("extender", settings.log_level)
     try:
         tracing.configure("extender", settings.traces_endpoint)
-        loop = embedded.new_loop()
+        loop = serve.new_loop()
         extender = Extender(options, ConfigFile(Path(settings.config) if settings.config else None), loop)
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
     try:
-        embedded.run(
-            App(extender.verbs, extender.pages, authenticated=settings.tls is not None),
+        tls = ServerTLS(settings.tls) if settings.tls else None
+        if tls:
+            tls.check()
+            tell_end(tls)
+        serve.run(
+            create_app(extender.verbs, extender.pages, authenticated=tls is not None),
             host=options.host,
             port=settings.port,
             on_start=extender.start,
             on_stopping=extender.let_go,
             on_stop=extender.stop,
             loop=loop,
-            tls=settings.tls,
+            tls=tls,
         )
     except (OSError, FileError) as error:
         log.error("cannot serve", why=str(error))  # noqa: TRY400 - as above

@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from muster.api import names
 from muster.process.settings import Settings
-from muster.process.tlsfiles import Files
+from muster.process.tls import Files
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 
@@ -21,9 +21,8 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     port: Port = 9444
     """Port of the verbs that kube-scheduler calls, on loopback: both are in one pod."""
     cert_file: str = ""
-    """The extender's certificate (PEM). With it and the next two fields the verbs are served over TLS 1.3 and HTTP/2,
-    and to nobody without a client certificate; new files are taken up while it runs. Empty: plain HTTP, on loopback
-    only."""
+    """The extender's certificate (PEM). With it and the next two fields the verbs are served over TLS 1.3, and only to
+    clients with a certificate; a new file is taken up with the next connection. Empty: plain HTTP, on loopback only."""
     key_file: str = ""
     """Its key (PEM)."""
     client_ca_file: str = ""

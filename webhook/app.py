@@ -1,8 +1,4 @@
-"""The list of routes, and the app that serves them.
-
-WSGI and Flask cost more CPU than a whole review. So what the API server sends is answered without them (`Reviews`);
-everything that is odd in any way goes through Flask, and gets its answers: 404, 405, 413, 415.
-"""
+"""The list of routes, and the app that serves them."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -11,7 +7,6 @@ from time import time
 import flask
 
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
-from muster.process.direct import Post, Reply
 from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target
 from webhook import review
@@ -96,18 +91,3 @@ def _view(route: Route) -> flask.typing.RouteCallable:
 
 def _response(answer: Answer) -> flask.Response:
     return flask.Response(answer.body, status=answer.status, content_type=answer.content_type)
-
-
-class Reviews:
-    """Answers reviews as the API server sends them, without Flask and WSGI; the rest is left to the app."""
-
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        self._routes = {path: Route(path, handler) for path, handler in handlers.items()}
-
-    def __call__(self, post: Post) -> Reply | None:
-        """The answer to one call; None if it is not plainly a review."""
-        route = self._routes.get(post.path)
-        if route is None or len(post.body) > review.MAX_BODY_BYTES:
-            return None
-        answer = route.answer(post.body, post.query)
-        return Reply(answer.status, answer.content_type, answer.body)

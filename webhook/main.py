@@ -12,9 +12,10 @@ from muster.kube.errors import ConfigurationError
 from muster.process import logs, tracing
 from muster.process.debug import Debug
 from muster.process.health import Check, Health, StatusServer
-from muster.process.server import serve
+from muster.process.prefork import serve
+from muster.process.tls import FileError, Files
 from muster.runtime import registry
-from webhook.app import Reviews, create_app, routes
+from webhook.app import create_app, routes
 from webhook.config import AdmissionConfig, load
 from webhook.lookup import Cached, ClusterLookups
 from webhook.options import Options, parse
@@ -36,8 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
-    _serve(options, config, ClusterLookups(client))
-    return 0
+    try:
+        _serve(options, config, ClusterLookups(client))
+    except FileError as error:
+        log.error("cannot serve", why=str(error))  # noqa: TRY400 - as above
+    return 1
 
 
 def _serve(options: Options, config: AdmissionConfig, cluster: ClusterLookups) -> None:
@@ -72,12 +76,13 @@ def _serve(options: Options, config: AdmissionConfig, cluster: ClusterLookups) -
         port=settings.port,
         threads=THREADS,
         name="muster-webhook",
-        cert_file=settings.cert_file,
-        key_file=settings.key_file,
-        client_ca_file=settings.client_ca_file or None,
+        files=Files(
+            Path(settings.cert_file),
+            Path(settings.key_file),
+            Path(settings.client_ca_file) if settings.client_ca_file else None,
+        ),
         on_worker_start=start,
         on_worker_stop=stop,
-        direct=Reviews(handlers),
     )
 
 

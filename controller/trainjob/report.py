@@ -4,17 +4,17 @@ Every replica of the controller answers, leader or not: a report is a review of 
 calls it with `update_trainjob_status`.
 """
 
-import json
-import ssl
-import threading
-from collections.abc import Callable
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import socket
 from typing import Any, Final
 
 import structlog
 from msgspec import to_builtins
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from controller.trainjob.rules.reports import (
     FIELD_MANAGER,
@@ -30,15 +30,13 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.authentication import TOKEN_REVIEWS
 from muster.kube.client import Client
 from muster.kube.errors import APIError
+from muster.process.serve import Threaded, listen
+from muster.process.tls import ServerTLS
 
 JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
 AT_ONCE: Final = 32
-"""Connections at a time; others are closed, and the SDK reports again with its next step."""
-CLIENT_TIMEOUT_S: Final = 10.0
-_POLL_S: Final = 0.1
-_DRAINED_BYTES: Final = 1 << 20
-"""So much of what is too long is read all the same: a client that still sends would not see the answer."""
+"""Reports that are worked on at a time; others wait, and none before it is there as a whole."""
 _CALL_S: Final = 5.0
 
 
@@ -81,100 +79,55 @@ class Reports:
 
 
 class ReportServer:
-    """Serves reports from daemon threads. `context` gives the TLS context for the next connection."""
+    """Serves reports over TLS from a daemon thread; a pool of threads waits for the API server."""
 
-    def __init__(self, reports: Reports, host: str, port: int, context: Callable[[], ssl.SSLContext]) -> None:
+    def __init__(self, reports: Reports, host: str, port: int, tls: ServerTLS) -> None:
         self._reports = reports
         self._address = (host, port)
-        self._context = context
-        self._server: _Server | None = None
+        self._tls = tls
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="report")
+        self._server: Threaded | None = None
 
     def start(self) -> None:
         """Binds the port (OSError if it is taken) and starts to answer."""
-        self._server = _Server(self._address, _handler(self._reports, self._context))
-        threading.Thread(target=self._server.serve_forever, args=(_POLL_S,), name="reports", daemon=True).start()
-        log.info("status server of TrainJobs started", host=self._address[0], port=self._server.server_port)
+        listening = listen(*self._address)
+        log.info("status server of TrainJobs started", host=self._address[0], port=listening.getsockname()[1])
+        self._server = Threaded("reports", self._app(), [listening], self._tls)
+        self._server.start()
 
     def stop(self) -> None:
         """Frees the port; harmless when it was not started."""
         if self._server:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.stop()
             self._server = None
 
+    def _app(self) -> Starlette:
+        async def report(request: Request) -> Response:
+            said = request.scope["path"], request.headers.get("authorization", "")
+            status, content = await asyncio.get_running_loop().run_in_executor(
+                self._pool, self._reports.answer, *said, await _body(request)
+            )
+            return JSONResponse(content, status)
 
-class _Server(ThreadingHTTPServer):
-    """A thread for each connection, and a bound to their number: whoever keeps one open keeps it for a while only."""
-
-    daemon_threads = True
-
-    def __init__(self, *args: Any) -> None:
-        self._free = threading.BoundedSemaphore(AT_ONCE)
-        super().__init__(*args)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Hands the connection to a thread, or closes it."""
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """What the thread does."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that is gone, or speaks no TLS, is not worth a traceback."""
+        # Any path, as a wrong one is answered like one of the API server.
+        routes = [Route("/{path:path}", report, methods=["POST"])]
+        return Starlette(routes=routes, exception_handlers={RefusedError: _refused, ClientDisconnect: _gone})
 
 
-def _handler(reports: Reports, context: Callable[[], ssl.SSLContext]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        """One report."""
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BYTES:
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a report has at most {MAX_BYTES} bytes")
+    return bytes(body)
 
-        timeout = CLIENT_TIMEOUT_S
-        request: socket
 
-        def setup(self) -> None:
-            """TLS first, in the thread of the connection: a slow client holds up nobody else."""
-            self.request.settimeout(CLIENT_TIMEOUT_S)
-            self.request = context().wrap_socket(self.request, server_side=True)
-            super().setup()
+async def _refused(_: Request, error: Exception) -> Response:
+    status = error.status if isinstance(error, RefusedError) else HTTPStatus.BAD_REQUEST
+    return JSONResponse(answer(RefusedError(status, str(error))), status)
 
-        def finish(self) -> None:
-            """The socket that TLS was put on is another one than the server closes."""
-            super().finish()
-            self.request.close()
 
-        def do_POST(self) -> None:
-            """Answers a report."""
-            try:
-                body = self._body()
-            except RefusedError as refused:
-                self._reply(refused.status, answer(refused))
-            else:
-                self._reply(*reports.answer(self.path, self.headers.get("Authorization", ""), body))
-
-        def _body(self) -> bytes:
-            length = self.headers.get("Content-Length", "0")
-            if not length.isdecimal() or int(length) > MAX_BYTES:
-                self.rfile.read(min(int(length) if length.isdecimal() else 0, _DRAINED_BYTES))
-                message = f"a report has at most {MAX_BYTES} bytes, and says how many"
-                raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
-            return self.rfile.read(int(length))
-
-        def _reply(self, status: HTTPStatus, content: JSON) -> None:
-            body = json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Connection", "close")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is http.server's
-            """Reports come every few seconds from everybody; they are not worth a line."""
-
-    return Handler
+async def _gone(_request: Request, _error: Exception) -> Response:
+    """Ends a request whose client has gone before all of it came; the answer reaches no client."""
+    return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)

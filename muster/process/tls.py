@@ -1,130 +1,134 @@
-"""What a server speaks TLS with, made of its files (`muster.process.tlsfiles`).
+"""The TLS of a server, whose certificate, key and client authorities are files that may change while it runs.
 
-`TLSContext` is for servers that ask for a context at each connection (`muster.process.server`). `Material` is for one
-that reads files when it starts (`muster.process.embedded`), and ends the process if there is anything wrong with them:
-so it is checked here, and handed over as it was checked.
+TLS 1.2 or later, and 1.3 where clients have to show a certificate: a session of 1.2 could be taken up again after its
+authority has gone.
 """
 
+import os
 import ssl
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import threading
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+import structlog
+from prometheus_client import Gauge
 
-from muster.process.tlsfiles import FileError, Files, Followed, memory_folder
-
-Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
-_CURVES = (ec.SECP256R1, ec.SECP384R1)
-_RSA_BITS = range(2048, 4097)
+log = structlog.get_logger()
 
 
-class TLSContext:
-    """A server's TLS context, made anew when one of its files changes.
+class FileError(ValueError):
+    """A file cannot be used; the message says which and why, and shows nothing of a key."""
 
-    With an authority for clients, those must have a certificate of it.
+
+class Files(NamedTuple):
+    """The certificate and the key of a server, both PEM, and the authorities of its clients, if it asks for those."""
+
+    cert: Path
+    key: Path
+    client_ca: Path | None = None
+
+    def stamp(self) -> tuple[tuple[int, int, int] | None, ...]:
+        """A value that changes with the files and their content; None stands for a file that is not there."""
+        return tuple(_stamp(file) for file in self if file)
+
+
+class _Shown(NamedTuple):
+    """The context for new connections, and the end of its certificate in seconds since the epoch."""
+
+    context: ssl.SSLContext
+    ends_s: float
+
+
+class ServerTLS:
+    """The TLS of a server, which follows its files.
+
+    `context` is for the server. Each handshake over it looks at the files, and goes on with a context that has what
+    they hold now. While they cannot be used (a writer between two of them) what they held before stays; as long as they
+    never could be, since they have still to be made, handshakes fail.
     """
 
-    def __init__(self, cert_file: Path, key_file: Path, client_ca_file: Path | None = None) -> None:
-        self._made = Followed(Files(cert_file, key_file, client_ca_file), _context)
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._lock = threading.Lock()
+        self._stamp: tuple[tuple[int, int, int] | None, ...] = ()
+        self._shown: _Shown | None = None
+        self.context = _context(asks=files.client_ca is not None)
+        self.context.sni_callback = self._take_up
 
-    def get(self) -> ssl.SSLContext:
-        """The context for the next connection; OSError or ValueError (also ssl.SSLError) if there never was one."""
-        return self._made.get()[0]
+    def check(self) -> None:
+        """Reads the files; FileError if they cannot be used."""
+        self._stamp, self._shown = self._files.stamp(), _read(self._files)
 
     def ends_s(self) -> float:
-        """When the certificate ends that the next connection gets, in seconds since the epoch."""
-        return self._made.get()[1]
+        """When the certificate ends that the next client is shown, in seconds since the epoch; 0 if there is none."""
+        shown = self._now()
+        return shown.ends_s if shown else 0.0
+
+    def _take_up(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> int | None:
+        shown = self._now()
+        if shown is None:
+            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+        connection.context = shown.context
+        return None
+
+    def _now(self) -> _Shown | None:
+        with self._lock:
+            stamp = self._files.stamp()
+            if stamp != self._stamp:
+                self._stamp = stamp
+                try:
+                    self._shown = _read(self._files)
+                except FileError as error:
+                    log.warning("new certificate not usable yet", the_old_one_stays=bool(self._shown), error=str(error))
+                else:
+                    log.info("certificate taken up", ends_s=self._shown.ends_s)
+            return self._shown
 
 
-@dataclass(frozen=True)
-class Material:
-    """What the files say, checked and written down anew as PEM; the key is not shown when it is printed."""
-
-    cert_pem: bytes
-    key_pem: bytes = field(repr=False)
-    client_ca_pem: bytes
-    ends_s: float
-    """When the certificate ends, in seconds since the epoch."""
-
-    @classmethod
-    def read(cls, files: Files) -> "Material":
-        """Of files that all are there; OSError or FileError if one cannot be used."""
-        chain, key = _certificates(files.cert), _key(files.key)
-        if not _belongs(key, chain[0]):
-            raise FileError(f"{files.key}: this key belongs to another certificate than {files.cert}")
-        if files.client_ca is None:
-            raise FileError("the authorities of clients are missing: name a file with their certificates")
-        return cls(
-            _pem(chain),
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            ),
-            _pem(_certificates(files.client_ca)),
-            chain[0].not_valid_after_utc.timestamp(),
-        )
-
-    def written(self) -> tuple["TemporaryDirectory[str]", Files]:
-        """Files with it that only their owner may read, and their folder, which ends with its `cleanup`.
-
-        They are in memory where the machine has a place for that.
-        """
-        folder = TemporaryDirectory(prefix="muster-tls-", dir=memory_folder())  # with mode 0700
-        files = Files(*(Path(folder.name, name) for name in ("tls.crt", "tls.key", "ca.crt")))
-        for file, content in zip(files, (self.cert_pem, self.key_pem, self.client_ca_pem), strict=True):
-            if file:
-                file.write_bytes(content)
-        return folder, files
+def tell_end(tls: ServerTLS) -> None:
+    """Has /metrics tell when the certificate ends that clients are shown; once per process."""
+    Gauge(
+        "muster_server_certificate_expiry_timestamp_seconds",
+        "When the certificate ends that clients are shown, in seconds since the epoch.",
+    ).set_function(tls.ends_s)
 
 
-def _context(files: Files) -> tuple[ssl.SSLContext, float]:
-    certificate = x509.load_pem_x509_certificate(files.cert.read_bytes())
+def _context(*, asks: bool) -> ssl.SSLContext:
+    """A context without a certificate; `asks`: clients have to show one."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(files.cert, files.key)
-    if files.client_ca:
-        context.load_verify_locations(cafile=files.client_ca)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3 if asks else ssl.TLSVersion.TLSv1_2
+    if asks:
+        context.num_tickets = 0
         context.verify_mode = ssl.CERT_REQUIRED
-    return context, certificate.not_valid_after_utc.timestamp()
+    return context
 
 
-def _certificates(file: Path) -> list[x509.Certificate]:
+def _read(files: Files) -> _Shown:
+    context = _context(asks=files.client_ca is not None)
     try:
-        found = x509.load_pem_x509_certificates(file.read_bytes())
-    except ValueError as error:
-        raise FileError(f"{file}: there is no certificate (PEM) in it") from error
-    if any(each.version is not x509.Version.v3 for each in found):
-        raise FileError(f"{file}: a certificate in it is not of version 3")
-    return found
+        # With no password OpenSSL would ask the terminal for that of an encrypted key.
+        context.load_cert_chain(files.cert, files.key, password="")
+        ends_s = _end_s(files.cert)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        why = f"{files.cert} and {files.key} are not a certificate and its key (PEM, not encrypted): {error}"
+        raise FileError(why) from error
+    if files.client_ca:
+        try:
+            context.load_verify_locations(cafile=files.client_ca)
+        except OSError as error:
+            raise FileError(f"{files.client_ca}: there is no certificate (PEM) in it: {error}") from error
+    return _Shown(context, ends_s)
 
 
-def _belongs(key: Key, certificate: x509.Certificate) -> bool:
+def _end_s(cert: Path) -> float:
+    from cryptography import x509  # noqa: PLC0415 - 10 MiB, which a server of plain HTTP does not need
+
+    return x509.load_pem_x509_certificate(cert.read_bytes()).not_valid_after_utc.timestamp()
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
     try:
-        return key.public_key() == certificate.public_key()
-    except (ValueError, UnsupportedAlgorithm):  # of a kind that no key of ours can be of
-        return False
-
-
-def _key(file: Path) -> Key:
-    """A key of a kind that every TLS library takes."""
-    try:
-        key = serialization.load_pem_private_key(file.read_bytes(), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        # Not even what the library says: it has seen the key.
-        raise FileError(f"{file}: it is not a private key (PEM, not encrypted)") from None
-    match key:
-        case ec.EllipticCurvePrivateKey() if isinstance(key.curve, _CURVES):
-            return key
-        case ed25519.Ed25519PrivateKey():
-            return key
-        case rsa.RSAPrivateKey() if key.key_size in _RSA_BITS:
-            return key
-        case _:
-            raise FileError(f"{file}: take a key for P-256, P-384, Ed25519, or RSA with 2048 to 4096 bits")
-
-
-def _pem(certificates: Iterable[x509.Certificate]) -> bytes:
-    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
+        stat = os.stat(file)  # noqa: PTH116 - a third of the time of Path.stat, at each handshake
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_ino, stat.st_size

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import socket
 import ssl
 import statistics
@@ -22,23 +23,29 @@ from tests.bench.timing import Result
 
 CONNECTIONS = (1, 16)
 REVIEWS_EACH = 3000
+PACE_S = 0.1
+"""Of each of 16 connections: 160 reviews a second. A client that asks as fast as it can measures how long it queues."""
+PACED_EACH = 150
+SLOW = 500
+"""Clients that send a byte a second."""
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[4])
 from webhook_world import OwnerWorld, indexed_job, lookups
-from muster.process import logs, server
+from pathlib import Path
+from muster.process import logs, prefork
+from muster.process.tls import Files
 from muster.runtime import registry
-from webhook.app import Reviews, create_app, routes
+from webhook.app import create_app, routes
 from webhook.main import THREADS
 
 logs.configure("bench", "warning")
 labels = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
 world = lookups(owners=OwnerWorld(indexed_job(labels=labels)))
-handlers = routes(world, registry.framework())
-server.serve(create_app(handlers), direct=Reviews(handlers), host="127.0.0.1", port=int(sys.argv[1]), threads=THREADS,
-             name="bench", cert_file=sys.argv[2], key_file=sys.argv[3])
+prefork.serve(create_app(routes(world, registry.framework())), host="127.0.0.1", port=int(sys.argv[1]), threads=THREADS,
+              name="bench", files=Files(Path(sys.argv[2]), Path(sys.argv[3])))
 """
 
 
@@ -82,6 +89,7 @@ class Served:
     """The webhook in a process of its own."""
 
     port: int
+    ca_file: Path
     context: ssl.SSLContext
     pid: int
     durations_s: list[float] = field(default_factory=list)
@@ -117,9 +125,41 @@ def run() -> Iterator[Result | str]:
     for load in loads():
         what = f"review over TLS, {load.connections} connection{'s' if load.connections > 1 else ''}"
         yield Result(f"{what}: p50", load.p50_ms)
-        yield Result(f"{what}: p99", load.p99_ms, 5.0 if load.connections == 1 else None)
-        yield Result(f"{what}: CPU of one", load.cpu_ms, 0.5)
+        yield Result(f"{what}: p99", load.p99_ms)
+        yield Result(f"{what}: CPU of one", load.cpu_ms, 1.2)
         yield f"{what}: {load.per_s:,.0f} reviews/s"
+    yield from paced()
+
+
+def paced() -> Iterator[Result]:
+    """Latency at 16 connections that wait between their reviews, alone and beside slow clients."""
+    body = pod_review()
+    with served() as server:
+        send(server, body, connections=4, each=200)
+        for slow in (0, SLOW):
+            with slow_clients(server, slow):
+                server.durations_s.clear()
+                before = server.cpu_s()
+                send(server, body, connections=16, each=PACED_EACH, pause_s=PACE_S)
+                spent = server.cpu_s() - before
+            p50, p99 = percentiles(server.durations_s)
+            what = f"review, 16 connections that pause{f', {slow} slow clients' if slow else ''}"
+            yield Result(f"{what}: p50", 1000 * p50)
+            yield Result(f"{what}: p99", 1000 * p99, 10.0)
+            yield Result(f"{what}: CPU of one", 1000 * spent / len(server.durations_s))
+
+
+@contextmanager
+def slow_clients(server: Served, count: int) -> Iterator[None]:
+    """So many of them, in a process of their own, all connected."""
+    command = [sys.executable, "-m", "tests.bench.slowclients", str(server.port), str(server.ca_file), str(count)]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            if count and process.stdout:
+                process.stdout.readline()
+            yield
+        finally:
+            process.kill()
 
 
 def loads(counts: tuple[int, ...] = CONNECTIONS) -> Iterator[Load]:
@@ -137,13 +177,14 @@ def loads(counts: tuple[int, ...] = CONNECTIONS) -> Iterator[Load]:
             yield Load(connections, 1000 * p50, 1000 * p99, 1000 * spent / count, count / elapsed)
 
 
-def send(server: Served, body: bytes, *, connections: int, each: int) -> None:
+def send(server: Served, body: bytes, *, connections: int, each: int, pause_s: float = 0.0) -> None:
     """So many reviews on each of so many connections; the client's threads share the machine with the server."""
     lock = threading.Lock()
 
     def client() -> None:
         connection, durations = server.connect(), []
         for _ in range(each):
+            time.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
             started = time.perf_counter()
             connection.request("POST", "/mutate/pod?timeout=10s", body, {"Content-Type": "application/json"})
             answer = connection.getresponse().read()
@@ -173,9 +214,9 @@ def served() -> Iterator[Served]:
     authority = Authority.create("bench")
     pair = authority.issue("webhook", ips=["127.0.0.1"], server=True)
     with tempfile.TemporaryDirectory() as folder:
-        cert, key = Path(folder) / "tls.crt", Path(folder) / "tls.key"
-        cert.write_bytes(pair.cert_pem)
-        key.write_bytes(pair.key_pem)
+        cert, key, ca_file = Path(folder) / "tls.crt", Path(folder) / "tls.key", Path(folder) / "ca.crt"
+        pair.save(Path(folder))
+        authority.save(Path(folder))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -184,7 +225,7 @@ def served() -> Iterator[Served]:
         process: subprocess.Popen[Any] = subprocess.Popen(command, cwd=Path(__file__).parents[2])
         context = ssl.create_default_context(cadata=authority.cert_pem.decode())
         try:
-            server = Served(port, context, process.pid)
+            server = Served(port, ca_file, context, process.pid)
             _await(server)
             yield server
         finally:

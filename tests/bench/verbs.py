@@ -10,14 +10,12 @@ from typing import Any, cast
 import msgspec
 import uvloop
 
-from extender.app import App, Verbs
+from extender.app import Verbs, create_app
 from extender.verbs.filter import DECODE_ARGS, Filter
 from muster.api.muster.gang import pinned_affinity
-from muster.process.embedded import Listener
+from muster.process.serve import listen, serving
 from tests.bench.planner import NODES, world_of
 from tests.bench.timing import Result, cpu_ms
-
-_PORT = 19444
 
 
 def run() -> Iterator[Result]:
@@ -56,15 +54,13 @@ def _over_http(verb: Filter, body: bytes) -> float:
     """CPU of a call in milliseconds, on the extender's own server; http.client takes some of it."""
 
     async def serve() -> float:
-        server = Listener(App(Verbs(verb, _unused, _unused, _unused), dict), host="127.0.0.1", port=_PORT)
-        await server.start()
-        try:
-            return await asyncio.to_thread(measure)
-        finally:
-            await server.stop()
+        listening = listen("127.0.0.1", 0)
+        port = listening.getsockname()[1]
+        async with serving(create_app(Verbs(verb, _unused, _unused, _unused), dict), listening):
+            return await asyncio.to_thread(measure, port)
 
-    def measure() -> float:
-        client = HTTPConnection("127.0.0.1", _PORT)
+    def measure(port: int) -> float:
+        client = HTTPConnection("127.0.0.1", port)
 
         def call() -> None:
             client.request("POST", "/filter", body, {"content-type": "application/json"})

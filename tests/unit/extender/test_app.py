@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from app_world import ask
 
-from extender.app import App, Verbs
+from extender.app import Verbs, create_app
 from extender.verbs.reasons import Reason
 
 
@@ -21,7 +21,7 @@ async def broken_later(_: object) -> Any:
     raise RuntimeError("a defect")
 
 
-APP = App(
+APP = create_app(
     Verbs(broken, broken, broken_later, broken),
     lambda: {"good": lambda: {"said": 1}, "bad": lambda: broken(None)},
 )

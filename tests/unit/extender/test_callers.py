@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from app_world import JSON, ask
 
-from extender.app import App, Verbs
+from extender.app import Verbs, create_app
 from extender.options import parse
 from extender.settings import ExtenderSettings
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.process.settings import text_of
-from muster.process.tlsfiles import Files
+from muster.process.tls import Files
 
 BODY = b'{"PodName":"p","PodNamespace":"ns","PodUID":"u","Node":"n"}'
 
@@ -28,7 +28,7 @@ def post(headers: dict[str, str], *, authenticated: bool = False) -> tuple[int, 
     def unused(_: object) -> Any:
         raise AssertionError("only bind is called")
 
-    app = App(Verbs(unused, unused, bind, unused), dict, authenticated=authenticated)
+    app = create_app(Verbs(unused, unused, bind, unused), dict, authenticated=authenticated)
     host = headers.get("host", "127.0.0.1:9444")
     return ask(app, "POST", "/bind", BODY, headers, host).status, asked
 

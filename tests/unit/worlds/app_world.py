@@ -2,22 +2,37 @@
 
 import asyncio
 from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
 
-from extender.app import App
-from muster.process.calls import Answer, Request
+from starlette.types import ASGIApp
 
 JSON = {"content-type": "application/json"}
 
 
+class Answer(NamedTuple):
+    """The answer that the client gets."""
+
+    status: HTTPStatus
+    body: bytes
+
+
 def ask(
-    app: App, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = JSON, host: str = "127.0.0.1:9444"
+    app: ASGIApp, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = JSON, host: str = "127.0.0.1"
 ) -> Answer:
     """One request and its answer; names of headers are in lower case, as the server gives them."""
+    sent: list[Any] = []
+    fields = [(name.encode(), value.encode()) for name, value in ({"host": host} | dict(headers)).items()]
+    scope = {
+        "type": "http", "http_version": "1.1", "method": method, "scheme": "http", "path": path, "query_string": b"",
+        "root_path": "", "headers": fields, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 9444),
+    }  # fmt: skip
 
-    async def content() -> bytes:
-        return body
+    async def receive() -> Any:
+        return {"type": "http.request", "body": body, "more_body": False}
 
-    async def answer() -> Answer:
-        return await app(Request(method, path, host, dict(headers), content))
+    async def send(message: Any) -> None:
+        sent.append(message)
 
-    return asyncio.run(answer())
+    asyncio.run(app(scope, receive, send))  # type: ignore[arg-type] # it is a coroutine
+    return Answer(HTTPStatus(sent[0]["status"]), b"".join(each.get("body", b"") for each in sent[1:]))

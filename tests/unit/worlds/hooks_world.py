@@ -13,7 +13,7 @@ from gpus_world import shares
 from msgspec import structs
 from victims_world import Cluster, victims
 
-from extender.app import App, Verbs
+from extender.app import Verbs, create_app
 from extender.barrier import Barrier
 from extender.explain.queues import queue_reports
 from extender.explain.topology import topology_reports
@@ -266,5 +266,5 @@ def page(third: Third) -> object:
     world = World()
     world.plugins.insert(0, third)
     session = world.session(Allocate())
-    app = App(Verbs(*[lambda _: None] * 4), session.hooks.http_handler.call)  # type: ignore[arg-type]
+    app = create_app(Verbs(*[lambda _: None] * 4), session.hooks.http_handler.call)  # type: ignore[arg-type]
     return msgspec.json.decode(ask(app, "GET", "/plugins/third").body).get("said")

@@ -17,14 +17,17 @@ from certs.authority import Authority
 
 PROGRAM = """
 import json, os, sys, threading, time
+from pathlib import Path
 import flask, prometheus_client
-from muster.process import logs, server
-from http import HTTPStatus
-from muster.process.connection import Limits
-from muster.process.direct import Reply
+from muster.process import bounds, logs, prefork, serve, wsgi
+from muster.process.tls import Files
 
 logs.configure("test")
+for name, value in json.loads(sys.argv[4]).items():
+    [module] = [each for each in (bounds, serve, wsgi) if hasattr(each, name)]
+    setattr(module, name, value)
 app = flask.Flask("test")
+app.config["MAX_CONTENT_LENGTH"] = 16 * 1024 * 1024
 state = {}
 
 @app.get("/slow")
@@ -48,19 +51,17 @@ def metrics():
 def pids():
     return {"worker": os.getpid(), "master": os.getppid(), "thread": state["thread"].is_alive()}
 
-def direct(post):
-    if post.path == "/direct-fails":
-        raise RuntimeError("a defect")
-    answer = str(len(post.body)).encode()
-    return Reply(HTTPStatus.OK, "text/plain", answer) if post.path == "/direct" else None
+@app.post("/fails")
+def fails():
+    raise RuntimeError("a defect")
 
 def start():
     state["thread"] = threading.Thread(target=threading.Event().wait, daemon=True)
     state["thread"].start()
 
-server.serve(app, direct=direct, host="127.0.0.1", port=int(sys.argv[1]), threads=2, name="test", cert_file=sys.argv[2],
-             key_file=sys.argv[3], on_worker_start=start, on_worker_stop=lambda: print("stopped", flush=True),
-             limits=Limits(**({"connections": 200} | json.loads(sys.argv[4]))))
+prefork.serve(app, host="127.0.0.1", port=int(sys.argv[1]), threads=2, name="test",
+              files=Files(Path(sys.argv[2]), Path(sys.argv[3])), on_worker_start=start,
+              on_worker_stop=lambda: print("stopped", flush=True))
 """
 
 
@@ -83,7 +84,7 @@ def alive(pid: int) -> bool:
 class Served:
     """A served app, its certificate files and a client that trusts its authority."""
 
-    def __init__(self, folder: Path, limits: Mapping[str, float] | None = None) -> None:
+    def __init__(self, folder: Path, bounds: Mapping[str, float] | None = None) -> None:
         self.authority = Authority.create("test")
         self.cert, self.key = folder / "tls.crt", folder / "tls.key"
         self.rotate("first")
@@ -91,7 +92,7 @@ class Served:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(self.port), str(self.cert), str(self.key), json.dumps(limits or {})],
+            [sys.executable, "-c", PROGRAM, str(self.port), str(self.cert), str(self.key), json.dumps(bounds or {})],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from extender.barrier import LONGEST_S
 from extender.options import parse as parse_extender
 from muster.api import names
-from muster.process.tls import Material
-from muster.process.tlsfiles import Files
+from muster.process.tls import Files, ServerTLS
 from musterctl.app import main
 from musterctl.commands.up import plane_of
 from musterctl.plane import components, machine, nodes, scheduler_config, state
@@ -118,9 +117,10 @@ def test_a_plane_over_tls(tmp_path: Path) -> None:
     folder = plane._pki.extender_folder
     settings = parse_extender(plane.commandlines.command("extender")[3:]).settings
     assert settings.tls == Files(folder / "tls.crt", folder / "tls.key", folder / "ca.crt")
-    material = Material.read(settings.tls)
+    ServerTLS(settings.tls).check()
+    made = [file.read_bytes() for file in settings.tls]
     plane._pki.ensure(extender_tls=True)
-    assert Material.read(settings.tls) == material
+    assert [file.read_bytes() for file in settings.tls] == made
     assert plane.commandlines.extender() == ExtenderAt(
         f"https://127.0.0.1:{plane.state.ports['extender']}", str(folder)
     )

@@ -53,28 +53,13 @@ def test_background_threads_start_in_the_worker(served: Served) -> None:
     assert pids["thread"]
 
 
-def test_plain_posts_are_answered_directly_and_others_by_the_app(served: Served) -> None:
-    """On one connection that stays open, in turns."""
-    connection, json = served.connect(), {"Content-Type": "application/json"}
-    for path, headers, expected in (("/direct", json, (200, b"7")), ("/size", json, (200, b"7")),
-                                    ("/direct", {"Content-Type": "text/plain"}, (404, None))):  # fmt: skip
-        for _ in range(2):
-            connection.request("POST", path, b"1234567", headers)
-            answer = connection.getresponse()
-            content = answer.read()
-            assert answer.status == expected[0]
-            assert expected[1] in {content, None}
-    connection.close()
-
-
 def test_a_defect_is_answered_and_the_server_goes_on(served: Served) -> None:
     """Nobody waits for an answer that does not come."""
-    connection, json = served.connect(), {"Content-Type": "application/json"}
-    connection.request("POST", "/direct-fails", b"{}", json)
-    assert connection.getresponse().status == 500
-    connection.close()
     connection = served.connect()
-    connection.request("POST", "/direct", b"{}", json)
+    connection.request("POST", "/fails", b"{}")
+    answer = connection.getresponse()
+    assert (answer.status, b"a defect" in answer.read()) == (500, False)
+    connection.request("POST", "/size", b"{}")
     assert connection.getresponse().read() == b"2"
     connection.close()
 

@@ -1,0 +1,147 @@
+"""Bounds for the clients of a server: seconds for a request and an answer, bytes of a header, open connections.
+
+uvicorn waits for a client without a deadline, and keeps a header of any size. Here a request, an answer and a
+connection end in time, counted from their beginning: a client that sends one byte now and then gains nothing.
+"""
+
+import asyncio
+from typing import cast
+
+from prometheus_client import Counter, Gauge
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+REQUEST_S = 10.0
+"""From the first byte of a request to its last."""
+ANSWER_S = 10.0
+"""For the client to take an answer, once the server has to wait for that. Over TLS uvloop takes any answer whole; there
+the client has as long as a connection may be idle."""
+LINGER_S = 0.3
+"""How long idle connections stay open when the server stops: a request that is on its way on one is still answered."""
+AGE_S = 3600.0
+"""After that a connection ends with its next answer: its client shows a certificate again, which may have expired."""
+HEADER_BYTES = 64 * 1024
+HEADER_FIELDS = 100
+CONNECTIONS = 1000
+"""Per server. Beyond that a connection without a complete request is closed; calls that are held or worked on stay."""
+
+OPEN = Gauge("muster_server_connections", "Open connections of clients, of all servers of the process")
+DROPPED = Counter(
+    "muster_server_connections_dropped_total",
+    "Connections that were closed as the client was too slow with a request or an answer, or as there were too many",
+    ["reason"],
+)
+
+
+class BoundedConnection(HttpToolsProtocol):
+    """A connection of uvicorn's with these bounds."""
+
+    _begun_at_s = 0.0
+    _in_header = False
+    _header_bytes = 0
+    """Of the fields that are complete."""
+    _unread_bytes = 0
+    """Of pieces that have nothing in them but a part of the header."""
+    _request: asyncio.TimerHandle | None = None
+    _answer: asyncio.TimerHandle | None = None
+    _leaving = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        """Gives the first request the time to begin that uvicorn gives to each later one."""
+        super().connection_made(transport)
+        OPEN.inc()
+        self._begun_at_s = self.loop.time()
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        if len(self.connections) > CONNECTIONS:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Ends the clocks."""
+        super().connection_lost(exc)
+        OPEN.dec()
+        _stop(self._request)
+        _stop(self._answer)
+
+    def data_received(self, data: bytes) -> None:
+        """Refuses a header without end: beyond the limit and what has been read at once."""
+        header = self.headers
+        super().data_received(data)
+        if self._in_header and self.headers is header:
+            self._unread_bytes += len(data)
+            if self._unread_bytes > HEADER_BYTES and not self.transport.is_closing():
+                self.send_400_response(f"the header is longer than {HEADER_BYTES} bytes")
+
+    def on_message_begin(self) -> None:
+        """Starts the clock of a request."""
+        super().on_message_begin()
+        self._in_header, self._header_bytes, self._unread_bytes = True, 0, 0
+        self._request = self.loop.call_later(REQUEST_S, self.drop, "request")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Refuses a header that is too long, or has too many fields: the parser makes 400 of the error."""
+        super().on_header(name, value)
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > HEADER_BYTES or len(self.headers) > HEADER_FIELDS:
+            raise ValueError(f"a header has at most {HEADER_BYTES} bytes in {HEADER_FIELDS} fields")
+
+    def on_headers_complete(self) -> None:
+        """Makes this request the last one where the connection is old, or the server stops."""
+        self._in_header = False
+        super().on_headers_complete()
+        if self._leaving or self.loop.time() > self._begun_at_s + AGE_S:
+            self.cycle.keep_alive = False
+
+    def on_message_complete(self) -> None:
+        """Stops the clock of a request."""
+        super().on_message_complete()
+        _stop(self._request)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Ends an idle connection, also one whose client has not taken its last answer."""
+        self.transport.abort()
+
+    def pause_writing(self) -> None:
+        """Starts the clock of an answer, as not all of it can be sent at once."""
+        super().pause_writing()
+        self._answer = self.loop.call_later(ANSWER_S, self.drop, "answer")
+
+    def resume_writing(self) -> None:
+        """Stops the clock of an answer."""
+        super().resume_writing()
+        _stop(self._answer)
+
+    def shutdown(self) -> None:
+        """Ends the connection with its answer, or soon if nothing is asked."""
+        self._leaving = True
+        if self._is_idle:
+            self.loop.call_later(LINGER_S, self._leave)
+        else:
+            super().shutdown()
+
+    @property
+    def waits_for_client(self) -> bool:
+        """True while there is no request, or only a part of one."""
+        return self._is_idle or self.cycle.more_body
+
+    def drop(self, reason: str) -> None:
+        """Closes the connection at once."""
+        DROPPED.labels(reason).inc()
+        self.transport.abort()
+
+    @property
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _leave(self) -> None:
+        if self._is_idle:
+            self.transport.abort()  # to close it over TLS would wait for the client
+
+    def _make_room(self) -> None:
+        for other in cast("set[BoundedConnection]", self.connections):
+            if other is not self and other.waits_for_client:
+                other.drop("connections")
+                return
+
+
+def _stop(timer: asyncio.TimerHandle | None) -> None:
+    if timer:
+        timer.cancel()

@@ -1,0 +1,132 @@
+"""Serves a Flask app with gunicorn: a master process, and one worker of uvicorn's with a few threads for the app.
+
+The master only holds the socket and starts the worker again when it dies; all state and all threads live in the worker.
+So threads, caches and the status port are started by `on_worker_start`, after the fork.
+"""
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import flask
+from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.routing import Router
+from uvicorn_worker import UvicornWorker
+
+from muster.api.base import prepare
+from muster.process import serve as servers
+from muster.process.tls import Files, ServerTLS, tell_end
+from muster.process.wsgi import Threads
+
+_STOP_S = 5
+"""For `on_worker_stop`, after the time that requests have."""
+_PR_SET_PDEATHSIG = 1
+_MEMORY = "/dev/shm"  # noqa: S108 - a folder whose files are never written to a disk
+
+
+def serve(
+    app: flask.Flask,
+    *,
+    host: str,
+    port: int,
+    threads: int,
+    name: str,
+    files: Files,
+    on_worker_start: Callable[[], None] = lambda: None,
+    on_worker_stop: Callable[[], None] = lambda: None,
+) -> None:
+    """Serves over TLS until SIGTERM, then ends the process with SystemExit (0 after an orderly stop).
+
+    FileError if `files` cannot be used; new ones are taken up with the next connection. `on_worker_start` runs in the
+    worker before the first request and must not block; if it raises, the process ends with an error. `on_worker_stop`
+    runs in a thread of the worker after its last request.
+    """
+    servers.allow_descriptors()
+    tls = ServerTLS(files)
+    tls.check()
+    tell_end(tls)
+    settings: dict[str, Any] = {
+        "bind": f"{host}:{port}",
+        "backlog": servers.BACKLOG,
+        "certfile": str(files.cert),  # for gunicorn's own messages; the worker asks `tls`
+        "keyfile": str(files.key),
+        "worker_class": type("Worker", (_Worker,), {"CONFIG_KWARGS": servers.settings(tls) | {"lifespan": "on"}}),
+        "workers": 1,
+        "graceful_timeout": servers.GRACE_S + _STOP_S,
+        # A worker that seems to hang is judged by the liveness probe; gunicorn would kill it and lose its caches.
+        "timeout": 0,
+        "control_socket_disable": True,
+        "proc_name": name,
+        "logger_class": _Log,
+        "post_worker_init": lambda worker: _tie(worker.ppid),
+    }
+    if os.access(_MEMORY, os.W_OK):  # gunicorn makes a private file there for its heartbeat; a disk could stall it
+        settings["worker_tmp_dir"] = _MEMORY
+    _Application(lambda: _in_worker(app, threads, on_worker_start, on_worker_stop), settings).run()
+
+
+def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_stop: Callable[[], None]) -> Router:
+    """The app as the worker serves it."""
+
+    @asynccontextmanager
+    async def life(_: Router) -> AsyncIterator[None]:
+        prepare()
+        on_start()
+        yield
+        await asyncio.to_thread(on_stop)
+
+    bounded = RequestBodyLimitMiddleware(Threads(app, threads), app.config["MAX_CONTENT_LENGTH"])
+    return Router(default=bounded, lifespan=life)
+
+
+def _tie(master_pid: int) -> None:
+    """Ends the worker with its master: else it would live on for seconds beside its successor, if that was killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != master_pid:
+            raise RuntimeError("the master process is gone already")
+
+
+class _Worker(UvicornWorker):  # type: ignore[misc] # gunicorn ships no types
+    """uvicorn's worker, whose messages go the way of all logs."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        logging.getLogger("uvicorn.error").propagate = True
+
+
+class _Log(Logger):  # type: ignore[misc] # gunicorn ships no types
+    """Sends gunicorn's own messages the way of all logs; there is no access log (each app logs what it decides)."""
+
+    def setup(self, cfg: Any) -> None:
+        """Instead of gunicorn's own handlers: none."""
+        self.cfg = cfg
+        self._access_log_enabled = False
+        self.error_log.propagate = True
+        self.error_log.setLevel(logging.NOTSET)
+
+
+class _Application(BaseApplication):  # type: ignore[misc] # gunicorn ships no types
+    """gunicorn with settings from code only: no files, no command line, no environment."""
+
+    def __init__(self, load: Callable[[], Any], settings: Mapping[str, Any]) -> None:
+        self._load = load
+        self._settings = settings
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Takes the settings as they are."""
+        for key, value in self._settings.items():
+            self.cfg.set(key, value)
+
+    def load(self) -> Any:
+        """The app, in the worker."""
+        return self._load()

@@ -1,0 +1,163 @@
+"""Serves ASGI apps with uvicorn: in the process's own loop (`run`), or in a thread with a loop of its own (`Threaded`).
+
+A call that waits is a coroutine, and costs a connection and no thread. In return nothing may block the loop: what does
+belongs in a thread. `muster.process.bounds` says what a client may take, `muster.process.tls` what is spoken.
+"""
+
+import asyncio
+import resource
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final
+
+import structlog
+import uvicorn
+import uvloop
+from starlette.types import ASGIApp
+
+from muster.api.base import prepare
+from muster.kube.loop import prefer_the_loop
+from muster.process.bounds import BoundedConnection
+from muster.process.tls import ServerTLS
+
+log = structlog.get_logger()
+
+IDLE_S: Final = 120
+"""How long an idle connection is kept. Go's clients keep theirs for 90 s, and the server must not be the first."""
+GRACE_S: Final = 5
+"""How long what is under way may take once the server has to stop."""
+BACKLOG: Final = 4096
+"""Connections that wait to be accepted."""
+
+
+def settings(tls: ServerTLS | None) -> dict[str, Any]:
+    """The arguments of `uvicorn.Config` that all servers share."""
+    return {
+        "loop": "uvloop",
+        "http": BoundedConnection,
+        "ws": "none",
+        "interface": "asgi3",
+        "log_config": None,
+        "log_level": "error",  # a client that sends nonsense is not worth a line
+        "access_log": False,
+        "proxy_headers": False,
+        "server_header": False,
+        "backlog": BACKLOG,
+        "timeout_keep_alive": IDLE_S,
+        "timeout_graceful_shutdown": GRACE_S,
+        "ssl_context_factory": (lambda _config, _default: tls.context) if tls else None,
+    }
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket on this address, of IPv6 and IPv4 where it is `::`; port 0 takes a free one. OSError if it is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    dual = family is socket.AF_INET6 and socket.has_dualstack_ipv6()
+    return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=dual)
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp, listening: socket.socket, tls: ServerTLS | None = None) -> AsyncIterator[Any]:
+    """Serves on the running loop, and in the end answers what is under way; gives a task that ends with the server."""
+    server = _Server(uvicorn.Config(app, lifespan="off", **settings(tls)))
+    task = asyncio.create_task(server.serve([listening]))
+    try:
+        yield task
+    finally:
+        server.should_exit = True
+        await task
+
+
+def run(
+    app: ASGIApp,
+    *,
+    host: str,
+    port: int,
+    on_start: Callable[[], None],
+    on_stopping: Callable[[], None] = lambda: None,
+    on_stop: Callable[[], None] = lambda: None,
+    loop: asyncio.AbstractEventLoop | None = None,
+    tls: ServerTLS | None = None,
+) -> None:
+    """Serves until SIGTERM or SIGINT, in this thread, on `loop` or one of its own. OSError if the port cannot be had.
+
+    `on_start` runs before the first request; if it raises, so does this. After the signal `on_stopping` runs on the
+    loop, requests under way are answered for up to five seconds, and `on_stop` runs in a thread.
+    """
+    allow_descriptors()
+    prepare()
+    prefer_the_loop()
+    with listen(host, port) as listening, asyncio.Runner(loop_factory=lambda: loop or new_loop()) as runner:
+        runner.run(_run(app, listening, tls, (on_start, on_stopping, on_stop)))
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """A loop for `run`, for callers that share it with the server."""
+    return uvloop.new_event_loop()
+
+
+class Threaded:
+    """Serves an app from a daemon thread, on sockets that it closes in the end.
+
+    Start it after a fork, never before: threads do not survive one.
+    """
+
+    def __init__(self, name: str, app: ASGIApp, listening: list[socket.socket], tls: ServerTLS | None = None) -> None:
+        self._server = _Server(uvicorn.Config(app, lifespan="off", **settings(tls)))
+        self._listening = listening
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Starts to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answers what is under way, and frees the port."""
+        self._server.should_exit = True
+        self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._server.serve(self._listening))
+
+
+def allow_descriptors() -> None:
+    """Takes as many file descriptors as the process may have: each connection is one, and the usual start is 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which leaves signals to the process."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Does nothing."""
+        yield
+
+
+async def _run(
+    app: ASGIApp,
+    listening: socket.socket,
+    tls: ServerTLS | None,
+    on: tuple[Callable[[], None], Callable[[], None], Callable[[], None]],
+) -> None:
+    on_start, on_stopping, on_stop = on
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    on_start()
+    log.info("serving", port=listening.getsockname()[1], tls=tls is not None)
+    try:
+        async with serving(app, listening, tls) as server:
+            try:
+                await asyncio.wait((asyncio.ensure_future(told.wait()), server), return_when=asyncio.FIRST_COMPLETED)
+                if not told.is_set():
+                    raise RuntimeError("the server has ended by itself")
+            finally:
+                on_stopping()
+    finally:
+        await asyncio.to_thread(on_stop)
