@@ -1,0 +1,119 @@
+"""The server of TrainJobs' reports answers over TLS, and slow or greedy clients keep no trainer waiting."""
+
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from http.client import HTTPSConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from certs.authority import Authority
+from controller.trainjob.report import AT_ONCE, Reports, ReportServer
+from controller.trainjob.rules.reports import MAX_BYTES
+from muster.process.tls import Files, ServerTLS
+
+PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/train/status"
+AUTHORITY = Authority.create("test")
+SOON_S = 5.0
+
+
+class Echo(Reports):
+    """Reports that no API server is asked about: what came is the answer, once `go_on` is set."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.go_on.set()
+        self.begun = threading.Semaphore(0)
+
+    def answer(self, path: str, authorization: str, body: bytes) -> tuple[HTTPStatus, dict[str, Any]]:
+        """Path, header and length of the body."""
+        self.begun.release()
+        self.go_on.wait(60)
+        return HTTPStatus.OK, {"path": path, "authorization": authorization, "bytes": len(body)}
+
+
+class World:
+    """A server and its clients."""
+
+    def __init__(self, folder: Path) -> None:
+        AUTHORITY.issue("reports", ips=["127.0.0.1"], server=True).save(folder)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.reports = Echo()
+        tls = ServerTLS(Files(folder / "tls.crt", folder / "tls.key"))
+        self.server = ReportServer(self.reports, "127.0.0.1", self.port, tls)
+        self.server.start()
+        self.context = ssl.create_default_context(cadata=AUTHORITY.cert_pem.decode())
+
+    def connect(self) -> HTTPSConnection:
+        """A new connection."""
+        connection = HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=20)
+        connection.connect()
+        return connection
+
+    def report(self, body: Any = b"{}", method: str = "POST") -> tuple[int, dict[str, Any]]:
+        """One report over a connection of its own."""
+        connection = self.connect()
+        connection.request(method, PATH, body, {"Authorization": "Bearer abc"})
+        answer = connection.getresponse()
+        content = json.loads(answer.read())
+        connection.close()
+        return answer.status, content
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A server, which ends with the test."""
+    world = World(tmp_path)
+    yield world
+    world.reports.go_on.set()
+    world.server.stop()
+
+
+def test_a_report_is_answered(world: World) -> None:
+    """With path, token and body as they came."""
+    assert world.report(b"x" * MAX_BYTES) == (
+        HTTPStatus.OK,
+        {"path": PATH, "authorization": "Bearer abc", "bytes": MAX_BYTES},
+    )
+
+
+@pytest.mark.parametrize("body", [b"x" * (MAX_BYTES + 1), b"x" * 5_000_000, iter([b"x" * 50_000, b"x" * 50_000])])
+def test_a_report_that_is_too_long_is_told_so(world: World, body: Any) -> None:
+    """Also to a client that sends all of it first, and to one that does not say how long it is."""
+    status, content = world.report(body)
+    assert (status, content["kind"], content["reason"]) == (413, "Status", "RequestEntityTooLarge")
+
+
+def test_slow_clients_keep_no_trainer_waiting(world: World) -> None:
+    """Twice as many as there are reports at once: silent before TLS, after it, in a header, and in a body."""
+    part = f"POST {PATH} HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx".encode()
+    slow: list[Any] = []
+    for number in range(2 * AT_ONCE):
+        if number % 4 == 0:
+            slow.append(socket.create_connection(("127.0.0.1", world.port)))
+        else:
+            slow.append(world.connect())
+            slow[-1].sock.sendall((b"", part[:10], part)[number % 4 - 1])
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(world.report).result(SOON_S)[0] == HTTPStatus.OK
+    for client in slow:
+        client.close()
+
+
+def test_reports_beyond_those_that_are_worked_on_wait_for_their_turn(world: World) -> None:
+    """The API server is asked about so many at a time; all are answered in the end."""
+    world.reports.go_on.clear()
+    with ThreadPoolExecutor(AT_ONCE + 8) as pool:
+        answers = [pool.submit(world.report) for _ in range(AT_ONCE + 8)]
+        for _ in range(AT_ONCE):
+            assert world.reports.begun.acquire(timeout=20)
+        assert not world.reports.begun.acquire(timeout=0.2)
+        world.reports.go_on.set()
+        assert {answer.result(20)[0] for answer in answers} == {HTTPStatus.OK}
