@@ -19,8 +19,6 @@ pytestmark = [pytest.mark.plane, pytest.mark.timeout(600)]
 PODS_OF_GANG = 400
 HELD = 200
 WHOLE_S = 120.0
-ENTRIES = 2
-"""Of the extender in kube-scheduler's configuration; each has one connection, whatever it asks at once."""
 _ESTABLISHED = "01"
 _EXPIRES = "muster_server_certificate_expiry_timestamp_seconds"
 WaitFor = Callable[..., Any]
@@ -53,7 +51,7 @@ def stopped(plane: Plane, part: str) -> Iterator[None]:
 
 
 def test_a_gang_is_bound_while_certificates_are_renewed(fresh_plane: Callable[..., Plane], wait_for: WaitFor) -> None:
-    """All held calls share one connection, as it is HTTP/2; none of them breaks, and the gang starts as one."""
+    """Each held call has a connection of its own; none of them breaks, and the gang starts as one."""
     plane = fresh_plane(nodes=16, extender_tls=True)
     client, port = plane.client(), plane.state.ports["extender"]
     with History(client, "default") as history:
@@ -66,7 +64,7 @@ def test_a_gang_is_bound_while_certificates_are_renewed(fresh_plane: Callable[..
         with stopped(plane, "muster-scheduler"):
             before = held()
             assert HELD <= before < PODS_OF_GANG
-            assert connections(port) == ENTRIES
+            assert connections(port) >= before
             shown = metric(plane, "extender", _EXPIRES)
             renew(plane)
             wait_for(lambda: metric(plane, "extender", _EXPIRES) != shown, WHOLE_S, "the new certificate")
@@ -74,5 +72,3 @@ def test_a_gang_is_bound_while_certificates_are_renewed(fresh_plane: Callable[..
         wait_for(lambda: client.get(JOBS, "gang", "default").status.running == PODS_OF_GANG, WHOLE_S, "the gang to run")
         assert not [life for life in history.pods.values() if len(life.nodes) > 1]
         assert metric(plane, "extender", 'muster_barrier_total{outcome="timeout"}') == 0
-        wait_for(lambda: connections(port) == ENTRIES, WHOLE_S, "the old connections to end")
-    print(f"{before} calls were held over one of {ENTRIES} connections")  # noqa: T201 - a figure of a long run
