@@ -6,6 +6,7 @@ So threads, caches and the status port are started by `on_worker_start`, after t
 
 import asyncio
 import ctypes
+import gc
 import logging
 import os
 import signal
@@ -22,6 +23,7 @@ from starlette.routing import Router
 from uvicorn_worker import UvicornWorker
 
 from muster.api.base import prepare
+from muster.kube.loop import prefer_the_loop
 from muster.process import serve as servers
 from muster.process.tls import Files, ServerTLS, tell_end
 from muster.process.wsgi import Threads
@@ -79,6 +81,9 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
     @asynccontextmanager
     async def life(_: Router) -> AsyncIterator[None]:
         prepare()
+        prefer_the_loop()
+        gc.collect()
+        gc.freeze()  # each look of the collector through all modules would stop the worker for 50 ms
         on_start()
         yield
         await asyncio.to_thread(on_stop)
