@@ -144,8 +144,8 @@ class Planner:
             log.info("planning")
             self._cluster.ask(State.touch_all)
         elif self._was_active and not active:
-            # whoever leads now keeps room; this replica notes no changes of it any more
-            self._cluster.ask(lambda state: state.kept.replace([], 0.0))
+            # whoever leads now reserves room; this replica notes no changes of it any more
+            self._cluster.ask(lambda state: state.ledger.reserved.replace([], 0.0))
         self._was_active = active
         return active
 
@@ -192,8 +192,9 @@ class Planner:
         #    it would decide upon has been answered: placements and evictions (see extender.writes).
         if self._active():
             self._committer.carry_out(session)
-            # after the writes: what was kept for a gang that starts now, its seats hold
-            self._cluster.ask(lambda state: state.kept.replace(session.kept_rooms, session.reservations.start_s))
+            # after the writes: what was reserved for a gang that starts now, its placed seats have
+            start_s = session.reservations.start_s
+            self._cluster.ask(lambda state: state.ledger.reserved.replace(session.reserved_rooms, start_s))
             CYCLE.labels("whole").observe(self._monotonic_s() - started)
 
     def _look(self, state: State) -> "_Seen":
@@ -202,7 +203,7 @@ class Planner:
             self._replaced.forget()
             self._replaced = None
         snapshot = take(state)
-        state.kept.snapshot_taken()
+        state.ledger.reserved.snapshot_taken()
         self._committer.writes.snapshot_taken()
         return _Seen(snapshot, self._arrived(), {"node": dict(state.aside.nodes), "pod": dict(state.aside.pods)})
 

@@ -19,7 +19,6 @@ from extender.planner.fairshare.plain import bounded, queue_full
 from extender.planner.framework import decisions, placementstatus
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.pledges import Pledge
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.state import State
 from extender.writes import Lane, Writes
@@ -65,21 +64,21 @@ class PlacementWriter:
     def place(self, session: Session, place: decisions.Place) -> None:
         """Writes the gang's nodes, with the next epoch and a deadline; nothing if its queue has become full meanwhile.
 
-        Pods without a gang are bound while the planner thinks. What both are about to use is told in the same place, so
-        that of two who ask for the last room of a queue one is refused.
+        Pods without a gang are bound while the planner thinks. What both are about to use stands in the ledger, so that
+        of two who ask for the last room of a queue one is refused.
         """
         gang, wanted = place.gang, new_requests(place)
-        if not self._cluster.ask(lambda state: _pledge(state, place, wanted)):
+        if not self._cluster.ask(lambda state: _assume(state, place, wanted)):
             log.info("not placed, as its queue has become full meanwhile", gang=gang.key, queue=gang.queue)
             return
         try:
             self._place(session, place)
         finally:
-            self._cluster.ask(lambda state: state.pledges.drop(gang.key))
+            self._cluster.ask(lambda state: state.ledger.answered(gang.key))
 
     def _place(self, session: Session, place: decisions.Place) -> None:
         gang = place.gang
-        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * (session.snapshot.in_flight + place.new_seats)
+        deadline = self._wall_s() + DEADLINE_S + DEADLINE_PER_SEAT_S * (session.snapshot.placed_seats + place.new_seats)
         spec = {
             "podGroupUID": gang.uid,
             "epoch": place.epoch,
@@ -216,15 +215,14 @@ class PlacementWriter:
         self._cluster.change(lambda state: state.on_placement(old, new))
 
 
-def _pledge(state: State, place: decisions.Place, wanted: Vector) -> bool:
-    """Notes what a gang is about to use of its queue; False if the queue has no room for it any more."""
-    gang = place.gang
+def _assume(state: State, place: decisions.Place, wanted: Vector) -> bool:
+    """Has an entry for what a gang is about to use of its queue; False if the queue has no room for it any more."""
+    gang, ledger = place.gang, state.ledger
     if place.victims or not bounded(state.queues, gang.queue):
         return True
-    others = state.pledges.of_others(gang.key)
-    if queue_full(state.queues, state.queue_use.queues, gang.queue, wanted, others):
+    if queue_full(state.queues, ledger.queues.queues, gang.queue, wanted):
         return False
-    state.pledges.put(gang.key, Pledge(gang.queue, wanted))
+    ledger.assume(gang.key, gang.queue, state.classes.of_amounts(wanted))
     return True
 
 

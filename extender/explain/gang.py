@@ -10,7 +10,7 @@ from extender.explain.seats import gang_words, listed, pod_set_report, progress,
 from extender.explain.topology import hyper_node_problems
 from extender.explain.whatif import WhatIf
 from extender.planner.actions.allocate import wants_nodes
-from extender.planner.actions.claimed import awaits_room, victims_there
+from extender.planner.actions.makeroom import awaits_room, victims_there
 from extender.planner.actions.progress import longest_partial_s
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import STRICT_ORDER
@@ -249,7 +249,7 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> _Verdi
         hint = "if this stays so, look whether Muster's extender runs and leads"
         return _Verdict("about-to-start", text, details=(hint,))
     placed = sum(each.new_seats for each in session.decisions if isinstance(each, decisions.Place))
-    in_flight = session.snapshot.in_flight + placed
+    in_flight = session.snapshot.placed_seats + placed
     if in_flight and wants_nodes(session, gang):
         text = f"it waits until fewer pods are on their way: {in_flight} seats of other gangs are starting now"
         return _Verdict("in-flight-limit", text, "InFlightLimit")

@@ -8,7 +8,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podrecord import PodRecord
 from extender.planner.state.podset import PodSetView
-from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, runs_of, seats_of
+from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, runs_of
 from muster.resources.vector import PODS, Vector, add, to_quantities
 from muster.resources.words import vector_words
 
@@ -20,7 +20,6 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
     requests = {name: amount for name, amount in told_requests(pod_set.cls).items() if name != PODS}
     done = sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
     pods = pod_set.waiting.values()
-    held = [rank for rank, _ in _held(gang, pod_set)]
     failed, leaving = _gone_soon(gang, pod_set)
     seats = len(pod_set.taken) + len(pod_set.waiting) + failed + leaving
     return PodSetReport(
@@ -31,7 +30,7 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
         each=vector_words(requests) if pod_set.cls else "",
         bound=max(0, len(pod_set.taken) - done),
         done=done,
-        held=len(held),
+        held=sum(each is pod_set for _, _, each in gang.placed_seats()),
         gated=sum(pod.gated for pod in pods),
         pinned=sum(bool(pod.pin) and not pod.gated for pod in pods),
         failed=failed,
@@ -78,10 +77,10 @@ def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
     if gang.placement is None:
         return
     names: dict[str, list[str]] = {}
-    for pod_set in gang.pod_sets:
-        for rank, node in _held(gang, pod_set):
-            stage = _stage(gang.placement, pod_set.waiting.get(rank))
-            names.setdefault(stage, []).append(f"{pod_set.name} {rank} on {node}")
+    for seat, node, pod_set in gang.placed_seats():
+        if pod_set is not None:
+            stage = _stage(gang.placement, pod_set.waiting.get(seat.rank))
+            names.setdefault(stage, []).append(f"{seat.pod_set} {seat.rank} on {node}")
     for stage, seats in names.items():
         yield f"{len(seats)} {stage}: {listed(seats)}"
     if what_if.now and names:
@@ -104,15 +103,6 @@ def _stage(placement: Placement, pod: PodRecord | None) -> str:
     if pod.refused:
         return "refused by kube-scheduler"
     return "waiting for kube-scheduler"
-
-
-def _held(gang: GangView, pod_set: PodSetView) -> Iterator[tuple[int, str]]:
-    """Ranks, with their nodes, that the active placement holds for members without a node."""
-    if gang.placement is None or not gang.active:
-        return
-    for seat, node in seats_of(gang.placement):
-        if seat.pod_set == pod_set.name and seat.rank not in pod_set.taken:
-            yield seat.rank, node
 
 
 def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:

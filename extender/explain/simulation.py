@@ -10,6 +10,7 @@ from extender.explain.report import GangReport
 from extender.explain.seats import gang_words, where
 from extender.explain.whatif import WhatIf, waits
 from extender.planner.framework import decisions
+from extender.planner.ledger import Entry, Kind
 from extender.planner.state.gangs import GangView
 from muster.api.muster.placement import PodSetPlacement, devices_of_text, ranks_of
 
@@ -33,7 +34,7 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
 def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
     """Every waiting gang in the order in which they are placed or tried; `submitted` are keys of new ones.
 
-    Seats on their way do not keep a simulated gang from being tried: by the time it is, they have arrived.
+    Placed seats do not keep a simulated gang from being tried: by the time it is, their pods have arrived.
     """
     new = set(submitted)
     placed: list[SimulatedGang] = []
@@ -77,11 +78,10 @@ def _take(what_if: WhatIf, place: decisions.Place) -> None:
         cls = classes.get(pod_set.name)
         if cls is None:
             continue
-        nodes = what_if.state.nodes
         for rank, node in ((rank, node) for ranks, node in ranks_of(pod_set.runs) for rank in ranks):
             holder = ("simulated", place.gang.key, pod_set.name, rank)
             devices = devices_of_text(pod_set.gpus[rank]) if rank < len(pod_set.gpus) else ()
-            nodes.charge(holder, node, cls, devices=devices)
-            what_if.state.queue_use.charge(holder, place.gang.key, place.gang.queue, nodes.counted(cls, node))
+            entry = Entry(Kind.BOUND, node, cls, place.gang.key, place.gang.queue, devices)
+            what_if.state.ledger.open(holder, entry)
     group = place.gang.group
     what_if.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))

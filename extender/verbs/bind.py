@@ -15,7 +15,6 @@ from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import consumption
 from extender.planner.scaleup.wishes import safe_to_evict
 from extender.planner.state.gangs import ACTIVE
-from extender.planner.state.pledges import Pledge
 from extender.planner.state.podrecord import PodRecord
 from extender.verbs.reasons import Reason, counted, unavailable
 from extender.verbs.room import nodes_with_room
@@ -120,11 +119,11 @@ class Bind:
 
     async def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> Reason | None:
         """Binds a pod without a gang, unless others have taken its room or filled its queue since filter was asked."""
-        queue, requests = record.queue or DEFAULT_QUEUE, record.cls.requests
-        state = self._cluster.state
-        if not record.node:
-            others = state.pledges.of_others(record.uid)
-            if queue_full(state.queues, state.queue_use.queues, queue, requests, others):
+        queue, state = record.queue or DEFAULT_QUEUE, self._cluster.state
+        ledger = state.ledger
+        own = ledger.entries.get(record.uid)
+        if not record.node and (own is None or own.node != args.node):  # else it is counted already
+            if queue_full(state.queues, ledger.queues.queues, queue, record.cls.requests):
                 return Reason.QUEUE_FULL_NOW
             column = np.array([state.nodes.index.get(args.node, -1)])
             if not nodes_with_room(state, record, record.cls.asked, column, self._wall_s())[0].all():
@@ -132,12 +131,12 @@ class Bind:
         devices = self._gpus.choose(record, args.node)
         if devices is None:
             return Reason.ROOM_TAKEN
-        state.pledges.put(record.uid, Pledge(queue, requests, args.node))
+        if not record.node:
+            ledger.assume(record.uid, queue, record.cls, node=args.node, devices=devices)
         try:
             return await self._post(args, self._gpus.told(record, args.node, devices), devices)
         finally:
-            state.pledges.drop(record.uid)
-            self._gpus.done(record.uid)
+            self._cluster.change(lambda state: state.ledger.answered(record.uid))
 
     async def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
         """Holds the call until enough members of this epoch have come, looks again, and binds.

@@ -1,4 +1,4 @@
-"""The filter verb: a look-up for members of gangs, and no room that gangs hold for anybody else.
+"""The filter verb: a look-up for members of gangs, and for everybody else the room that the ledger leaves.
 
 kube-scheduler does nothing else while it waits for the answer, so nothing is computed here that the state does not
 already hold.
@@ -83,13 +83,14 @@ class Filter:
         return [node] if node in nodes else Reason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Leaves out the nodes whose remaining room is held by gangs, or kept for them. Bind may use the others."""
+        """Leaves out the nodes whose room is in the ledger, reserved room included. Bind may use the others."""
         state = self._cluster.state
         table = state.nodes
         record, meta = state.pods.get(args.pod.metadata.uid), args.pod.metadata
         requests, share = asked_of(args.pod.spec, meta.annotations if ours(args.pod.spec) else None)
         queue = (record.queue if record else "") or DEFAULT_QUEUE
-        if queue_full(state.queues, state.queue_use.queues, queue, requests):
+        counted = meta.uid in state.ledger.entries  # its binding is under way
+        if not counted and queue_full(state.queues, state.ledger.queues.queues, queue, requests):
             return Reason.QUEUE_FULL
         index = state.nodes.index
         columns = np.fromiter(map(index.get, nodes, repeat(-1)), dtype=np.int64, count=len(nodes))

@@ -1,4 +1,4 @@
-"""Which nodes have room for a pod without a gang: less what gangs hold, what is kept for them, and what is being bound.
+"""Nodes that have room for a pod without a gang: what the ledger leaves, and is not reserved for gangs that wait.
 
 Asked by filter of all nodes, and once more by bind of the one that it is about, as things may have changed since.
 """
@@ -30,12 +30,13 @@ def nodes_with_room(
     if claimed:  # a node whose devices we do not know (yet) has been judged by kube-scheduler before us
         devices = np.isin(wanted, [table.axis[name] for name in claimed if name in table.axis])
         free = np.where(devices[:, None] & (offered < row[wanted, None]), row[wanted, None], free)
-    for pledge in state.pledges.of_others(record.uid if record else ""):
-        if pledge.node and (column := table.index.get(pledge.node)) is not None:
-            free[:, columns == column] -= table.row_of(pledge.requests)[wanted, None]
+    own = state.ledger.entries.get(record.uid) if record else None
+    if own is not None and (part := table.part_of(own.node, own.cls)) is not None:  # its binding is under way
+        free[:, columns == part[0]] += part[1][wanted, None]
     here = columns >= 0
     fits: Mask = (free >= row[wanted, None]).all(axis=0) & here
-    kept = state.kept.amounts(columns, wanted, now, record.runtime.expected_s(None) if record else None)
-    if kept is None or not fits.any():
+    runtime_s = record.runtime.expected_s(None) if record else None
+    reserved = state.ledger.reserved.amounts(columns, wanted, now, runtime_s)
+    if reserved is None or not fits.any():
         return fits, Reason.HELD_BY_GANG
-    return (free - kept >= row[wanted, None]).all(axis=0) & here, Reason.KEPT_FOR_GANG
+    return (free - reserved >= row[wanted, None]).all(axis=0) & here, Reason.KEPT_FOR_GANG

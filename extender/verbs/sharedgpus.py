@@ -6,7 +6,6 @@ from functools import partial
 
 from extender.live import Live
 from extender.planner.framework.session import Session
-from extender.planner.state.podclass import PodClass
 from extender.planner.state.podrecord import PodRecord
 from muster.api.muster.placement import text_of_devices
 from muster.api.names import GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX, VOLCANO_PREDICATE_TIME
@@ -14,36 +13,26 @@ from muster.resources.gpus import format_portion
 
 
 class SharedGpus:
-    """Chooses devices for pods without a gang; those of members stand in their placements."""
+    """Chooses devices for pods without a gang; those of members stand in their placements.
+
+    `session` is the last planning cycle, whose plugins order devices.
+    """
 
     def __init__(self, cluster: Live, session: Callable[[], Session | None]) -> None:
         self._cluster = cluster
         self._session = session
-        """The last planning cycle, whose plugins order devices."""
-        self._on_their_way: dict[str, tuple[str, PodClass, tuple[int, ...]]] = {}
-        """UID of a pod → its node, and what it shares there, while its binding is posted."""
 
     def choose(self, record: PodRecord, node: str) -> tuple[int, ...] | None:
-        """The GPUs that the pod is to share, kept for it until `done`; None if there is no room."""
+        """The GPUs that the pod is to share; None if there is no room."""
         table, share = self._cluster.state.nodes, record.cls.gpu
-        column = table.index.get(node)
+        column, known = table.index.get(node), self._cluster.state.ledger.entries.get(record.uid)
         if share is None or column is None or record.node:
             return record.devices
-        devices, free = table.devices.at([column]), (table.allocatable - table.used)[:, [column]]
-        for uid, (there, cls, taken) in self._on_their_way.items():
-            if there == node and uid != record.uid and cls.gpu is not None:
-                devices.take(cls.gpu, 0, taken)
-                free[:, 0] -= table.row_of(table.taken(cls, column))
-        unused, session = int(devices.unused(free, table.axis)[0]), self._session()
+        if known is not None and known.node == node:  # its binding is under way
+            return known.devices
+        unused, session = table.devices.unused_at(table.allocatable - table.used, table.axis, column), self._session()
         order = None if session is None else partial(session.hooks.gpu_order.call, record.cls, column)
-        chosen = devices.choose(share, 0, unused, order)
-        if chosen is not None:
-            self._on_their_way[record.uid] = node, record.cls, chosen
-        return chosen
-
-    def done(self, uid: str) -> None:
-        """The pod's binding is through, or has failed."""
-        self._on_their_way.pop(uid, None)
+        return table.devices.choose(share, column, unused, order)
 
     def told(self, record: PodRecord, node: str, devices: tuple[int, ...]) -> dict[str, str]:
         """Annotations of the binding; Volcano's device plugin is told in its own words."""

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from extender.planner.actions.grow import grow
-from extender.planner.actions.inflight import LIMIT, SeatsOnTheirWay
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.reserve import words
 from extender.planner.actions.reserve.book import Book
 from extender.planner.actions.reserve.looks import Looks
 from extender.planner.actions.search import lacking, open_above, place_minimum, place_more, runs_of_operations
+from extender.planner.actions.seatlimit import LIMIT, SeatLimit
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import minimum_amounts, minimum_wanted
 from extender.planner.framework.session import Session
@@ -32,9 +32,9 @@ from extender.planner.topology.requests import request_of
 from muster.api.kubernetes.meta import parse_time
 
 LIMIT_TOLD_AFTER_S = 5.0
-"""How long a gang waits for others that are on their way before its status says so; mostly it is its turn by then."""
+"""How long a gang waits for placed seats of others before its status says so; mostly it is its turn by then."""
 HELD_BACK_S = 30.0
-"""How long a gang that only waits for others on their way is not let in: its pods would be born gated, which costs a
+"""How long a gang that only waits for placed seats of others is not let in: its pods would be born gated, which costs a
 write for each, and mostly they can soon be born on their nodes."""
 LIMITED = f"it waits until fewer pods are on their way: the placements of other gangs hold {LIMIT} seats or more"
 
@@ -46,7 +46,7 @@ Trial = tuple[GangView, Statement]
 class _Found:
     """What one cycle has found so far."""
 
-    on_their_way: SeatsOnTheirWay
+    limit: SeatLimit
     book: Book
     """What is reserved for whom."""
     limited: dict[str, float]
@@ -69,9 +69,9 @@ class Allocate:
         """Searches for reservations that found nothing."""
         self._version = -1
         self._limited: dict[str, float] = {}
-        """UID of a gang that only waits until fewer seats are on their way → since when, in seconds since the epoch."""
-        self._on_their_way: dict[str, float] = {}
-        """UID of a gang → since when seats of it are on their way."""
+        """UID of a gang that only waits until fewer seats are placed → since when, in seconds since the epoch."""
+        self._placed_since: dict[str, float] = {}
+        """UID of a gang → since when it has placed seats."""
 
     def execute(self, session: Session) -> None:
         """Decides Place for the gangs that fit, Unschedulable with the reason for those that do not."""
@@ -80,10 +80,10 @@ class Allocate:
             self._version = session.snapshot.version
         gangs = [gang for gang in session.snapshot.gangs if session.attempt(gang, wants_nodes)]
         self._looked = {gang.uid: self._looked[gang.uid] for gang in gangs if gang.uid in self._looked}
-        on_their_way = [gang.uid for gang in session.snapshot.gangs if gang.key in session.snapshot.on_their_way]
-        self._on_their_way = {uid: self._on_their_way.get(uid, session.now) for uid in on_their_way}
-        seats = SeatsOnTheirWay(session.snapshot, self._on_their_way, session.now)
-        found = _Found(seats, Book(session, gangs, self._looked), self._limited)
+        placed = [gang.uid for gang in session.snapshot.gangs if gang.key in session.snapshot.placed]
+        self._placed_since = {uid: self._placed_since.get(uid, session.now) for uid in placed}
+        limit = SeatLimit(session.snapshot, self._placed_since, session.now)
+        found = _Found(limit, Book(session, gangs, self._looked), self._limited)
         self._limited = {}
         for gang in session.turns(gangs):
             if gang.key not in session.failures:
@@ -100,7 +100,7 @@ class Allocate:
         if head := found.book.behind(gang):
             session.decide(decisions.Unschedulable(gang, decisions.STRICT_ORDER, words.behind(gang.queue, head.key)))
             return
-        if not found.on_their_way.admit(gang):
+        if not found.limit.admit(gang):
             found.waiting.append(gang)
             self._wait_for_others(session, gang, found.limited.get(gang.uid, session.now))
             return
@@ -119,11 +119,11 @@ class Allocate:
             found.waiting.append(gang)
         if fits:
             found.tried.append((gang, statement))
-            found.on_their_way.add(gang, statement.seats)
+            found.limit.add(gang, statement.seats)
             found.book.placed(gang, statement.operations)
 
     def _wait_for_others(self, session: Session, gang: GangView, since: float) -> None:
-        """The gang would be tried if fewer seats were on their way; `since` when that is so, in seconds."""
+        """The gang would be tried if fewer seats were placed; `since` when that is so, in seconds."""
         self._limited[gang.uid] = since
         if session.now - since >= LIMIT_TOLD_AFTER_S:
             session.decide(decisions.Unschedulable(gang, "InFlightLimit", LIMITED))
@@ -158,13 +158,13 @@ def _grow(session: Session, found: _Found) -> None:
         if growth_is_due(session, gang) and open_above(gang, statement)
     ]
     if growing:
-        session.keep_from_growth(cls for gang in found.waiting for cls in gang.classes if cls is not None)
-        grow(session, growing, found.on_their_way, found.book)
+        session.reserve_from_growth(cls for gang in found.waiting for cls in gang.classes if cls is not None)
+        grow(session, growing, found.limit, found.book)
     keys = {gang.key for gang, _ in growing}
     for gang, statement in found.tried:
         if gang.key not in session.failures:
             session.attempt(gang, partial(_place, statement=statement, grown=gang.key in keys))
-    session.keep_from_growth(())  # who looks at this session afterwards asks about those that wait
+    session.reserve_from_growth(())  # who looks at this session afterwards asks about those that wait
 
 
 def _place(session: Session, gang: GangView, *, statement: Statement, grown: bool) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from extender.planner.actions.allocate import shape_of, wants_nodes
-from extender.planner.actions.claimed import budgets_of, claimed_pods, expected_to_go
+from extender.planner.actions.makeroom import budgets_of, expected_to_go, leaving_pods
 from extender.planner.actions.search import chosen_ranks, place_minimum, runs_of_operations
 from extender.planner.fairshare.capacity import GUARANTEED, OVER_CAPABILITY, OVER_DESERVED
 from extender.planner.framework import decisions
@@ -122,12 +122,12 @@ class Evicting:
     def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[Piece]:
         """The pieces of all gangs that are allowed, as far as they would help the asker."""
         found: list[Piece] = []
-        claimed = claimed_pods(session)
+        leaving = leaving_pods(session)
         for gang in self.running:
             if gang is asker.gang or not allowed(gang):
                 continue
             pieces = self._catalogue.of(session, gang)
-            if claimed and any(pod.uid in claimed for piece in pieces for pod in piece.pods):
+            if leaving and any(pod.uid in leaving for piece in pieces for pod in piece.pods):
                 continue
             found += pieces if asker.queue_full else helpful(pieces, asker.needs)
         return found

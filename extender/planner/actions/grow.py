@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from functools import partial
 from math import ceil
 
-from extender.planner.actions.inflight import SeatsOnTheirWay
 from extender.planner.actions.reserve.book import Book
 from extender.planner.actions.search import place_more
+from extender.planner.actions.seatlimit import SeatLimit
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.state.gangs import GangView
@@ -19,9 +19,7 @@ STEPS = 256
 """Steps in one cycle, about: each looks for a node, and weighs queues."""
 
 
-def grow(
-    session: Session, trials: Sequence[tuple[GangView, Statement]], on_their_way: SeatsOnTheirWay, book: Book
-) -> None:
+def grow(session: Session, trials: Sequence[tuple[GangView, Statement]], limit: SeatLimit, book: Book) -> None:
     """Adds to each gang's statement what it gets besides, as long as there is room for any of them."""
     statements = {gang.key: statement for gang, statement in trials}
     waiting = sum(_open(gang, statement) for gang, statement in trials)
@@ -29,16 +27,14 @@ def grow(
     step = waiting if alone else ceil(waiting / STEPS)
     more = set(statements)
     for gang in session.turns([gang for gang, _ in trials], lambda gang: gang.key in more):
-        add = partial(_add, statement=statements[gang.key], most=step, on_their_way=on_their_way, book=book)
+        add = partial(_add, statement=statements[gang.key], most=step, limit=limit, book=book)
         if not session.attempt(gang, add):
             more.discard(gang.key)
 
 
-def _add(
-    session: Session, gang: GangView, *, statement: Statement, most: int, on_their_way: SeatsOnTheirWay, book: Book
-) -> bool:
+def _add(session: Session, gang: GangView, *, statement: Statement, most: int, limit: SeatLimit, book: Book) -> bool:
     """Gives one gang so many more pods of the first pod set that has room; False if that was all it can get."""
-    if not on_their_way.admit(gang):
+    if not limit.admit(gang):
         return False
     before = statement.seats
     with undone(statement), book.room_for(gang, growth=True):
@@ -46,7 +42,7 @@ def _add(
             place_more(session, statement, gang, {each.name: most if each is pod_set else 0 for each in gang.pod_sets})
             if statement.seats > before:
                 break
-    on_their_way.add(gang, statement.seats - before)
+    limit.add(gang, statement.seats - before)
     return statement.seats > before and _open(gang, statement) > 0
 
 

@@ -19,9 +19,8 @@ This runs first in every cycle, whatever the configuration says, because nothing
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from extender.planner.actions.claimed import awaits_room
 from extender.planner.actions.ending import drop_strays, give_up
-from extender.planner.actions.makeroom import make_room
+from extender.planner.actions.makeroom import awaits_room, make_room
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -30,7 +29,7 @@ from extender.planner.state.podrecord import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Seat
-from muster.api.muster.placement import Placement, holds_back, seats_of
+from muster.api.muster.placement import Placement, holds_back
 
 BINDING_S = 0.05
 """What each member of the minimum that exists adds to the time for which its gang may stay partial."""
@@ -146,7 +145,7 @@ def _follow(session: Session, gang: GangView) -> None:
     placement = gang.placement
     if placement is None:
         return
-    missing = _missing(gang, placement)
+    missing = _missing(gang)
     if placement.spec.victims:
         why = _failure(session, gang, placement, missing) or make_room(
             session, gang, placement, {each.seat: each.node for each in missing}
@@ -186,17 +185,12 @@ def _held(session: Session, gang: GangView, placement: Placement, missing: list[
     return held if on_their_way else set()
 
 
-def _missing(gang: GangView, placement: Placement) -> list[_Missing]:
-    """Who has not come yet, of those that the placement sends to a node."""
-    sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
-    missing = []
-    for seat, node in seats_of(placement):
-        pod_set = sets.get(seat.pod_set)
-        if pod_set is None:
-            missing.append(_Missing(seat, node, None, None))
-        elif seat.rank not in pod_set.taken:
-            missing.append(_Missing(seat, node, pod_set, pod_set.waiting.get(seat.rank)))
-    return missing
+def _missing(gang: GangView) -> list[_Missing]:
+    """Placed seats, each with the pod that waits for it."""
+    return [
+        _Missing(seat, node, pod_set, pod_set.waiting.get(seat.rank) if pod_set else None)
+        for seat, node, pod_set in gang.placed_seats()
+    ]
 
 
 def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> str:

@@ -1,36 +1,29 @@
 """Whether a queue has room for more at this moment: asked for pods without a gang while kube-scheduler waits.
 
-They are not planned, so that nobody has added up what queues use: that is done for the queue and those below it, for
-the resources that a capability on the way to the root names, and for nothing else. What is just being written is told
-apart, as nobody uses it yet.
+They are not planned, so that what queues use with those below them is not known: it is added up here, for the resources
+that a capability on the way to the root names, and for nothing else.
 """
 
 from collections.abc import Iterable, Mapping
-from itertools import chain
 
 from extender.planner.framework.turns import DEPTH
-from extender.planner.state.pledges import Pledge
 from extender.planner.state.queueuse import Use
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import Vector, vector
 
 
-def queue_full(
-    queues: Mapping[str, Queue], uses: Mapping[str, Use], queue: str, requests: Vector, pledges: Iterable[Pledge] = ()
-) -> bool:
+def queue_full(queues: Mapping[str, Queue], uses: Mapping[str, Use], queue: str, requests: Vector) -> bool:
     """Whether so much more would take the queue, or one above it, over its capability."""
     limits = {name: limit for name in _way(queues, queue) if (limit := _limit(queues, name, requests))}
     if not limits:
         return False
     used: dict[str, Vector] = {name: dict.fromkeys(limit, 0) for name, limit in limits.items()}
-    parts = ((name, part) for name, use in uses.items() for part in (use.staying, use.leaving))
-    for name, part in chain(parts, ((pledge.queue, pledge.requests) for pledge in pledges)):
+    for name, use in uses.items():
         for above in _way(queues, name):
-            sums = used.get(above)
-            if sums is not None:
-                for resource in sums:
-                    sums[resource] += part.get(resource, 0)
+            sums = used.get(above, {})
+            for resource in sums:
+                sums[resource] += use.staying.get(resource, 0) + use.leaving.get(resource, 0)
     return any(
         used[name][resource] + requests[resource] > limit[resource]
         for name, limit in limits.items()

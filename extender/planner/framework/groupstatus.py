@@ -11,7 +11,6 @@ from msgspec import structs
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import format_time
-from muster.api.muster.placement import seats_of
 from muster.api.volcano.scheduling import ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
 
 _OVER = {"Placed": "the gang has a placement", "Admitted": "the gang has been admitted"}
@@ -32,7 +31,7 @@ def wanted_status(
     succeeded = sum(pod.phase == "Succeeded" for pod in alive)
     failed = sum(pod.phase == "Failed" for pod in alive)
     scheduled = sum(bool(pod.node) or pod.phase in {"Succeeded", "Failed"} for pod in gang.pods)
-    expected = _on_their_way(gang) if gang.started else 0
+    expected = sum(1 for _ in gang.placed_seats()) if gang.started else 0
     ended = sum(pod.phase in {"Succeeded", "Failed"} for pod in gang.pods)
     finished = scheduled == ended and not expected and not any(pod.waiting for pod in alive)
     enough = bool(scheduled) and scheduled + expected >= gang.floor.min_member
@@ -45,14 +44,6 @@ def wanted_status(
         succeeded=succeeded,
         failed=failed,
     )
-
-
-def _on_their_way(gang: GangView) -> int:
-    """Members that the gang's placement gives a node which they have not reached yet."""
-    if not gang.active or gang.placement is None:
-        return 0
-    taken = {pod_set.name: pod_set.taken for pod_set in gang.pod_sets}
-    return sum(seat.rank not in taken.get(seat.pod_set, {}) for seat, _ in seats_of(gang.placement))
 
 
 def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finished: bool) -> PodGroupPhase:

@@ -1,4 +1,4 @@
-"""Room that is kept for gangs which wait at the head of their queue: the rules, and what a session knows of it."""
+"""Room that is reserved for gangs which wait at the head of their queue: the rules, and what a session knows of it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,12 +17,12 @@ ReservationMode = Literal["strict", "reserve", "besteffort"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationRules:
-    """What is kept for whom."""
+    """What is reserved for whom."""
 
     mode: ReservationMode = "reserve"
     """Of queues whose annotation `muster.dev/reservations` does not say otherwise."""
     patience_s: float = 600.0
-    """A gang of which nobody knows when it can start gets nodes kept for it when it has waited for so long."""
+    """A gang that may start at no known time gets nodes reserved when it has waited for so long."""
     heads: int = 16
     """Gangs that have a reservation at once, at most; one for each queue."""
     start_s: float = 10.0
@@ -30,8 +30,8 @@ class ReservationRules:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReservedRoom:
-    """What is reserved for others than the gang that is being tried, on those nodes where anything is."""
+class LeftFree:
+    """What a gang that is being tried must leave to others, as it is reserved for them, where anything is."""
 
     columns: NDArray[np.int64]
     amounts: Amounts

@@ -14,14 +14,14 @@ from extender.planner.framework.hooks import Hooks, Scores
 from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.nodeset import NodeSet
 from extender.planner.framework.ordering import Ordering
-from extender.planner.framework.reserved import ReservationRules, ReservedRoom
+from extender.planner.framework.reserved import LeftFree, ReservationRules
 from extender.planner.framework.turns import parents_of, turns
 from extender.planner.state.amounts import Amounts, clipped
 from extender.planner.state.aside import sentence
 from extender.planner.state.gangs import GangView, avoided_nodes
-from extender.planner.state.kept import KeptRoom
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
+from extender.planner.state.reserved import ReservedRoom
 from extender.planner.topology.hypernodes import HyperNodes
 from extender.planner.topology.parts import Part
 from muster.api.names import VOLCANO_GPU_NUMBER
@@ -68,15 +68,15 @@ class Session:
         """Some gang asks for nodes by a ProvisioningRequest, so that those there are should be read."""
         self.failures: dict[str, str] = {}
         """Keys of gangs that made an action fail → what happened, for the log."""
-        self.reserved: ReservedRoom | None = None
-        """What the gang that is being tried may not use, since it is reserved for others."""
-        self.reserved_in_all: ReservedRoom | None = None
-        """What nobody may use whom `allocate` has not tried; known when it has ended."""
-        self.kept_rooms: list[KeptRoom] = []
-        """The same for each of those for whom it is, for who looks after the cycle."""
+        self.reserved: LeftFree | None = None
+        """What the gang that is being tried may not use."""
+        self.reserved_in_all: LeftFree | None = None
+        """What gangs may not use that `allocate` has not tried; known when it has ended."""
+        self.reserved_rooms: list[ReservedRoom] = []
+        """The same by the gang that it is reserved for; goes into the ledger after the cycle."""
         self._by_key: dict[str, GangView] | None = None
-        self._kept: Mask | None = None
-        """Nodes that are kept from gangs that have their minimum, for those that have not; None if there are none."""
+        self._not_for_growth: Mask | None = None
+        """Nodes that gangs which have their minimum leave to those that have not; None if there are none."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
         """By class, and by how many plugins were asked."""
 
@@ -87,7 +87,7 @@ class Session:
 
     @property
     def reservations(self) -> ReservationRules:
-        """The rules of reservations: room kept for gangs that wait at the head of their queue."""
+        """The rules of reservations: room reserved for gangs that wait at the head of their queue."""
         return self.hooks.reservation_rules.call() or ReservationRules()
 
     def queue_refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
@@ -193,8 +193,8 @@ class Session:
         if gang is not None:
             by_gang = self.hooks.is_task_allocation_on_node_over_capacity.call(gang, cls)
             codes = codes if by_gang is None else np.where(codes == 0, by_gang, codes)
-        if self._kept is not None:
-            codes = np.where((codes == 0) & self._kept, self.causes.code(KEPT), codes).astype(np.int16)
+        if self._not_for_growth is not None:
+            codes = np.where((codes == 0) & self._not_for_growth, self.causes.code(KEPT), codes).astype(np.int16)
         avoided = self.avoided.get(gang.key) if gang else None
         if avoided:
             columns = [self.snapshot.index[name] for name in avoided if name in self.snapshot.index]
@@ -206,15 +206,15 @@ class Session:
         """Sets of nodes, within these, that a part of a gang may be given, the best one first."""
         return self.hooks.subset_nodes.call(nodes, gang, part)
 
-    def keep_from_growth(self, classes: Iterable[PodClass]) -> None:
+    def reserve_from_growth(self, classes: Iterable[PodClass]) -> None:
         """From now on `codes` leaves out the nodes that could take a pod of these classes, were they empty.
 
         Without classes nothing is left out any more.
         """
-        kept = np.zeros(len(self.snapshot.nodes), dtype=np.bool_)
+        left = np.zeros(len(self.snapshot.nodes), dtype=np.bool_)
         for cls in {cls.key: cls for cls in classes}.values():
-            kept |= (self.node_codes(cls) == 0) & (self.room(cls, self.snapshot.allocatable) > 0)
-        self._kept = kept if kept.any() else None
+            left |= (self.node_codes(cls) == 0) & (self.room(cls, self.snapshot.allocatable) > 0)
+        self._not_for_growth = left if left.any() else None
 
     def node_codes(self, cls: PodClass) -> Codes:
         """Per node, why it does not take a pod of this class whatever other pods there are; may not be changed."""

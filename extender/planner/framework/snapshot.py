@@ -48,14 +48,13 @@ class Snapshot:
     """Equal versions mean equal arrays."""
     allocatable: Amounts
     free: Amounts
-    """What is neither used nor held, int64 of shape (resources, nodes)."""
+    """What is not in the ledger, int64 of shape (resources, nodes)."""
     axis: dict[str, int]
     """Resource → row of the arrays; resources that no node offers are left out."""
     index: dict[str, int]
     """Name of a node → column."""
-    on_their_way: dict[str, int]
-    """Key of a gang → seats that its active placement holds for pods that are not bound yet; gangs with none left out.
-    """
+    placed: dict[str, int]
+    """Key of a gang → its placed seats, whose pods are not bound yet; gangs without any are left out."""
     pod_counts: dict[Mark, Counts]
     """Pods with each mark per node, int32 of shape (nodes,); a mark that no pod has is left out."""
     volumes: Volumes
@@ -69,7 +68,7 @@ class Snapshot:
     shared_claims: dict[str, dict[str, int]]
     """Claims to devices that have none yet and that several pods may use → node → pods there that do."""
     queue_use: dict[str, Use]
-    """Queue → what its own pods and held seats use, without those of queues below it; queues without any left out."""
+    """Queue → what its own pods and placed seats use, without those of queues below it; queues without any left out."""
     gang_use: dict[str, Use]
     """The same by key of a gang."""
     devices: Devices
@@ -79,9 +78,9 @@ class Snapshot:
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
 
     @property
-    def in_flight(self) -> int:
-        """Seats that active placements hold for pods that are not bound yet."""
-        return sum(self.on_their_way.values())
+    def placed_seats(self) -> int:
+        """Placed seats of all gangs."""
+        return sum(self.placed.values())
 
     def one_by_one(self, cls: PodClass) -> bool:
         """True if a pod that is placed changes where the next of this class can be, beyond its own node."""
@@ -129,8 +128,8 @@ class Snapshot:
 
 def take(state: State) -> Snapshot:
     """Copies the state, every gang refreshed; runs where the state is changed."""
-    table = state.nodes
-    state.refresh()  # before the arrays are copied: seats that gangs hold are charged
+    table, ledger = state.nodes, state.ledger
+    state.refresh()  # before the arrays are copied: it opens and closes entries of placed seats
     gangs = state.gangs()
     axis, index = table.share()
     return Snapshot(
@@ -139,7 +138,7 @@ def take(state: State) -> Snapshot:
         queues=dict(state.queues),
         quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},
         budgets=list(state.budgets.values()),
-        leaving=dict(state.leaving),
+        leaving=dict(state.pod_table.leaving),
         nodes=list(table.nodes),
         order=table.order().copy(),
         changed=table.changed.copy(),
@@ -149,16 +148,16 @@ def take(state: State) -> Snapshot:
         free=table.allocatable - table.used,
         axis=axis,
         index=index,
-        on_their_way=state.holds.seats(),
+        placed=dict(ledger.placed),
         pod_counts=table.pod_counts.share(),
         volumes=state.volumes.share(),
-        exclusive_claims={claim: table.claim_users[claim] for claim in state.volumes.exclusive},
+        exclusive_claims={claim: ledger.claim_users[claim] for claim in state.volumes.exclusive},
         hyper_nodes=dict(state.hyper_nodes),
         hyper_nodes_version=state.hyper_nodes_version,
         topologies={name: topology.levels for name, topology in state.topologies.items()},
-        shared_claims={key: dict(users) for key, users in table.shared_users.items()},
-        queue_use={name: use.copy() for name, use in state.queue_use.queues.items()},
-        gang_use={key: use.copy() for key, use in state.queue_use.gangs.items()},
+        shared_claims={key: dict(users) for key, users in ledger.shared_users.items()},
+        queue_use={name: use.copy() for name, use in ledger.queues.queues.items()},
+        gang_use={key: use.copy() for key, use in ledger.queues.gangs.items()},
         devices=table.devices.copy(),
         ending=tuple(state.pod_table.ending.values()),
     )

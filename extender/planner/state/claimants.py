@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 
 from msgspec.structs import replace
 
+from extender.planner.ledger import Entry, Kind, Ledger
 from extender.planner.state.devicetable import DeviceTable, PodClaims
-from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.podrecord import PodRecord
 from extender.planner.state.templates import Templates
@@ -27,7 +27,7 @@ class Claimants:
     def __init__(
         self,
         devices: DeviceTable,
-        nodes: NodeTable,
+        ledger: Ledger,
         classes: ClassTable,
         templates: Templates,
         pods: Mapping[str, PodRecord],
@@ -36,7 +36,8 @@ class Claimants:
         job_changed: Callable[[str], None],
     ) -> None:
         self._devices = devices
-        self._nodes = nodes
+        self._ledger = ledger
+        self._nodes = ledger.nodes
         self._classes = classes
         self._templates = templates
         self._pods = pods
@@ -121,15 +122,15 @@ class Claimants:
             self._settle(key)
 
     def _settle(self, key: str) -> None:
-        """Charges what a claim has to its node, unless it is counted with the pod that it was made for."""
+        """Has an entry for what a claim has on its node, unless it is counted with the pod that it was made for."""
         owner = self._pods.get(self._devices.owner(key))
         counted = owner is not None and owner.uses_node and key in _own_claims(owner)
-        charge = None if counted else self._devices.charge(key)
-        if charge is None:
-            self._nodes.discharge(("allocated", key))
+        allocated = None if counted else self._devices.allocated(key)
+        if allocated is None:
+            self._ledger.close(("allocated", key))
         else:
-            node, rows = charge
-            self._nodes.charge(("allocated", key), node, self._classes.of_claim(key, rows))
+            node, rows = allocated
+            self._ledger.open(("allocated", key), Entry(Kind.ALLOCATED, node, self._classes.of_amounts(rows)))
 
 
 _NONE: frozenset[str] = frozenset()

@@ -204,7 +204,7 @@ class DeviceTable:
         known = self.claims.get(key)
         return known.owner if known else ""
 
-    def charge(self, key: str) -> tuple[str, Vector] | None:
+    def allocated(self, key: str) -> tuple[str, Vector] | None:
         """The node and the devices of a claim that has some, as amounts; None if there is nothing to count."""
         claim = self.claims.get(key)
         if claim is None or not claim.devices:

@@ -1,10 +1,11 @@
 """Gangs as the planner sees them: pod sets, seats, and how far each seat is.
 
-A *seat* is (pod set, rank). It is taken by a pod that is bound or has succeeded, held by an active placement, or open.
+A *seat* is (pod set, rank). It is taken by a pod that is bound or has succeeded, placed (an active placement gives it
+a node, and no pod has taken it), or open.
 A view is made from the objects when any of them changed, and is not changed afterwards.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import inf
@@ -14,7 +15,8 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podrecord import PodRecord, preemptable
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time, readable_time
-from muster.api.muster.placement import Placement, StartedWith
+from muster.api.muster.gang import Seat
+from muster.api.muster.placement import Placement, StartedWith, seats_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import declared_s
 
@@ -179,6 +181,16 @@ class GangView:
             pinned = any(pod.pinned for pod in self.pods)
             self._at_rest = not (self.active or self.incomplete or pinned or self.outgrew_minimum)
         return self._at_rest
+
+    def placed_seats(self) -> Iterator[tuple[Seat, str, PodSetView | None]]:
+        """Seats of its active placement that no pod has taken, each with its node and, if there is one, its pod set."""
+        if self.placement is None or not self.active:
+            return
+        sets = {pod_set.name: pod_set for pod_set in self.pod_sets}
+        for seat, node in seats_of(self.placement):
+            pod_set = sets.get(seat.pod_set)
+            if pod_set is None or seat.rank not in pod_set.taken:
+                yield seat, node, pod_set
 
     def open_seats(self) -> dict[str, Sequence[int]]:
         """Per pod set the ranks that can be given a node now."""

@@ -1,8 +1,8 @@
 """Nodes by resources as integer arrays, kept by events.
 
 `allocatable` and `used` are int64 of shape (resources, nodes): resource-major, so that one requested resource over all
-nodes is one contiguous row. cpu is in milli-CPU, everything else in base units. What uses a node is a *charge*: a pod
-bound to it, or a seat that a placement holds for a pod that is not bound yet.
+nodes is one contiguous row. cpu is in milli-CPU, everything else in base units. What uses a node stands in the ledger
+(`extender.planner.ledger`); here it is added up.
 
 Only what nodes offer has a row: a pod that asks for anything else fits nowhere, and its words for it cost nothing.
 Rows and columns grow by doubling; those that are not used are all 0, and are the next to be given away.
@@ -10,16 +10,14 @@ Rows and columns grow by doubling; those that are not used are all 0, and are th
 
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Iterable
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from msgspec import Struct
 
-from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.state.amounts import CLIP, Amounts, clipped, row_along
 from extender.planner.state.devices import Devices
-from extender.planner.state.podclass import ClassTable, PodClass
+from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import PodCounts
 from extender.planner.state.queries import Mark
 from muster.api.kubernetes.core import Node
@@ -32,28 +30,11 @@ GROWTH = 64
 ROWS = 4
 
 
-class Charge(Struct, frozen=True, gc=False):
-    """What one holder takes from one node. It is in no cycle, so no garbage collection has to look at it."""
-
-    node: str
-    cls: PodClass
-    leaving: bool = False
-    """It is a pod that is being deleted."""
-    devices: tuple[int, ...] = ()
-    """The GPUs that it shares, by number."""
-
-    @property
-    def marks(self) -> tuple[Mark, ...]:
-        """What it is counted under."""
-        charged = self.cls.charged
-        return tuple(mark for mark in charged if mark[0] != "staying") if self.leaving and charged else charged
-
-
 class NodeTable:
-    """Every node's column and every charge; a node that is not known yet may be charged already."""
+    """Every node's column. `users` are the nodes and classes of all that stands in the ledger, known nodes or not."""
 
-    def __init__(self, classes: ClassTable | None = None) -> None:
-        self._classes = classes or ClassTable()
+    def __init__(self, users: Callable[[], Iterable[tuple[str, PodClass]]]) -> None:
+        self._users = users
         self.axis: dict[str, int] = {}
         """Resource → row; like `index`, replaced by a copy once a snapshot has it (see `share`)."""
         self.index: dict[str, int] = {}
@@ -66,11 +47,7 @@ class NodeTable:
         self.version = 0
         """Grows with every change of any array."""
         self.pod_counts = PodCounts()
-        self.claim_users: Counter[str] = Counter()
-        """Key of a claim → pods that use it."""
         self.devices = Devices()
-        self.shared_users: dict[str, Counter[str]] = {}
-        """Key of a claim to devices that has none yet, and that several pods may use → node → pods there that do."""
         self._devices: dict[str, Vector] = {}
         """Node → what it offers of devices that are claimed; nodes without any are left out."""
         self._offered: Counter[str] = Counter()
@@ -82,30 +59,29 @@ class NodeTable:
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
         """What pods of a class take on any node, along the axis as it is now."""
         self._shared = False
-        self._charges: dict[Hashable, Charge] = {}
-        self._by_node: dict[str, set[Hashable]] = {}
         self._order: Amounts | None = None
 
-    def put(self, node: Node) -> bool:
-        """Adds or updates a node; True if anything that scheduling looks at changed (heartbeats do not)."""
-        name = node.metadata.name
-        column = self.index.get(name)
+    def knows(self, node: Node) -> bool:
+        """Whether the node is as it was in all that scheduling looks at, which heartbeats do not change."""
+        column = self.index.get(node.metadata.name)
         old = self.nodes[column] if column is not None else None
-        if old is not None and _same(old, node):
-            return False
+        return old is not None and _same(old, node)
+
+    def put(self, node: Node) -> None:
+        """Adds or updates a node, which must be empty (see `Ledger.put_node`)."""
+        name = node.metadata.name
         amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise: before anything is changed
         self._own()
         self._offer(name, tuple(amounts))
-        fresh = column is None
+        column = self.index.get(name)
         if column is None:
             column = self._new_column(name)
         self.nodes[column] = node
-        self.version += 1
-        self.generation += 1
-        self.changed[column] = self.generation
+        self._changed(column)
         self.allocatable[:, column] = np.minimum(self.row_of(amounts), CLIP - 1)
-        self._put_devices(node, column, amounts, fresh=fresh)
-        return True
+        self.devices.memory[column] = device_memory(node, amounts)
+        self.devices.volcano[column] = amounts.get(VOLCANO_GPU_NUMBER, 0) > 0
+        self.devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
 
     def equip(self, name: str, devices: Vector) -> None:
         """Notes what a node, which may not be known yet, offers of devices.
@@ -134,88 +110,41 @@ class NodeTable:
         return self._devices.keys()
 
     def remove(self, name: str) -> None:
-        """Forgets a node; its charges stay until their holders go."""
-        if name not in self.index:
-            return
+        """Forgets a node, which must be empty."""
         self._own()
         column = self.index.pop(name)
-        for holder in self._by_node.get(name, ()):
-            self.pod_counts.add(self._charges[holder].marks, column, -1)
         self.nodes[column] = None
         self.allocatable[:, column] = 0
-        self.used[:, column] = 0
-        self.devices.clear(column)
+        self.devices.memory[column], self.devices.volcano[column] = 0, False
         self._offer(name, ())
-        self.version += 1
-        self.generation += 1
-        self.changed[column] = self.generation
+        self._changed(column)
         self._free_columns.append(column)
         self._order = None
 
-    def charge(
-        self, holder: Hashable, node: str, cls: PodClass, *, leaving: bool = False, devices: tuple[int, ...] = ()
-    ) -> None:
-        """Lets `holder` use what `cls` requests on `node`, in place of what it used before."""
-        known = self._charges.get(holder)
-        charge = Charge(node, cls, leaving, devices)
-        if known is not None:
-            if known.cls is cls and known == charge:
-                return
-            self.discharge(holder)
+    def count(self, node: str, cls: PodClass, devices: tuple[int, ...], marks: tuple[Mark, ...], sign: int) -> None:
+        """Adds (with sign -1: takes off) what one pod of this class takes of a node, if that is known."""
         self.version += 1
-        self._charges[holder] = charge
-        holders = self._by_node.get(node)
-        if holders is None:
-            holders = self._by_node[node] = set()
-        holders.add(holder)
-        self._count(charge, 1)
+        column = self.index.get(node)
+        if column is None:
+            return
+        row = self.row_on(cls, column)
+        self.used[:, column] += row if sign > 0 else -row
+        if cls.gpu is not None:
+            self.devices.take(cls.gpu, column, devices, sign)
+        if marks:
+            self.pod_counts.add(marks, column, sign)
 
-    def discharge(self, holder: Hashable) -> Charge | None:
-        """Gives back what `holder` uses, and says what that was; nothing happens if it uses nothing."""
-        charge = self._charges.pop(holder, None)
-        if charge is None:
-            return None
+    def part_of(self, node: str, cls: PodClass) -> tuple[int, Amounts] | None:
+        """The column of a node, and what one pod of this class takes there; None if the node is not known."""
+        column = self.index.get(node)
+        return None if column is None else (column, self.row_on(cls, column))
+
+    def _changed(self, column: int) -> None:
         self.version += 1
-        holders = self._by_node[charge.node]
-        holders.discard(holder)
-        if not holders:
-            del self._by_node[charge.node]
-        self._count(charge, -1)
-        return charge
+        self.generation += 1
+        self.changed[column] = self.generation
 
-    def _count(self, charge: Charge, pods: int) -> None:
-        """Counts one pod (or minus one) more on the node of the charge."""
-        for claim in charge.cls.claims:
-            self.claim_users[claim.key] += pods
-            if not self.claim_users[claim.key]:
-                del self.claim_users[claim.key]
-        column = self.index.get(charge.node)
-        if column is not None:
-            row = self._row(charge.cls, column)
-            self.used[:, column] += row if pods > 0 else -row
-            if charge.cls.gpu is not None:
-                self.devices.take(charge.cls.gpu, column, charge.devices, pods)
-            if charge.cls.charged:
-                self.pod_counts.add(charge.marks, column, pods)
-        for shared in charge.cls.needs.shared:
-            self._count_shared(shared, charge.node, pods)
-
-    def _count_shared(self, shared: SharedClaim, node: str, pods: int) -> None:
-        """Counts one more user (or one less) of a claim without devices; the first has its node charged for it."""
-        users = self.shared_users.setdefault(shared.key, Counter())
-        users[node] += pods
-        if not users[node]:
-            del users[node]
-        holder = ("claim", shared.key)
-        if not users:
-            del self.shared_users[shared.key]
-            self.discharge(holder)
-        elif pods > 0:
-            known = self._charges.get(holder)
-            at = known.node if known is not None and known.node in users else node
-            self.charge(holder, at, self._classes.of_claim(shared.key, dict(shared.rows)))
-
-    def _row(self, cls: PodClass, column: int) -> Amounts:
+    def row_on(self, cls: PodClass, column: int) -> Amounts:
         """What one pod of this class takes on the node, int64 of shape (resources,); it may not be changed."""
         row = self._rows.get(cls)
         if row is None:
@@ -233,18 +162,9 @@ class NodeTable:
         column = self.index.get(node)
         return cls.requests if column is None else self.taken(cls, column)
 
-    def charged(self, holder: Hashable) -> str | None:
-        """The node that `holder` uses."""
-        charge = self._charges.get(holder)
-        return charge.node if charge else None
-
     def row_of(self, vector: Vector) -> Amounts:
         """A vector along the resource axis, each amount from 0 to the clip; what no node offers is left out."""
         return row_along(self.axis, self.used.shape[0], vector)
-
-    def unknown(self, vector: Vector) -> bool:
-        """Whether something of the vector is offered by no node."""
-        return any(amount > 0 and resource not in self.axis for resource, amount in vector.items())
 
     def share(self) -> tuple[dict[str, int], dict[str, int]]:
         """`axis` and `index` as they are now; they are not changed afterwards and may not be changed."""
@@ -257,22 +177,6 @@ class NodeTable:
             names = sorted(self.index, key=natural)
             self._order = np.fromiter((self.index[name] for name in names), dtype=np.int64, count=len(names))
         return self._order
-
-    def _put_devices(self, node: Node, column: int, amounts: Vector, *, fresh: bool) -> None:
-        """Notes what GPUs the node has. Where they are others than before, what its pods use counts anew."""
-        devices, memory = self.devices, device_memory(node, amounts)
-        volcano = amounts.get(VOLCANO_GPU_NUMBER, 0) > 0
-        devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
-        if not fresh and devices.memory[column] == memory and devices.volcano[column] == volcano:
-            return
-        devices.memory[column], devices.volcano[column] = memory, volcano
-        devices.clear(column)
-        self.used[:, column] = 0
-        for holder in self._by_node.get(node.metadata.name, ()):
-            charge = self._charges[holder]
-            self.used[:, column] += self._row(charge.cls, column)
-            if charge.cls.gpu is not None:
-                devices.take(charge.cls.gpu, column, charge.devices)
 
     def _own(self) -> None:
         """Leaves the maps that were shared as they are, and goes on with copies."""
@@ -298,7 +202,7 @@ class NodeTable:
         self._rows.clear()
 
     def _add_rows(self, resources: list[str]) -> None:
-        """Rows for resources that no node offered so far; who has asked for them already is charged for them now."""
+        """Rows for resources that no node offered so far; who has asked for them already takes them now."""
         while len(self._free_rows) < len(resources):
             rows = self.used.shape[0]
             pad = ((0, rows), (0, 0))
@@ -307,9 +211,9 @@ class NodeTable:
         self.axis.update({resource: self._free_rows.pop() for resource in resources})
         if not resources:
             return
-        for charge in self._charges.values():
-            column = self.index.get(charge.node)
-            taken = self.taken(charge.cls, column) if column is not None else {}
+        for node, cls in self._users():
+            column = self.index.get(node)
+            taken = self.taken(cls, column) if column is not None else {}
             for resource in resources:
                 if column is not None and resource in taken:
                     self.used[self.axis[resource], column] += clipped(taken[resource])
@@ -328,9 +232,6 @@ class NodeTable:
         column = self._free_columns.pop()
         self.index[name] = column
         self._order = None
-        for holder in self._by_node.get(name, ()):
-            charge = self._charges[holder]
-            self.pod_counts.add(charge.marks, column, 1)
         return column
 
 

@@ -170,12 +170,12 @@ class ClassTable:
         bare = replace(cls, shape=shape, needs=needs, requests=add(requests, dict(needs.rows)))
         return self.marked(bare, cls.matched)
 
-    def of_claim(self, claim: str, rows: Mapping[str, int]) -> PodClass:
-        """What a claim takes that counts by itself, in the form in which nodes are charged."""
-        key = b"\0claim " + msgspec.msgpack.encode((claim, sorted(rows.items())))
+    def of_amounts(self, amounts: Mapping[str, int]) -> PodClass:
+        """The class that requests these amounts and nothing else: for what has room without being a pod."""
+        key = b"\0amounts " + msgspec.msgpack.encode(sorted(amounts.items()))
         known = self._classes.get(key)
         if known is None:
-            known = self._classes[key] = PodClass(key, dict(rows), {}, None, (), (), (), shape=key)
+            known = self._classes[key] = PodClass(key, dict(amounts), {}, None, (), (), (), shape=key)
         return known
 
     def matched_again(self, cls: PodClass, namespace: str, labels: Mapping[str, str]) -> PodClass:

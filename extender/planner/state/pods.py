@@ -40,8 +40,6 @@ class PodTable:
     def __init__(self) -> None:
         self.records: dict[str, PodRecord] = {}
         """By UID."""
-        self.assumed: dict[str, str] = {}
-        """UID → node of pods that we have bound, before the watch tells."""
         self.taken: Counter[str] = Counter()
         """Key of a gang → pods of it that are bound or have succeeded; gangs without any are left out.
 
@@ -56,6 +54,8 @@ class PodTable:
         """Key of a gang → pods of it that hold a node; gangs without any are left out."""
         self.ending: dict[str, PodRecord] = {}
         """Pods of no gang that are on a node and say how long they run, by UID."""
+        self.leaving: dict[str, PodRecord] = {}
+        """Pods that are being deleted and still use a node, by UID."""
         self._members: dict[str, dict[str, PodRecord]] = {}
         self._seat_of: dict[str, tuple[str, Seat]] = {}
         """UID → gang and seat of the pods that have taken one."""
@@ -81,14 +81,18 @@ class PodTable:
         self.ending.pop(record.uid, None)
         if not record.gang and record.runtime is not UNKNOWN and record.uses_node:
             self.ending[record.uid] = record
+        if record.terminating and record.uses_node:
+            self.leaving[record.uid] = record
+        else:
+            self.leaving.pop(record.uid, None)
         if record.gang:
             self._members.setdefault(record.gang, {})[record.uid] = record
         return known
 
     def remove(self, uid: str) -> PodRecord | None:
         """Forgets a pod that is gone; returns its record."""
-        self.assumed.pop(uid, "")
         self.ending.pop(uid, None)
+        self.leaving.pop(uid, None)
         record = self.records.pop(uid, None)
         self._count(record, -1)
         self._sit(uid, None)
@@ -101,7 +105,6 @@ class PodTable:
         record = self.records.get(uid)
         if record is None or record.node:
             return None
-        self.assumed[uid] = node
         return replace(record, node=node, gated=False, devices=devices or record.devices)
 
     def _leave(self, gang: str, uid: str) -> None:

@@ -4,9 +4,9 @@ Every `on_*` method takes one object that changed (None: gone) and costs only wh
 itself are handed in as soon as the API server has confirmed them, before the watch tells the same; an older version
 that arrives later is ignored.
 
-Most of it is kept up to date by each event: nodes, what is charged to them, who matches whose demands. Views of gangs
-are not, since a gang of a thousand pods brings thousands of events and is looked at once: an event only notes which
-gang it concerns, and `refresh` makes their views. It is used on one loop (`extender.live`); nothing here blocks.
+Most of it is kept up to date by each event: nodes, the ledger of what is not free, who matches whose demands. Views of
+gangs are not, since a gang of a thousand pods brings thousands of events and is looked at once: an event only notes
+which gang it concerns, and `refresh` makes their views. It is used on one loop (`extender.live`); nothing here blocks.
 """
 
 from collections import Counter
@@ -15,20 +15,17 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from extender.planner.ledger import Ledger
 from extender.planner.state.answers import Answers
 from extender.planner.state.aside import Aside, sentence
 from extender.planner.state.claimants import Claimants
 from extender.planner.state.devicetable import DeviceTable
 from extender.planner.state.gangs import ACTIVE, GangView
 from extender.planner.state.gangtable import GangTable, version
-from extender.planner.state.holds import Holds
-from extender.planner.state.kept import KeptRooms
-from extender.planner.state.nodes import NodeTable
-from extender.planner.state.pledges import Pledges
+from extender.planner.state.placedseats import PlacedSeats
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.podrecord import PodRecord, record_of
 from extender.planner.state.pods import PodTable, goes_on, uses_the_same
-from extender.planner.state.queueuse import QueueUse
 from extender.planner.state.templates import Templates
 from extender.planner.state.volumes import Volumes
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
@@ -54,7 +51,9 @@ class State:
 
     def __init__(self) -> None:
         self.classes = ClassTable()
-        self.nodes = NodeTable(self.classes)
+        self.ledger = Ledger(self.classes)
+        """What room is not free, and why."""
+        self.nodes = self.ledger.nodes
         self.devices = DeviceTable()
         self.volumes = Volumes()
         self.queues: dict[str, Queue] = {}
@@ -68,22 +67,14 @@ class State:
         """Grows with every change of a HyperNode's spec, or of which there are."""
         self.topologies: dict[str, Topology] = {}
         """Kueue's, by name; none where it is not installed."""
-        self.leaving: dict[str, PodRecord] = {}
-        """By UID, the pods that are being deleted and still use a node."""
         self.pod_table = PodTable()
         self._templates = Templates(self.classes, self.devices)
         self._gangs = GangTable(self._templates)
-        self.queue_use = QueueUse()
-        self.holds = Holds(self.nodes, self.queue_use)
-        """The seats of active placements whose pods are not bound yet."""
+        self._placed_seats = PlacedSeats(self.ledger)
         self.answers = Answers()
         """What filter answered about pods without a gang that are not bound yet."""
-        self.kept = KeptRooms()
-        """Room that is kept for gangs that wait, as the last cycle has it."""
-        self.pledges = Pledges()
-        """What is just being written and used by nobody yet."""
         self._claimants = Claimants(
-            self.devices, self.nodes, self.classes, self._templates, self.pod_table.records,
+            self.devices, self.ledger, self.classes, self._templates, self.pod_table.records,
             keep=self._keep_pod, job_changed=self._job_changed,
         )  # fmt: skip
         self.aside = Aside()
@@ -125,19 +116,19 @@ class State:
         name = (new or old or Node()).metadata.name
         self.aside.nodes.pop(name, "")
         if new is not None:
+            if self.nodes.knows(new):
+                return False
             try:
-                changed = self.nodes.put(new)
+                self.ledger.put_node(new)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one node must not end the others
                 self.aside.nodes[name] = sentence(error)
             else:
-                if changed:
-                    self._claimants.equip_nodes({name})
-                return changed
+                self._claimants.equip_nodes({name})
+                return True
         column = self.nodes.index.get(name)
         if column is not None:
             self.answers.forget_node(column)
-            self.kept.forget_node(column)
-            self.nodes.remove(name)
+            self.ledger.remove_node(name)
         return True
 
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
@@ -155,7 +146,7 @@ class State:
             return False
         self._gang_changed(self.aside.forget_pod(uid))
         try:
-            record = record_of(new, self.classes.of_pod(new), self.pod_table.assumed.get(uid, ""))
+            record = record_of(new, self.classes.of_pod(new), known.node if known else "")
             record = self._claimants.equipped(record)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one pod must not end the others
             self._forget_pod(uid)
@@ -181,9 +172,9 @@ class State:
             self.on_pod(None, new)
 
     def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> bool:
-        """Notes that we have just bound a pod, before the watch tells: nobody may be given its room meanwhile.
+        """Notes that we have just bound a pod, before the watch tells.
 
-        True if there may be something to decide: its gang has its minimum now, or nobody is on the way any more.
+        True if there may be something to decide: its gang has its minimum now, or no placed seat is left.
         """
         record = self.pod_table.bound(uid, node, devices)
         if record is None:
@@ -193,14 +184,14 @@ class State:
             return False
         group = self.groups.get(record.gang)
         least = group.spec.min_member if group is not None else 0
-        return not self.holds.of_gang(record.gang) or self.pod_table.taken[record.gang] == least
+        return not self.ledger.placed[record.gang] or self.pod_table.taken[record.gang] == least
 
     def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> bool:
         """Takes in a PodGroup: a gang is there, has changed, or is gone; True if that is news."""
         key = self._gangs.on_group(old, new)
         if key is not None:
             group = self.groups.get(key)
-            self.queue_use.moved(key, (group.spec.queue or DEFAULT_QUEUE) if group else None)
+            self.ledger.moved(key, (group.spec.queue or DEFAULT_QUEUE) if group else None)
         self._gang_changed(key)
         return key is not None
 
@@ -337,8 +328,8 @@ class State:
             return
         other_classes = self._gangs.look(key, self.pod_table.of_gang(key), self.aside.of_gang(key))
         self._meet_queries()
-        if other_classes and (key in self.holds or key in self.placements):
-            self._hold(key)
+        if other_classes and (key in self._placed_seats or key in self.placements):
+            self._follow_placement(key)
 
     def refreshed(self, key: str) -> GangView | None:
         """One gang, as it is now."""
@@ -369,20 +360,19 @@ class State:
     def _gang_changed(self, key: str | None) -> None:
         if key is not None:
             self._gangs.touch(key)
-            self._hold(key)
+            self._follow_placement(key)
 
     def _job_changed(self, uid: str) -> None:
         """What a Job's pods will be is something else by now."""
         self._gang_changed(self._gangs.of_job(self.jobs[uid]))
 
-    def _hold(self, key: str) -> None:
-        """Charges the seats of the gang's active placement, and only those."""
+    def _follow_placement(self, key: str) -> None:
+        """Has entries for the seats of the gang's active placement, and only those."""
         placement = self.placements.get(key)
-        if placement is None or placement.status.phase not in ACTIVE:
-            self.holds.hold(key, None)
-            return
-        self.refresh_gang(key)
-        self.holds.hold(key, self.gang(key))
+        active = placement is not None and placement.status.phase in ACTIVE
+        if active:
+            self.refresh_gang(key)
+        self._placed_seats.follow(key, self.gang(key) if active else None)
 
     # -- who meets whose demands ------------------------------------------------------------------------------------
 
@@ -405,7 +395,7 @@ class State:
         for uid in self._templates.match_again(meant):
             self._job_changed(uid)
 
-    # -- pods and what they use -------------------------------------------------------------------------------------
+    # -- pods -----------------------------------------------------------------------------------------------------
 
     def _keep_pod(self, record: PodRecord) -> None:
         known = self.pod_table.put(record)
@@ -418,49 +408,23 @@ class State:
             self._gangs.touch(known.gang)
         if record.node:
             self.answers.forget(record.uid)
-        self._count_pod(record)
+        self.ledger.follow(record)
         self._claimants.named(known, record)
-        if record.terminating and record.uses_node:
-            self.leaving[record.uid] = record
-        else:
-            self.leaving.pop(record.uid, None)
         if record.gang:
             self._gangs.touch(record.gang)
             if record.taken or record.waiting:
-                self.holds.seat_changed(record.gang, record)
-            elif record.gang in self.holds:
-                self._hold(record.gang)
-
-    def _count_pod(self, record: PodRecord) -> None:
-        """Charges its node and its queue for it."""
-        if record.uses_node:
-            self.nodes.charge(record.uid, record.node, record.cls, leaving=record.terminating, devices=record.devices)
-        else:
-            self._left_node(record.uid)
-        if record.uses_node and (record.gang or record.ours):
-            queue = record.queue or DEFAULT_QUEUE
-            counted = self.nodes.counted(record.cls, record.node)
-            self.queue_use.charge(record.uid, record.gang, queue, counted, leaving=record.terminating)
-        else:
-            self.queue_use.discharge(record.uid)
-
-    def _left_node(self, uid: str) -> None:
-        """Its node has its room back, which the head of a queue may have been waiting for."""
-        charge = self.nodes.discharge(uid)
-        column = self.nodes.index.get(charge.node) if charge else None
-        if charge and column is not None:
-            self.kept.given_back(column, self.nodes.row_of(self.nodes.taken(charge.cls, column)))
+                self._placed_seats.pod_changed(record.gang, record)
+            elif record.gang in self._placed_seats:
+                self._follow_placement(record.gang)
 
     def _forget_pod(self, uid: str) -> None:
         self._gang_changed(self.aside.forget_pod(uid))
-        self._left_node(uid)
-        self.queue_use.discharge(uid)
-        self.leaving.pop(uid, None)
+        self.ledger.left(uid)
         self.answers.forget(uid)
         record = self.pod_table.remove(uid)
         self._claimants.named(record, None)
         if record is None or not record.gang:
             return
         self._gangs.touch(record.gang)
-        if record.gang in self.holds:
-            self._hold(record.gang)
+        if record.gang in self._placed_seats:
+            self._follow_placement(record.gang)

@@ -153,7 +153,7 @@ def test_a_half_counts_half_for_a_queue() -> None:
     session = world.plan()
     assert set(placed(session)) == {two}
     assert [each.gang.key for each in of(session, Unschedulable)] == [third]
-    assert world.state.queue_use.queues["small"].staying["nvidia.com/gpu"] == 1000
+    assert world.state.ledger.queues.queues["small"].staying["nvidia.com/gpu"] == 1000
 
 
 @pytest.mark.parametrize(("asked", "gone"), [({"gpu_fraction": "0.6"}, 1), ({}, 2)])

@@ -12,7 +12,6 @@ from extender.cluster import Cluster
 from extender.placements import PlacementWriter
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
-from extender.planner.state.pledges import Pledge
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
 from muster.kube.errors import Conflict, NotFound
 
@@ -24,7 +23,7 @@ class Api:
 
     def __init__(self, world: World, *, fails: bool = False) -> None:
         self.written: list[str] = []
-        self.seen: list[Pledge] = []
+        self.seen: list[object] = []
         self._world, self._fails = world, fails
 
     def delete(self, *_: object, **__: object) -> None:
@@ -37,7 +36,7 @@ class Api:
 
     def create(self, _resource: object, body: dict[str, Any], _namespace: str) -> Placement:
         """As the API server."""
-        self.seen += self._world.state.pledges.of_others("somebody else")
+        self.seen.append(dict(self._world.state.ledger.queues.queues["small"].staying))
         if self._fails:
             raise Conflict("not now")
         self.written.append(body["metadata"]["name"])
@@ -57,7 +56,7 @@ def writer_for(world: World, api: Api) -> PlacementWriter:
     """Writes to that API; a pod of the queue is being bound."""
     cluster = Cluster(cast("Any", None), wake=lambda: None)
     cluster.state = world.state
-    world.state.pledges.put("uid-p", Pledge("small", {"cpu": 1000}))
+    world.state.ledger.assume("uid-p", "small", world.state.classes.of_amounts({"cpu": 1000}))
     recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
     barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
     return PlacementWriter(
@@ -91,8 +90,8 @@ def test_what_is_being_placed_counts_for_pods_until_it_is_written_or_has_failed(
         placed(world, api)
     except Conflict:
         assert fails
-    assert Pledge("small", {"cpu": 4000, "pods": 2}) in api.seen
-    assert [pledge.requests for pledge in world.state.pledges.of_others("")] == [{"cpu": 1000}]
+    assert api.seen == [{"cpu": 5000, "pods": 2}]
+    assert world.state.ledger.queues.queues["small"].staying == {"cpu": 1000}
 
 
 def of_an_earlier_gang(world: World, pod_group_uid: str) -> Placement:

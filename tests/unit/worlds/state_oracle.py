@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from extender.planner.ledger import Entry, Kind, Ledger
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.devices import Devices
-from extender.planner.state.nodes import Charge, NodeTable
 from extender.planner.state.podcounts import Counts
 from extender.planner.state.queries import Labels, Mark
 from extender.planner.state.state import State
@@ -37,7 +37,8 @@ class StateDigest:
     axis: Mapping[str, int]
     allocatable: Amounts
     used: Amounts
-    charges: Mapping[Hashable, Charge]
+    entries: Mapping[Hashable, Entry]
+    """What stands in the ledger, by holder."""
     devices: Mapping[str, tuple[list[int], int, int]]
     """Node → what shares use of each GPU of it, of unknown ones, and of all; nodes without shares are left out."""
     pod_counts: Mapping[Mark, Counts]
@@ -45,15 +46,14 @@ class StateDigest:
     queries: Mapping[Mark, bytes]
     seats: Mapping[str, Seat | None]
     """UID of a pod → its seat, which the planner gives to pods that do not say."""
-    assumed: Mapping[str, str]
     taken: Mapping[str, int]
     """Gang → pods of it that are bound or have succeeded."""
     alive: Mapping[str, int]
     """Gang → pods of it that hold a node."""
     queue_use: Mapping[str, tuple[Vector, Vector]]
     """Queue → what its pods use, and what those of them use that are being deleted."""
-    held: Mapping[str, int]
-    """Gang → seats that are held for it."""
+    placed: Mapping[str, int]
+    """Gang → its placed seats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +84,22 @@ def objects_of(state: State) -> Objects:
 def digest(state: State) -> StateDigest:
     """The state as it is now, every gang refreshed."""
     state.refresh()
-    table = state.nodes
+    table, ledger = state.nodes, state.ledger
     return StateDigest(
         dict(table.index),
         dict(table.axis),
         table.allocatable.copy(),
         table.used.copy(),
-        dict(table._charges),
+        dict(ledger.entries),
         {name: _gpu_use(table.devices, column) for name, column in table.index.items() if table.devices.pods[column]},
         table.pod_counts.share(),
-        dict(table.claim_users),
+        dict(ledger.claim_users),
         {query.mark: query.key for query in state.classes.queries.alive()},
         {uid: record.seat for uid, record in state.pods.items()},
-        dict(state.pod_table.assumed),
         dict(state.pod_table.taken),
         dict(state.pod_table.alive),
-        {name: (dict(use.staying), dict(use.leaving)) for name, use in state.queue_use.queues.items()},
-        state.holds.seats(),
+        {name: (dict(use.staying), dict(use.leaving)) for name, use in ledger.queues.queues.items()},
+        dict(ledger.placed),
     )
 
 
@@ -110,13 +109,14 @@ def _gpu_use(devices: Devices, column: int) -> tuple[list[int], int, int]:
     return used, int(devices.unknown[column]), int(devices.counted[column])
 
 
-def recomputed_use(table: NodeTable) -> Amounts:
-    """`used` of the table made anew from what is charged to its nodes."""
+def recomputed_use(ledger: Ledger) -> Amounts:
+    """`used` of the table of nodes made anew from the entries."""
+    table = ledger.nodes
     used = np.zeros_like(table.used)
-    for charge in table._charges.values():
-        if charge.node in table.index:
-            column = table.index[charge.node]
-            used[:, column] += table.row_of(table.taken(charge.cls, column))
+    for entry in ledger.entries.values():
+        if entry.node in table.index:
+            column = table.index[entry.node]
+            used[:, column] += table.row_of(table.taken(entry.cls, column))
     return used
 
 
@@ -141,11 +141,19 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
         record = fresh.pods.get(pod.metadata.uid)
         if record is not None:  # it is not set aside
             record.seat = record.seat or seen.seats.get(record.uid)
-    for uid, bound_to in seen.assumed.items():
-        fresh.assume(uid, bound_to)
+    _write_again(fresh, seen)
     for placement in objects.placements:
         fresh.on_placement(None, placement)
     return fresh
+
+
+def _write_again(fresh: State, seen: StateDigest) -> None:
+    """What the process has written, and no watch has shown yet, is in no object."""
+    for holder, entry in seen.entries.items():
+        if entry.kind is Kind.ASSUMED:
+            fresh.ledger.open(holder, entry)
+        elif entry.kind is Kind.BOUND:
+            fresh.assume(str(holder), entry.node, entry.devices)
 
 
 def differences(kept: StateDigest, fresh: StateDigest) -> list[str]:
@@ -153,13 +161,13 @@ def differences(kept: StateDigest, fresh: StateDigest) -> list[str]:
     asked = frozenset(fresh.queries.values())  # a query that nobody asks any more may live a little longer
     found = [
         *_unlike("node", dict.fromkeys(kept.columns, ""), dict.fromkeys(fresh.columns, "")),
-        *_unlike("charge", _charges(kept), _charges(fresh)),
+        *_unlike("entry", _entries(kept), _entries(fresh)),
         *_unlike("GPUs of", kept.devices, fresh.devices),
         *_unlike("claim in use", dict(kept.claim_users), dict(fresh.claim_users)),
         *_unlike("pods that are taken of gang", kept.taken, fresh.taken),
         *_unlike("pods alive of gang", kept.alive, fresh.alive),
         *_unlike("use of queue", kept.queue_use, fresh.queue_use),
-        *_unlike("seats held for gang", kept.held, fresh.held),
+        *_unlike("placed seats of gang", kept.placed, fresh.placed),
         *_unlike("allocatable", _amounts(kept, kept.allocatable), _amounts(fresh, fresh.allocatable)),
         *_unlike("used", _amounts(kept, kept.used), _amounts(fresh, fresh.used)),
         *_unlike("pods counted", _counts(kept, asked), _counts(fresh, asked)),
@@ -175,10 +183,10 @@ def _unlike(what: str, kept: Mapping[K, object], fresh: Mapping[K, object]) -> l
     ]
 
 
-def _charges(seen: StateDigest) -> dict[Hashable, object]:
+def _entries(seen: StateDigest) -> dict[Hashable, object]:
     return {
-        holder: (charge.node, charge.leaving, sorted(charge.cls.requests.items()))
-        for holder, charge in seen.charges.items()
+        holder: (each.kind, each.node, each.gang, each.queue, each.devices, sorted(each.cls.requests.items()))
+        for holder, each in seen.entries.items()
     }
 
 

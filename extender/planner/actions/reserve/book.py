@@ -20,10 +20,10 @@ from extender.planner.actions.reserve import words
 from extender.planner.actions.reserve.ends import End, Releases, releases
 from extender.planner.actions.reserve.find import earliest, soonest_empty
 from extender.planner.actions.reserve.looks import LOOKS, Look, Looks, patience_is_over, worth_it
-from extender.planner.actions.reserve.reservation import Reservation, kept, reserved_room
+from extender.planner.actions.reserve.reservation import Reservation, kept, left_to
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation
-from extender.planner.framework.reserved import ReservationMode, ReservedRoom
+from extender.planner.framework.reserved import LeftFree, ReservationMode
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
@@ -47,7 +47,7 @@ class Book:
         """Queue → its head, as far as it has been met."""
         self._live: dict[str, Reservation] = {}
         """By queue."""
-        self._views: dict[tuple[float | None, str], ReservedRoom | None] = {}
+        self._views: dict[tuple[float | None, str], LeftFree | None] = {}
         """What gangs of this runtime may not use; those of a queue for themselves if they come before its head."""
         self._position: dict[str, int] = {}
         self._load(gangs)
@@ -188,8 +188,8 @@ class Book:
         """Decides what is to be written: Reserve for what is new or has changed, Unreserve for what is over."""
         session = self._session
         placed = {place.gang.key for place in session.decided(decisions.Place)}
-        session.reserved_in_all = reserved_room(session, list(self._live.values()))
-        session.kept_rooms = [each.room for each in self._live.values()]
+        session.reserved_in_all = left_to(session, list(self._live.values()))
+        session.reserved_rooms = [each.room for each in self._live.values()]
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
         for gang in session.snapshot.gangs:
             if _says_reserved(gang) and gang.key not in live and gang.key not in placed:
@@ -228,13 +228,13 @@ class Book:
         place = self._position.get(reservation.gang.key)
         return reservation.gang.key == gang.key or (place is not None and self._position.get(gang.key, place) < place)
 
-    def _view(self, gang: GangView) -> ReservedRoom | None:
+    def _view(self, gang: GangView) -> LeftFree | None:
         if not self._live:
             return None
         own = self._live.get(gang.queue)
         view = gang.runtime_s, gang.queue if own is not None and self._comes_before(gang, own) else ""
         if view not in self._views:
-            self._views[view] = reserved_room(
+            self._views[view] = left_to(
                 self._session, [each for each in self._live.values() if not self._free_of(gang, each)]
             )
         return self._views[view]

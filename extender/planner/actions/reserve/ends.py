@@ -15,7 +15,6 @@ from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from muster.api.muster.placement import seats_of
 
 LEAST_PATIENCE_S = 60.0
 """Who runs longer than it said is believed for as long again, and for this time at least."""
@@ -115,22 +114,18 @@ def _ends(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:
             if end < inf:
                 column = snapshot.index[pod.node]
                 yield end, column, snapshot.row_on(pod.cls, column), gang.key
-    for column, cls, runtime_s in _on_their_way(snapshot, gang):
+    for column, cls, runtime_s in _placed(snapshot, gang):
         if runtime_s is not None:
             yield now + runtime_s, column, snapshot.row_on(cls, column), gang.key
 
 
-def _on_their_way(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass, float | None]]:
-    """Seats that an active placement holds: column, class, and how long the pod will run."""
-    if not gang.active or gang.placement is None:
-        return
-    sets, declared = {pod_set.name: pod_set for pod_set in gang.pod_sets}, gang.declared_s
-    for seat, node in seats_of(gang.placement):
-        pod_set, column = sets.get(seat.pod_set), snapshot.index.get(node)
-        cls = pod_set.class_of(seat.rank) if pod_set else None
-        if pod_set and cls and column is not None and seat.rank not in pod_set.taken:
+def _placed(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass, float | None]]:
+    """Placed seats: column, class, and how long the pod will run."""
+    for seat, node, pod_set in gang.placed_seats():
+        cls, column = pod_set.class_of(seat.rank) if pod_set else None, snapshot.index.get(node)
+        if pod_set and cls and column is not None:
             pod = pod_set.waiting.get(seat.rank)
-            yield column, cls, (pod.runtime if pod else pod_set.runtime).expected_s(declared)
+            yield column, cls, (pod.runtime if pod else pod_set.runtime).expected_s(gang.declared_s)
 
 
 def held_by_gangs(snapshot: Snapshot) -> Amounts:
@@ -144,6 +139,6 @@ def held_by_gangs(snapshot: Snapshot) -> Amounts:
             column = snapshot.index.get(pod.node) if pod.uses_node else None
             if column is not None:
                 held[:, column] += snapshot.row_on(pod.cls, column)
-        for column, cls, _ in _on_their_way(snapshot, gang):
+        for column, cls, _ in _placed(snapshot, gang):
             held[:, column] += snapshot.row_on(cls, column)
     return held

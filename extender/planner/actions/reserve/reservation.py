@@ -1,4 +1,4 @@
-"""Seats that are kept for one gang: as its placement tells of them, and what they leave to others. Pure."""
+"""Nodes that are reserved for one gang: as its placement tells of them, and what they leave to others. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from extender.planner.actions.reserve import words
 from extender.planner.actions.reserve.ends import Releases
-from extender.planner.framework.reserved import ReservedRoom
+from extender.planner.framework.reserved import LeftFree
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
-from extender.planner.state.kept import KeptRoom, left_free
+from extender.planner.state.reserved import ReservedRoom, left_free
 from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.placement import PodSetPlacement, ranks_of
 
@@ -23,12 +23,12 @@ LATER_S = 10.0
 
 @dataclass(slots=True, eq=False)
 class Reservation:
-    """Seats that are kept for one gang."""
+    """Nodes that are reserved for one gang."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
     at: float | None
-    """When the gang is expected to start there, whole seconds since the epoch; None if nobody knows."""
+    """When the gang is expected to start there, whole seconds since the epoch; None if that is not known."""
     columns: NDArray[np.int64]
     """Ascending."""
     need: Amounts
@@ -40,9 +40,9 @@ class Reservation:
     """The gang's placement says so already."""
 
     @property
-    def room(self) -> KeptRoom:
+    def room(self) -> ReservedRoom:
         """What others mind of it."""
-        return KeptRoom(self.at, self.columns, self.need, self.gained)
+        return ReservedRoom(self.at, self.columns, self.need, self.gained)
 
 
 def kept(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
@@ -89,7 +89,7 @@ def _when(session: Session, told: str, reckoned: float | None) -> tuple[float | 
     return at, over or -1.0 <= at - before <= LATER_S or (reckoned <= session.now < before)
 
 
-def reserved_room(session: Session, reservations: Sequence[Reservation]) -> ReservedRoom | None:
+def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree | None:
     """What must be left free for these."""
     if not reservations:
         return None
@@ -97,4 +97,4 @@ def reserved_room(session: Session, reservations: Sequence[Reservation]) -> Rese
     codes = np.zeros(len(columns), dtype=np.int16)
     for each in reservations:
         codes[np.searchsorted(columns, each.columns)] = session.causes.code(words.cause(each.gang.key))
-    return ReservedRoom(columns, amounts, codes, columns.tobytes() + amounts.tobytes())
+    return LeftFree(columns, amounts, codes, columns.tobytes() + amounts.tobytes())

@@ -478,7 +478,7 @@ def test_trying_what_helps_leaves_the_state_as_it_was() -> None:
     order = before.order
     assert [before.name(int(column)) for column in order] == [after.name(int(column)) for column in after.order]
     assert (before.free[:, order] == after.free[:, after.order]).all()
-    assert (recomputed_use(what_if.state.nodes) == what_if.state.nodes.used).all()
+    assert (recomputed_use(what_if.state.ledger) == what_if.state.nodes.used).all()
     assert [gang.key for gang in what_if.waiting(what_if.cycle())] == ["ns/a"]
 
 

@@ -1,7 +1,6 @@
 """Pods without a gang stay within the capability of their queue, and of those above it."""
 
 from extender.planner.fairshare.plain import queue_full
-from extender.planner.state.pledges import Pledge
 from extender.planner.state.queueuse import Use
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import Queue, QueueSpec
@@ -20,11 +19,9 @@ USES = {"team": Use({"cpu": 1000}, {"cpu": 1000}), "other": Use({"cpu": 1000})}
 
 
 def test_what_is_used_below_a_queue_counts() -> None:
-    """With pods that are being deleted, and those that are being bound."""
+    """With pods that are being deleted."""
     assert not queue_full(QUEUES, USES, "team", {"cpu": 1000})
     assert queue_full(QUEUES, USES, "team", {"cpu": 1001})
-    assert queue_full(QUEUES, USES, "team", {"cpu": 1000}, [Pledge("other", {"cpu": 1})])
-    assert not queue_full(QUEUES, USES, "team", {"cpu": 1000}, [Pledge("free", {"cpu": 1})])
 
 
 def test_only_what_is_asked_for_counts() -> None:

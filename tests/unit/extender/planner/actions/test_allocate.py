@@ -51,7 +51,7 @@ def test_a_placement_holds_its_room_until_its_pods_are_bound_and_the_pods_hold_i
     for rank in range(2):
         world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
         assert world.session().snapshot.free[gpu, :2].tolist() == [0, 0]
-    assert (recomputed_use(world.state.nodes) == world.state.nodes.used).all()
+    assert (recomputed_use(world.state.ledger) == world.state.nodes.used).all()
 
 
 def test_minimum_per_task_is_placed_first_and_what_else_fits_comes_on_top() -> None:

@@ -4,7 +4,7 @@ from extender_world import NOW, World, of
 
 from extender.planner.actions.allocate import HELD_BACK_S, LIMIT_TOLD_AFTER_S, Allocate
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.inflight import LATE_S
+from extender.planner.actions.seatlimit import LATE_S
 from extender.planner.framework import decisions
 from extender.planner.framework.placementstatus import back_off_s
 from extender.planner.framework.session import Session
@@ -23,7 +23,7 @@ def in_vain(world: World) -> Session:
 
 
 def many_on_their_way(world: World) -> None:
-    """Two gangs of 300, whose placements hold all seats there may be on their way."""
+    """Two gangs of 300, whose placements have all seats there may be."""
     for name in ("a", "b"):
         key = world.gang(name, {"worker": (300, CPU)})
         for rank in range(300):
@@ -46,7 +46,7 @@ def test_a_gang_whose_pods_are_not_created_waits_twice_as_long_after_each_placem
         [why] = of(world.plan(), decisions.Unschedulable)
         assert why.reason == "PodsNotCreated"
         assert status.not_before in why.message
-        assert not world.session().snapshot.on_their_way
+        assert not world.session().snapshot.placed
         while not of(world.session(Allocate()), decisions.Place):
             world.now += 1
         waits.append(world.now - began)
@@ -90,7 +90,7 @@ def test_a_placement_whose_pods_all_came_is_followed_by_the_next_at_once() -> No
 
 
 def test_a_small_gang_is_placed_beside_large_ones_whose_pods_do_not_come() -> None:
-    """Their 600 seats are more than may be on their way at once."""
+    """Their 600 seats are more than may be placed at once."""
     world = World()
     world.nodes(200, cpu=64)
     for name in ("a", "b"):

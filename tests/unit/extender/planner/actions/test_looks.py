@@ -7,7 +7,6 @@ from extender.planner.actions import progress
 from extender.planner.actions.progress import LOOK_S
 from extender.planner.framework import decisions
 from extender.planner.state.gangs import GangView
-from muster.api.muster.placement import Placement
 
 CPU = {"cpu": 1}
 
@@ -26,9 +25,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(world, "looked", looked, raising=False)
     missing = progress._missing
 
-    def count(gang: GangView, placement: Placement) -> list[progress._Missing]:
+    def count(gang: GangView) -> list[progress._Missing]:
         looked.append(gang.key)
-        return missing(gang, placement)
+        return missing(gang)
 
     monkeypatch.setattr(progress, "_missing", count)
     world.plan()

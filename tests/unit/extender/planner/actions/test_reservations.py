@@ -221,8 +221,8 @@ def test_a_reserved_placement_holds_no_room_and_is_carried_out_by_nobody() -> No
     used = world.state.nodes.used.copy()
     view = world.view("ns/big")
     assert not view.active
-    assert "ns/big" not in world.state.holds
-    assert (recomputed_use(world.state.nodes) == used).all()
+    assert not world.state.ledger.placed["ns/big"]
+    assert (recomputed_use(world.state.ledger) == used).all()
     world.pod("ns/big", "worker", 0, {"nvidia.com/gpu": 1}, gated=True)
     assert not of(world.step(), decisions.Release)
 

@@ -72,6 +72,8 @@ def tell(world: World, what: str, *details: Any) -> None:
     if what == "pod":
         number, namespace, label, node, phase, leaving, ports, spec = details
         gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if leaving else {}
+        known = state.pods.get(f"p{number}")
+        node = node or (known.node if known else "")  # the API server has nobody take a pod from its node
         meta = msgspec.to_builtins(
             world.meta(f"p{number}", uid=f"p{number}", namespace=namespace, labels={"app": label})
         )
@@ -102,7 +104,7 @@ def tell(world: World, what: str, *details: Any) -> None:
 @settings(max_examples=200)
 @given(events=st.lists(event, max_size=30))
 def test_after_any_events_the_state_is_what_its_objects_say(events: list[tuple[Any, ...]]) -> None:
-    """Arrays, charges, held seats, ports, claims, and the pods that each demand counts."""
+    """Arrays, entries of the ledger, ports, claims, and the pods that each demand counts."""
     world = World()
     for one in events:
         tell(world, *one)

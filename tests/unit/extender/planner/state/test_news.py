@@ -41,7 +41,7 @@ def test_members_that_we_bind_are_news_when_the_gang_can_start_and_when_all_are_
     for rank in range(3):
         world.state.on_pod(None, made(world, rank, pin="node-0", epoch=1))
     assert [world.state.assume(f"uid-a-worker-{rank}", "node-0") for rank in range(3)] == [False, True, True]
-    assert world.state.holds.seats() == {}
+    assert world.state.ledger.placed == {}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""Room that is kept for gangs which wait at the head of their queue: what pods without a gang leave free.
+"""Room that is reserved for gangs which wait at the head of their queue: what pods without a gang leave free.
 
 The planner reckons it in every cycle and leaves it here; the verbs ask while kube-scheduler waits for their answer. A
-pod that has ended before the head can start need not mind it.
+pod that has ended before the head can start need not mind it. It is a part of the ledger (`extender.planner.ledger`)
+with arrays of its own: what is needed on a node is less what will have been given back there, which changes with time.
 """
 
 from collections.abc import Sequence
@@ -14,11 +15,11 @@ from extender.planner.state.amounts import Amounts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeptRoom:
-    """What is kept for one gang, on those nodes where anything is."""
+class ReservedRoom:
+    """What is reserved for one gang, on those nodes where anything is."""
 
     at: float | None
-    """When the gang is expected to start there, in seconds since the epoch; None if nobody knows."""
+    """When the gang is expected to start there, in seconds since the epoch; None if that is not known."""
     columns: NDArray[np.int64]
     """Ascending."""
     need: Amounts
@@ -29,7 +30,7 @@ class KeptRoom:
     def changed(self, column: int, row: Amounts | None) -> bool:
         """So much is free there by now, and not to come any more (None: the node is gone); says whether that matters.
 
-        Of a pod that nobody expected to end, too: too much is kept then, until the next cycle.
+        Of a pod that was not expected to end, too: too much is reserved then, until the next cycle.
         """
         place = int(np.searchsorted(self.columns, column))
         if place == len(self.columns) or self.columns[place] != column:
@@ -42,7 +43,7 @@ class KeptRoom:
         return True
 
 
-def left_free(rooms: Sequence[KeptRoom], resources: int) -> tuple[NDArray[np.int64], Amounts]:
+def left_free(rooms: Sequence[ReservedRoom], resources: int) -> tuple[NDArray[np.int64], Amounts]:
     """Columns, and what must be left free there: what all need together, less what the first of them gets back."""
     columns = np.unique(np.concatenate([room.columns for room in rooms]))
     needed = np.zeros((resources, len(columns)), dtype=np.int64)
@@ -54,11 +55,11 @@ def left_free(rooms: Sequence[KeptRoom], resources: int) -> tuple[NDArray[np.int
     return columns, np.maximum(needed - gained, 0)
 
 
-class KeptRooms:
-    """What the last cycle keeps, less what has come to pass since its snapshot."""
+class ReservedRooms:
+    """What the last cycle reserved, less what has come to pass since its snapshot."""
 
     def __init__(self) -> None:
-        self._rooms: list[KeptRoom] = []
+        self._rooms: list[ReservedRoom] = []
         self._start_s = 0.0
         self._since: list[tuple[int, Amounts | None]] | None = None
         """What has changed since the snapshot of the cycle that runs: columns, and what was given back there.
@@ -68,11 +69,11 @@ class KeptRooms:
         self._views: dict[int, tuple[NDArray[np.int64], Amounts]] = {}
 
     def snapshot_taken(self) -> None:
-        """What a cycle will keep is reckoned from what is there now."""
+        """What a cycle will reserve is reckoned from what is there now."""
         self._since = []
 
-    def replace(self, rooms: Sequence[KeptRoom], start_s: float) -> None:
-        """What a cycle keeps; `start_s` is what a pod may need until it runs."""
+    def replace(self, rooms: Sequence[ReservedRoom], start_s: float) -> None:
+        """What a cycle reserves; `start_s` is what a pod may need until it runs."""
         rooms = [replace(room, need=room.need.copy(), gained=room.gained.copy()) for room in rooms]
         self._rooms = sorted(rooms, key=lambda room: (room.at is None, -(room.at or 0.0)), reverse=True)
         self._start_s = start_s
@@ -82,11 +83,11 @@ class KeptRooms:
             self._change(column, row)
 
     def given_back(self, column: int, row: Amounts) -> None:
-        """A pod left this node: what was expected of it is there now, and kept as well. `row` is one per resource."""
+        """A pod left this node: what was expected of it is there now, and reserved too. `row` is one per resource."""
         self._change(column, row)
 
     def forget_node(self, column: int) -> None:
-        """The node is gone; its column may be given to another one, of which nothing is kept."""
+        """The node is gone; its column may be given to another one, of which nothing is reserved."""
         self._change(column, None)
 
     def _change(self, column: int, row: Amounts | None) -> None:
@@ -108,9 +109,9 @@ class KeptRooms:
             return None
         if len(minded) not in self._views:  # they are in the order of their times, so that their number says which
             self._views[len(minded)] = left_free(minded, len(minded[0].need))
-        kept, amounts = self._views[len(minded)]
-        places = np.minimum(np.searchsorted(kept, columns), len(kept) - 1)
+        reserved, amounts = self._views[len(minded)]
+        places = np.minimum(np.searchsorted(reserved, columns), len(reserved) - 1)
         found = np.zeros((len(rows), len(columns)), dtype=np.int64)
-        here, known = kept[places] == columns, rows < len(amounts)
+        here, known = reserved[places] == columns, rows < len(amounts)
         found[np.ix_(known, here)] = amounts[np.ix_(rows[known], places[here])]
         return found

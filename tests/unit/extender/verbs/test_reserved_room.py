@@ -5,7 +5,6 @@ import pytest
 from queue_world import QueueWorld
 from verbs_world import Extender
 
-from extender.planner.state.pledges import Pledge
 from extender.verbs import bind
 from extender.verbs.reasons import Reason
 from muster.api.kubernetes.extender import ExtenderArgs
@@ -25,7 +24,7 @@ def extender(monkeypatch: pytest.MonkeyPatch) -> Extender:
     world.submit("big", 4, lasts_s=50, declared_s=50)
     session = world.step()
     assert world.state.placements["ns/big"].status.phase == "Reserved"
-    world.state.kept.replace(session.kept_rooms, session.reservations.start_s)
+    world.state.ledger.reserved.replace(session.reserved_rooms, session.reservations.start_s)
     return Extender(world)
 
 
@@ -54,24 +53,24 @@ def test_room_that_is_given_back_before_its_time_is_kept_as_well(extender: Exten
 def test_room_that_is_given_back_while_a_cycle_plans_is_kept_as_well(extender: Extender) -> None:
     """The cycle still counts on getting it."""
     world = extender.world
-    world.state.kept.snapshot_taken()
+    world.state.ledger.reserved.snapshot_taken()
     session = world.plan()
     for pod in world.runs["ns/old"].pods:
         world.state.on_pod(pod, None)
-    world.state.kept.replace(session.kept_rooms, session.reservations.start_s)
+    world.state.ledger.reserved.replace(session.reserved_rooms, session.reservations.start_s)
     assert refused(extender, limits=GPU) == Reason.KEPT_FOR_GANG
 
 
 def test_who_does_not_plan_remembers_nothing(extender: Extender) -> None:
     """A replica may stand by for weeks, and see millions of pods end."""
-    kept, row = extender.world.state.kept, np.ones(1, dtype=np.int64)
-    kept.given_back(0, row)
-    assert kept._since is None
-    kept.snapshot_taken()
-    kept.given_back(0, row)
-    kept.replace([], 0.0)
-    kept.given_back(0, row)
-    assert kept._since is None
+    reserved, row = extender.world.state.ledger.reserved, np.ones(1, dtype=np.int64)
+    reserved.given_back(0, row)
+    assert reserved._since is None
+    reserved.snapshot_taken()
+    reserved.given_back(0, row)
+    reserved.replace([], 0.0)
+    reserved.given_back(0, row)
+    assert reserved._since is None
 
 
 def test_what_the_head_does_not_need_is_not_kept(extender: Extender) -> None:
@@ -92,13 +91,13 @@ def test_nothing_is_kept_on_a_node_that_takes_the_place_of_one_that_is_gone(exte
 
 def test_a_reservation_that_is_over_keeps_nothing(extender: Extender) -> None:
     """The next cycle says so."""
-    extender.world.state.kept.replace([], 0.0)
+    extender.world.state.ledger.reserved.replace([], 0.0)
     assert refused(extender, limits=GPU) == ""
 
 
 def test_room_that_was_given_away_since_filter_was_asked_is_not_used(extender: Extender) -> None:
     """A gang holds it by now: bind asks once more, and kube-scheduler tries again."""
-    extender.world.state.kept.replace([], 0.0)
+    extender.world.state.ledger.reserved.replace([], 0.0)
     pod = extender.pod("p", limits=GPU)
     [node, *_] = extender.passed(pod, *ALL)
     extender.world.pod("ns/other", "worker", 0, GPU, node=node, phase="Running")
@@ -109,11 +108,11 @@ def test_room_that_was_given_away_since_filter_was_asked_is_not_used(extender: E
 def test_room_that_another_pod_is_just_being_bound_to_counts(extender: Extender) -> None:
     """Its binding is on its way to the API server."""
     state = extender.world.state
-    state.kept.replace([], 0.0)
+    state.ledger.reserved.replace([], 0.0)
     pod = extender.pod("p", cpu=20)
     [node, *_] = extender.passed(pod, *ALL)
-    state.pledges.put("uid-q", Pledge("default", {"cpu": 16_000}, node))
+    state.ledger.assume("uid-q", "default", state.classes.of_amounts({"cpu": 16_000}), node=node)
     assert extender.error(pod, node) == Reason.ROOM_TAKEN
-    state.pledges.drop("uid-q")
+    assert state.ledger.answered("uid-q")
     assert extender.error(pod, node) == ""
     assert extender.bound == {"p": node}

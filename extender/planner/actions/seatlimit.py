@@ -1,10 +1,10 @@
-"""How many seats may be on their way at once: in all, for one queue, and for one gang.
+"""How many placed seats there may be at once: in all, for one queue, and for one gang.
 
 The members of a gang are to reach kube-scheduler together, so that its barrier stays short; hence a limit in all. But
-seats of a gang whose pods do not come (a quota is used up, an admission webhook is down) stay on their way until the
-placement's deadline, and nobody else is to wait for that. So a gang counts for no more than half of what may be on its
-way, whatever its size, a namespace in a queue for no more than three eighths, a queue for no more than three quarters,
-and some seats are left to small gangs.
+seats of a gang whose pods do not come (a quota is used up, an admission webhook is down) stay placed until the
+placement's deadline, and others are not to wait for that. So a gang counts for no more than half of the limit, whatever
+its size, a namespace in a queue for no more than three eighths, a queue for no more than three quarters, and some seats
+are left to small gangs.
 """
 
 from collections import Counter
@@ -17,9 +17,9 @@ from extender.planner.state.gangs import GangView
 K = TypeVar("K", bound=Hashable)
 
 LIMIT = 256
-"""Seats that may be on their way at once; the gang that reaches it may exceed it, as it starts whole."""
+"""Seats that may be placed at once; the gang that reaches it may exceed it, as it starts whole."""
 MAX_SEATS = 3 * LIMIT
-"""Seats on their way, counted as they are and not by shares, with which no gang is added but small ones."""
+"""Placed seats, counted as they are and not by shares, with which no gang is added but small ones."""
 QUEUE_SHARE = 192
 """What a queue counts for at most when others ask."""
 NAMESPACE_SHARE = 96
@@ -36,11 +36,11 @@ LATE_S = 5.0
 """After so long only those seats of a gang count whose pods exist: the others may never come."""
 
 
-class SeatsOnTheirWay:
-    """Counts the seats that placements hold for pods that are not bound yet, as limits see them.
+class SeatLimit:
+    """Counts placed seats as the limits see them.
 
-    `since` says of a gang's UID since when seats of it are on their way, for those of earlier cycles; `now` is the time
-    of the same clock, in seconds.
+    `since` says of a gang's UID since when it has placed seats, for those of earlier cycles; `now` is the time of the
+    same clock, in seconds.
     """
 
     def __init__(self, snapshot: Snapshot, since: Mapping[str, float] | None = None, now: float = 0.0) -> None:
@@ -51,13 +51,13 @@ class SeatsOnTheirWay:
         self._seats = 0
         for gang in snapshot.gangs:
             waits = gang.placement is not None and bool(gang.placement.spec.victims)  # for others to go first
-            if (seats := snapshot.on_their_way.get(gang.key, 0)) and not waits:
+            if (seats := snapshot.placed.get(gang.key, 0)) and not waits:
                 late = now - (since or {}).get(gang.uid, now) >= LATE_S
                 waiting = sum(len(pod_set.waiting) for pod_set in gang.pod_sets)
                 self.add(gang, min(seats, waiting) if late else seats)
 
     def add(self, gang: GangView, seats: int) -> None:
-        """So many more seats of a gang are on their way."""
+        """So many more seats of a gang are placed."""
         namespace = gang.queue, gang.group.metadata.namespace
         more = _grow(self._gangs, gang.key, seats, GANG_SHARE)
         more = _grow(self._namespaces, namespace, more, NAMESPACE_SHARE)
@@ -65,7 +65,7 @@ class SeatsOnTheirWay:
         self._seats += seats
 
     def admit(self, gang: GangView) -> bool:
-        """Whether seats of this gang may be added."""
+        """Whether seats of this gang may be placed."""
         reserve = RESERVE if gang.min_member - gang.taken <= SMALL else 0
         own = self._namespaces[gang.queue, gang.group.metadata.namespace]
         shares = max(self._total, self._queues[gang.queue], own)

@@ -1,0 +1,73 @@
+"""The entries of the ledger, and their sums, depend on what there is and not on the order in which it was seen."""
+
+from itertools import permutations
+
+import pytest
+from extender_world import World
+from state_oracle import recomputed_use
+
+from extender.planner.ledger import Entry, Kind, Ledger
+from extender.planner.state.podclass import ClassTable
+from extender.planner.state.queueuse import Use
+from muster.api.kubernetes.core import PodSpec
+
+
+def test_pods_of_a_gang_count_for_its_queue_once_that_is_known() -> None:
+    """Until then, and afterwards, each for the queue that it names."""
+    classes = ClassTable()
+    cls = classes.of_spec(PodSpec())
+    one, two = Use({"pods": 1}), Use({"pods": 2})
+    steps = (
+        lambda ledger: ledger.open("p", Entry(Kind.BOUND, "n", cls, "ns/g", "a")),
+        lambda ledger: ledger.open("q", Entry(Kind.BOUND, "n", cls, "ns/g", "b")),
+        lambda ledger: ledger.moved("ns/g", "c"),
+    )
+    for order in permutations(steps):
+        ledger = Ledger(classes)
+        for step in order:
+            step(ledger)
+        assert ledger.queues.queues == {"c": two}
+        assert ledger.queues.gangs == {"ns/g": two}
+        ledger.moved("ns/g", None)
+        assert ledger.queues.queues == {"a": one, "b": one}
+        ledger.close("p")
+        ledger.close("q")
+        assert (ledger.queues.queues, ledger.queues.gangs, ledger.entries) == ({}, {}, {})
+
+
+def test_an_assumed_pod_is_bound_or_gives_its_room_back() -> None:
+    """Its binding is under way: what is seen of the pod meanwhile says nothing of its node, and does not matter."""
+    world = World()
+    world.nodes(1)
+    world.pod("ns/g", "worker", 0, {"cpu": 2})
+    ledger, [pod] = world.state.ledger, list(world.state.pods.values())
+    for failed in (True, False):
+        ledger.assume(pod.uid, "default", pod.cls, node="node-0")
+        world.pod("ns/g", "worker", 0, {"cpu": 2}, refused=True)
+        assert ledger.entries[pod.uid].kind is Kind.ASSUMED
+        if failed:
+            assert ledger.answered(pod.uid)
+            assert not ledger.nodes.used.any()
+    assert world.state.assume(pod.uid, "node-0") is not None
+    assert not ledger.answered(pod.uid)
+    assert ledger.entries[pod.uid].kind is Kind.BOUND
+    assert world.state.differences() == []
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_what_is_on_a_node_is_counted_as_the_node_is_now(gone: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """A node that is not known, that comes back, or that offers other resources."""
+    world = World()
+    world.pod("ns/g", "worker", 0, {"cpu": 2, "example.com/card": 1}, node="node-0", phase="Running")
+    ledger = world.state.ledger
+    assert not ledger.nodes.used.any()
+    node = world.node("node-0")
+    if gone:
+        world.state.on_node(node, None)
+        assert not ledger.nodes.used.any()
+        world.node("node-1")
+    node.status.allocatable["example.com/card"] = 4
+    world.node("node-0", labels={"changed": "yes"})
+    assert ledger.nodes.used[ledger.nodes.axis["cpu"], ledger.nodes.index["node-0"]] == 2000
+    assert (recomputed_use(ledger) == ledger.nodes.used).all()
+    assert world.state.differences() == []
