@@ -19,10 +19,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from extender.callers import OnlyScheduler
+from extender.planner.reasons.verbs import Reason
 from extender.verbs.bind import DECODE_BINDING
 from extender.verbs.filter import DECODE_ARGS
 from extender.verbs.preempt import DECODE_PREEMPTION
-from extender.verbs.reasons import Reason
 from muster.api.kubernetes.extender import (
     ExtenderArgs,
     ExtenderBindingArgs,

@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from extender.live import Live
+from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -76,7 +77,8 @@ class Evictions:
                         self._evict_for(room, victim, pod)
                     except TooManyRequests as error:
                         refused.add(room.gang.key)
-                        self._give_way(session, room, f"{pod.namespace}/{pod.name} may not be evicted: {error.message}")
+                        name = f"{pod.namespace}/{pod.name}"
+                        self._give_way(session, room, reasons.placements.budget(pod=name, error=error.message))
                         return
 
         each("eviction", ask, [room for room in due if room.budgeted])

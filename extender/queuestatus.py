@@ -6,6 +6,7 @@ The controller writes the other fields (state, counts, allocated). Each writes o
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import QueueStanding
 from extender.planner.framework.session import Session
@@ -79,5 +80,5 @@ def _first_refusals(session: Session) -> dict[str, str]:
     result: dict[str, str] = {}
     for each in waits.values():
         if not each.gang.started:
-            result.setdefault(each.gang.queue, f"{each.gang.key} waits: {each.message}")
+            result.setdefault(each.gang.queue, reasons.queues.first_waits(gang=each.gang.key, message=each.message))
     return result

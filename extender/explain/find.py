@@ -7,6 +7,7 @@ from extender.explain.gang import GangExplainer
 from extender.explain.pod import explain_pod
 from extender.explain.report import GangReport, PodReport, QueueReport, UnknownNameError
 from extender.explain.whatif import WhatIf
+from extender.planner import reasons
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import Object, ObjectMeta
@@ -80,12 +81,8 @@ def _without_group(job: Job) -> GangReport:
     """A Volcano Job whose PodGroup is not there."""
     state = job.status.state
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
-    words = ": ".join(word for word in (state.reason, state.message) if word)
-    why = f"the Job is {state.phase or 'new'}" + (f" ({words})" if words else "")
-    comes = ended or state.reason == "BackOff"  # the message says when
-    more = (
-        "" if comes else "; the controller makes its PodGroup: if this stays so, look whether Muster's controller runs"
-    )
+    why = ": ".join(word for word in (state.reason, state.message) if word)
+    comes = not ended and state.reason != "BackOff"  # else the message says when
     return GangReport(
         gang="",
         workload=f"Job {job.metadata.key}",
@@ -93,7 +90,7 @@ def _without_group(job: Job) -> GangReport:
         job_phase=state.phase,
         cause="finished" if state.phase in FINISHED else "no-pod-group",
         reason=state.reason,
-        summary=f"it has no gang: {why}{more}",
+        summary=reasons.gangs.without_group(state.phase, why, comes=comes),
         since=state.last_transition_time or job.metadata.creation_timestamp or "",
         min_member=job.spec.min_available,
         members=0,

@@ -1,34 +1,36 @@
 """Why a gang is where it is."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from extender.explain.members import Members, frees, members
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
-from extender.explain.seats import gang_words, listed, pod_set_report, progress, where
+from extender.explain.seats import gang_words, pod_set_report, progress, where
 from extender.explain.topology import hyper_node_problems
 from extender.explain.whatif import WhatIf
+from extender.planner import reasons
 from extender.planner.actions.allocate import wants_nodes
 from extender.planner.actions.makeroom import awaits_room, victims_there
 from extender.planner.actions.progress import longest_partial_s
 from extender.planner.framework import decisions
-from extender.planner.framework.decisions import STRICT_ORDER
 from extender.planner.framework.session import Decision, Session
-from extender.planner.framework.shortage import Shortage
+from extender.planner.reasons.grammar import also, listed
+from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import AvoidedNode
 
 AHEAD = 3
+SHOWN = 4
+"""Nodes that are named."""
 RUNNING = frozenset({"running", "running-extras-wait"})
 CAUSES: dict[str, GangCause] = {
-    "QueueNotFound": "queue-missing",
-    "QueueNotOpen": "queue-closed",
-    "NotEnoughPods": "too-few-pods",
-    "PodsNotCreated": "pods-not-created",
-    "SchedulingGated": "other-gates",
-    STRICT_ORDER: "strict-order",
+    reasons.queues.NOT_FOUND: "queue-missing",
+    reasons.queues.NOT_OPEN: "queue-closed",
+    reasons.queues.STRICT_ORDER: "strict-order",
+    reasons.pods.TOO_FEW: "too-few-pods",
+    reasons.pods.NOT_CREATED: "pods-not-created",
+    reasons.pods.GATED: "other-gates",
 }
 
 
@@ -54,7 +56,7 @@ class GangExplainer:
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
         """The report of one gang. Finding relief runs further cycles, so it can be left out."""
         found = members(self._what_if, gang)
-        verdict = _with_members(_verdict(self._what_if, self._session, gang), gang, found)
+        verdict = _with_members(_verdict(self._what_if, self._session, gang), found)
         owner = gang.group.metadata.controller
         job = self._what_if.state.jobs.get(owner.uid) if owner else None
         report = GangReport(
@@ -132,7 +134,7 @@ class GangExplainer:
 def _left_to_others(gang: GangView) -> list[str]:
     """What of the members' claims to devices is not counted, so that kube-scheduler may refuse what is planned."""
     return [
-        f"{pod_set.name}: not counted, kube-scheduler decides: {words}"
+        reasons.gangs.not_counted(pod_set=pod_set.name, words=words)
         for pod_set in gang.pod_sets
         for words in (pod_set.cls.needs.unseen if pod_set.cls else ())
     ]
@@ -152,7 +154,8 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     mine = [decision for decision in session.decisions if decision.gang.key == gang.key]
     waits = next((decision for decision in mine if isinstance(decision, decisions.Unschedulable)), None)
     if gang.group.status.phase == "Completed":
-        return _Verdict("finished", _ended(gang))
+        status = gang.group.status
+        return _Verdict("finished", reasons.gangs.finished(status.succeeded, status.failed))
     bound = any(isinstance(decision, decisions.ClosePlacement) and decision.phase == "Bound" for decision in mine)
     if gang.active and not bound:  # bound: the planner is about to write so
         return _starting(what_if, session, gang, mine)
@@ -163,48 +166,28 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     return _waits(waits) if waits else _may_start(session, gang, mine)
 
 
-def _with_members(verdict: _Verdict, gang: GangView, found: Members) -> _Verdict:
+def _with_members(verdict: _Verdict, found: Members) -> _Verdict:
     """The verdict about a gang that has its nodes, with what is wrong there; any other one tells it in its details."""
     summary, runs = verdict.summary, verdict.cause in RUNNING
-    if runs and not any(pod.phase == "Running" and not pod.terminating for pod in gang.pods):
-        summary = summary.replace("it runs: ", "no member runs: ", 1)
     if found.lost and (runs or verdict.cause == "half-placed"):
-        nodes = listed(sorted({pod.spec.node_name for pod in found.lost}))
-        summary = f"{summary}; {len(found.lost)} of its pods {_are(found.lost)} on nodes that do not answer: {nodes}"
+        nodes = listed(sorted({pod.spec.node_name for pod in found.lost}), SHOWN)
+        summary = also(summary, reasons.gangs.lost(len(found.lost), nodes))
         return replace(verdict, cause="members-lost" if runs else verdict.cause, summary=summary)
     if found.hindered and runs:
-        return replace(verdict, cause="members-hindered", summary=f"{summary}; {found.hindered}")
-    return replace(verdict, summary=summary)
-
-
-def _are(pods: Sequence[object]) -> str:
-    return "is" if len(pods) == 1 else "are"
-
-
-def _ended(gang: GangView) -> str:
-    status = gang.group.status
-    parts = [f"{status.succeeded} succeeded"] if status.succeeded else []
-    parts += [f"{status.failed} failed"] if status.failed else []
-    return "it has finished" + (f": {', '.join(parts)}" if parts else "")
+        return replace(verdict, cause="members-hindered", summary=also(summary, found.hindered))
+    return verdict
 
 
 def _running(gang: GangView, waits: decisions.Unschedulable | None) -> _Verdict:
     running = sum(pod.phase == "Running" and not pod.terminating for pod in gang.pods)
-    text = f"it runs: {_have(gang)}, {running} of them run" if gang.taken > 1 else f"it runs: {_have(gang)}"
+    text = reasons.gangs.runs(gang.taken, running)
     if waits is None:
         return _Verdict("running", text)
-    return _Verdict("running-extras-wait", f"{text}; {waits.message}", waits.reason, waits.shortage)
-
-
-def _have(gang: GangView) -> str:
-    return "1 member has its node" if gang.taken == 1 else f"{gang.taken} members have their node"
+    return _Verdict("running-extras-wait", also(text, waits.message), waits.reason, waits.shortage)
 
 
 def _half_placed(gang: GangView, waits: decisions.Unschedulable | None, within_s: float) -> _Verdict:
-    text = (
-        f"only {gang.taken} of the {gang.min_member} pods that start together have a node; if the others get none "
-        f"within {within_s:.0f} s, the planner takes the {gang.taken} back and the gang waits as a whole"
-    )
+    text = reasons.gangs.half_placed(taken=gang.taken, wanted=gang.min_member, within_s=within_s)
     return _Verdict("half-placed", text, waits.reason if waits else "", waits.shortage if waits else None)
 
 
@@ -218,16 +201,13 @@ def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Deci
     trouble = failed or given_up
     steps = tuple(progress(what_if, gang))
     if trouble:
-        what = "the gang is planned again" if failed else "the members that have a node go on"
-        return _Verdict(
-            "placement-failed", f"its placement cannot be carried out: {trouble.message}; {what}", "", None, steps
-        )
+        words = reasons.gangs.not_carried_out(trouble.message, again=failed is not None)
+        return _Verdict("placement-failed", words, "", None, steps)
     epoch = gang.placement.spec.epoch if gang.placement else 0
-    text = f"it starts: placement {epoch} is being carried out, {_have(gang)}"
+    text = reasons.gangs.starts(epoch=epoch, members=reasons.gangs.members(gang.taken))
     if awaits_room(gang) and gang.placement is not None:
-        there = len(victims_there(session, gang, gang.placement))
-        of = len(gang.placement.spec.victims)
-        text = f"its room is kept by placement {epoch}; it waits until {there} of {of} pods have gone from its nodes"
+        there, victims = len(victims_there(session, gang, gang.placement)), len(gang.placement.spec.victims)
+        text = reasons.gangs.awaits_room(epoch=epoch, there=there, victims=victims)
     return _Verdict("starting", text, "", None, steps)
 
 
@@ -237,20 +217,16 @@ def _waits(waits: decisions.Unschedulable) -> _Verdict:
         cause = "never-fits"
     elif waits.shortage and waits.shortage.closest:
         cause = "no-domain"
-    return _Verdict(cause, f"it waits: {waits.message}", waits.reason, waits.shortage)
+    return _Verdict(cause, reasons.gangs.waits(message=waits.message), waits.reason, waits.shortage)
 
 
 def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> _Verdict:
     place = next((decision for decision in mine if isinstance(decision, decisions.Place)), None)
     if place:
-        text = f"it can start: the planner's next cycle gives it {'; '.join(where(gang, place.pod_sets))}"
-        if place.victims:
-            text += f", once {len(place.victims)} pods of others have gone: {place.victims_reason}"
-        hint = "if this stays so, look whether Muster's extender runs and leads"
-        return _Verdict("about-to-start", text, details=(hint,))
+        text = reasons.gangs.can_start(where(gang, place.pod_sets), len(place.victims), place.victims_reason)
+        return _Verdict("about-to-start", text, details=(reasons.gangs.IS_EXTENDER_WELL,))
     placed = sum(each.new_seats for each in session.decisions if isinstance(each, decisions.Place))
-    in_flight = session.snapshot.placed_seats + placed
-    if in_flight and wants_nodes(session, gang):
-        text = f"it waits until fewer pods are on their way: {in_flight} seats of other gangs are starting now"
-        return _Verdict("in-flight-limit", text, "InFlightLimit")
-    return _Verdict("not-considered", "no action of the planner's configuration has looked at it")
+    seats = session.snapshot.placed_seats + placed
+    if seats and wants_nodes(session, gang):
+        return _Verdict("in-flight-limit", reasons.gangs.in_flight(seats=seats), reasons.pods.IN_FLIGHT)
+    return _Verdict("not-considered", reasons.gangs.NOT_LOOKED_AT)

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from extender.explain.seats import gang_words
 from extender.explain.whatif import WhatIf
+from extender.planner import reasons
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.placement import seats_of
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Holder:
     """Node's column → what it takes there."""
     pods: list[Pod] = field(default_factory=list)
     size: int = 0
-    """Pods and held seats."""
+    """Pods and placed seats."""
     room: int = 0
     """Pods of the waiting class that its end would make room for."""
     since: str = ""
@@ -36,13 +36,10 @@ class Holder:
     @property
     def words(self) -> str:
         """The holder with its size, e.g. `Job ns/first (8 pods on 8 nodes, since 10:00:00)`."""
-        pods = "1 pod" if self.size == 1 else f"{self.size} pods"
-        nodes = "1 node" if len(self.use) == 1 else f"{len(self.use)} nodes"
-        since = f", since {self.since}" if self.since else ""
-        return f"{self.title or self.name} ({pods} on {nodes}{since})"
+        return reasons.relief.holder(self.title or self.name, self.size, len(self.use), self.since)
 
     def take(self, column: int, row: Amounts) -> None:
-        """Counts one more pod or held seat on the node in `column`."""
+        """Counts one more pod or placed seat on the node in `column`."""
         self.use[column] = self.use[column] + row if column in self.use else row
         self.size += 1
 
@@ -63,10 +60,13 @@ def holders(
         holder.take(column, session.snapshot.row_of(record.cls))
         holder.pods.append(pod)
         holder.since = min(filter(None, (holder.since, pod.status.start_time)), default="")
-    for other in session.snapshot.gangs:
-        if other.key != gang.key and other.active:
-            _held_seats(session, other, found.setdefault(other.key, Holder(other.key, gang=True)))
-    for other in session.snapshot.gangs:
+    for other in (each for each in session.snapshot.gangs if each.key != gang.key):
+        for _, node, pod_set in other.placed_seats():
+            column = session.snapshot.index.get(node)
+            if pod_set and pod_set.cls and column is not None:
+                found.setdefault(other.key, Holder(other.key, gang=True)).take(
+                    column, session.snapshot.row_of(pod_set.cls)
+                )
         if other.key in found:
             found[other.key].title = gang_words(other)
     fits = session.codes(cls, gang) == 0
@@ -75,14 +75,6 @@ def holders(
     for holder in found.values():
         holder.room = _gain(session, cls, holder, fits)
     return [holder for holder in found.values() if holder.room > 0]
-
-
-def _held_seats(session: Session, gang: GangView, holder: Holder) -> None:
-    sets = {pod_set.name: pod_set for pod_set in gang.pod_sets}
-    for seat, node in seats_of(gang.placement) if gang.placement else ():
-        pod_set, column = sets.get(seat.pod_set), session.snapshot.index.get(node)
-        if pod_set and pod_set.cls and column is not None and seat.rank not in pod_set.taken:
-            holder.take(column, session.snapshot.row_of(pod_set.cls))
 
 
 def _gain(session: Session, cls: PodClass, holder: Holder, fits: NDArray[np.bool_]) -> int:

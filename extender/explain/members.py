@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from extender.explain.report import Relief
 from extender.explain.whatif import WhatIf
+from extender.planner import reasons
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.pod_problems import deletion_began, problems, sentence
 
 SHOWN = 8
 """Members that are told one by one; of more there is the number only."""
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
 @dataclass(slots=True)
@@ -35,12 +35,15 @@ def members(what_if: WhatIf, gang: GangView) -> Members:
     result = Members(lost=[pod for pod in pods if pod.spec.node_name and is_lost(what_if, pod)])
     told = sentence(pods)
     result.hindered = told[1] if told else ""
-    lines = [f"{pod.metadata.name} {text}" for pod in pods if (text := deletion(what_if, pod) or silence(what_if, pod))]
-    for pod, problem in problems(pods):
-        where = f" on {pod.spec.node_name}" if pod.spec.node_name else ""
-        lines.append(f"{pod.metadata.name}{where}: {problem.words}")
+    words = reasons.members
+    lines = [
+        words.told(pod=pod.metadata.name, what=text)
+        for pod in pods
+        if (text := deletion(what_if, pod) or silence(what_if, pod))
+    ]
+    lines += [words.hindered_member(pod.metadata.name, pod.spec.node_name, each.words) for pod, each in problems(pods)]
     more = len(lines) - SHOWN
-    result.details = lines[:SHOWN] + ([f"and {more} more of this kind"] if more > 0 else [])
+    result.details = lines[:SHOWN] + ([words.more_of_this_kind(count=more)] if more > 0 else [])
     return result
 
 
@@ -56,18 +59,15 @@ def deletion(what_if: WhatIf, pod: Pod) -> str:
     began = deletion_began(pod.metadata)
     if began is None:
         return ""
-    where = f" from {pod.spec.node_name}" if pod.spec.node_name else ""
-    silent = _silent(what_if, pod) if pod.spec.node_name else ""
-    why = f", which {silent}, so that nobody there confirms its end" if silent else ""
-    kept = ", ".join(pod.metadata.finalizers)
-    return f"is being deleted since {began}{where}{why}" + (f"; it is kept by the finalizers {kept}" if kept else "")
+    node = pod.spec.node_name
+    return reasons.members.deleted(began, node, _silent(what_if, pod) if node else "", pod.metadata.finalizers)
 
 
 def silence(what_if: WhatIf, pod: Pod) -> str:
     """Why nothing is known of a pod that is not being deleted; empty if its node answers."""
     if not pod.spec.node_name or not is_lost(what_if, pod):
         return ""
-    return f"is on {pod.spec.node_name}, which {_silent(what_if, pod)}: whether it still runs is not known"
+    return reasons.members.silent(node=pod.spec.node_name, silence=_silent(what_if, pod))
 
 
 def frees(what_if: WhatIf, lost: list[Pod]) -> Iterator[Relief]:
@@ -78,20 +78,18 @@ def frees(what_if: WhatIf, lost: list[Pod]) -> Iterator[Relief]:
             by_node.setdefault(pod.spec.node_name, []).append(pod)
     for name, pods in by_node.items():
         names = " ".join(pod.metadata.name for pod in pods)
-        force = f"kubectl delete pod {names} -n {pods[0].metadata.namespace} --grace-period=0 --force"
-        if _node(what_if, name):
-            text = f"{name} comes back; or, if it is surely off, kubectl taint node {name} {OUT_OF_SERVICE}, or {force}"
-        else:
-            text = f"what is left on {name}, which is gone, is deleted by force: {force}"
+        force = reasons.relief.force(pods=names, namespace=pods[0].metadata.namespace)
+        gone = reasons.relief.gone_node(node=name, force=force)
+        text = reasons.relief.silent_node(node=name, force=force) if _node(what_if, name) else gone
         yield Relief("frees", text, (name,), tried=False)
 
 
 def _silent(what_if: WhatIf, pod: Pod) -> str:
     node = _node(what_if, pod.spec.node_name)
     if node is None:
-        return "is gone"
+        return reasons.members.NODE_GONE
     found = _unready(node)
-    return "" if found is None else f"is not Ready since {found}" if found else "is not Ready"
+    return "" if found is None else reasons.members.not_ready(found)
 
 
 def _node(what_if: WhatIf, name: str) -> Node | None:

@@ -12,9 +12,11 @@ from extender.explain.changes import KUBERNETES_TAINTS, copies, recovered, uncor
 from extender.explain.holders import Holder, holders
 from extender.explain.report import GangReport, Relief
 from extender.explain.whatif import WhatIf
+from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import CORDONED, Shortage
+from extender.planner.reasons.cause import CORDONED, TAINT
+from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import Node
@@ -22,7 +24,6 @@ from muster.api.kubernetes.core import Node
 MAX_SINGLES = 3
 MAX_TRIES = 12
 MAX_TOGETHER = 24
-NAMED = 6
 Trial = Callable[[], AbstractContextManager[None]]
 
 
@@ -41,21 +42,19 @@ class Reliever:
                 yield self._queue(report.queue.name, missing=report.cause == "queue-missing")
             case "too-few-pods":
                 missing = self._gang.min_member - self._gang.taken - self._existing()
-                yield Relief("pods", f"{missing} more {_pods(missing)} of this gang are created", tried=False)
+                yield Relief("pods", reasons.relief.created(missing), tried=False)
             case "strict-order":
-                ahead = ", ".join(reversed(report.queue.ahead)) or "the gangs before it"
-                yield Relief("wait", f"{ahead} start first, or are withdrawn", report.queue.ahead, tried=False)
+                ahead = reasons.relief.first(report.queue.ahead[::-1])
+                yield Relief("wait", ahead, report.queue.ahead, tried=False)
             case "in-flight-limit":
-                yield Relief("wait", "nothing has to be done: it is tried as soon as they have started", tried=False)
+                yield Relief("wait", reasons.relief.NOTHING, tried=False)
             case "no-domain":
                 yield from self._domain(report.shortage)
             case "no-room" | "never-fits" | "half-placed":
                 found = list(self._room(report.shortage))
                 yield from found
                 if not found and report.queue.ahead:
-                    ahead = (
-                        f"the gangs before it start first, or are withdrawn: {', '.join(reversed(report.queue.ahead))}"
-                    )
+                    ahead = reasons.relief.before(report.queue.ahead[::-1])
                     yield Relief("wait", ahead, report.queue.ahead, tried=False)
 
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
@@ -67,16 +66,15 @@ class Reliever:
             return
         yield from self._ends(cls, max(1, closest.said.wanted - closest.said.held), closest.inside)
         level = closest.said.level
-        yield Relief("wider", f"it asks for a wider level than {level}, or only prefers {level}", (level,), tried=False)
+        yield Relief("wider", reasons.relief.wider(level=level), (level,), tried=False)
 
     def _existing(self) -> int:
         return sum(len(seats) for seats in self._gang.open_seats().values())
 
     def _queue(self, name: str, *, missing: bool) -> Relief:
         open_queues = sorted(queue for queue, known in self._session.snapshot.queues.items() if known.open)
-        others = ", ".join(queue for queue in open_queues if queue != "root") or "none"
-        verb = "is created" if missing else "is opened"
-        return Relief("queue", f"queue {name!r} {verb} (open queues: {others})", (name,), tried=False)
+        others = [queue for queue in open_queues if queue != "root"]
+        return Relief("queue", reasons.relief.queue(name, others, missing=missing), (name,), tried=False)
 
     def _room(self, lacks: Shortage | None) -> Iterator[Relief]:
         """More room for the pod set that is short of it."""
@@ -98,27 +96,26 @@ class Reliever:
         enough = self._fewest([uncordoned(node) for node in nodes])
         if enough:
             names = [node.metadata.name for node in enough]
-            yield Relief("uncordon", f"{_listed(names)} {_are(names)} uncordoned", tuple(names))
+            yield Relief("uncordon", reasons.relief.uncordoned(names), tuple(names))
 
     def _tolerate(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
         for cause in lacks.causes:
-            if not cause.roomy or not cause.words.startswith("has the taint"):
+            if not cause.roomy or not cause.words.startswith(TAINT):
                 continue
             nodes = self._behind(cls, cause.words)
             bare = [replace(node, spec=replace(node.spec, taints=[])) for node in nodes]
-            taint = cause.words.removeprefix("has the taint ")
+            taint = cause.words.removeprefix(TAINT)
             if taint.startswith(KUBERNETES_TAINTS):
                 yield from self._recover(nodes, taint)
             elif self._fits(lambda bare=bare: self._what_if.tried_nodes(bare)):  # type: ignore[misc]  # mypy: default of a lambda
-                yield Relief("tolerate", f"its pods tolerate the taint {taint} ({len(nodes)} nodes)", (taint,))
+                yield Relief("tolerate", reasons.relief.tolerated(taint=taint, count=len(nodes)), (taint,))
 
     def _recover(self, nodes: list[Node], taint: str) -> Iterator[Relief]:
         """A taint that says how a node is: pods that tolerate it would be placed on a node that may be dead."""
         enough = self._fewest([recovered(node) for node in nodes])
         if enough:
             names = [node.metadata.name for node in enough]
-            verb = "recovers" if len(names) == 1 else "recover"
-            yield Relief("recovers", f"{_listed(names)} {verb} and the taint {taint} goes", tuple(names))
+            yield Relief("recovers", reasons.relief.recovered(names, taint), tuple(names))
 
     def _behind(self, cls: PodClass, words: str) -> list[Node]:
         """Nodes that would have room were it not for this cause, most room first."""
@@ -151,13 +148,13 @@ class Reliever:
         for holder in sorted((each for each in found if each.room >= missing), key=lambda each: each.size)[:MAX_TRIES]:
             if singles < MAX_SINGLES and self._fits_without([holder]):
                 singles += 1
-                yield Relief("ends", f"{holder.words} ends", (holder.name,))
+                yield Relief("ends", reasons.relief.ends([holder.words]), (holder.name,))
         if singles:
             return
         together = self._together(sorted(found, key=lambda each: (-each.room, each.size))[:MAX_TOGETHER], missing)
         if together:
             names = [holder.name for holder in together]
-            yield Relief("ends", f"{_listed([holder.words for holder in together])} end", tuple(names))
+            yield Relief("ends", reasons.relief.ends([holder.words for holder in together]), tuple(names))
 
     def _together(self, found: list[Holder], missing: int) -> list[Holder]:
         """A small set: the largest holders until the gang fits, then without those that are not needed."""
@@ -186,7 +183,7 @@ class Reliever:
         number = ceil(missing / int(fit.max()))
         if like is not None and self._fits(lambda: self._what_if.tried_nodes(copies(like, number))):
             name = like.metadata.name
-            yield Relief("add-nodes", f"{number} more {'nodes' if number > 1 else 'node'} like {name} join", (name,))
+            yield Relief("add-nodes", reasons.relief.added(number, name), (name,))
 
     # -- trying -----------------------------------------------------------------------------------------------------
 
@@ -201,16 +198,3 @@ class Reliever:
             session = self._what_if.cycle()
         places = (each for each in session.decided(decisions.Place) if each.gang.key == self._gang.key)
         return any(not place.victims for place in places)
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _are(names: list[str]) -> str:
-    return "is" if len(names) == 1 else "are"
-
-
-def _pods(number: int) -> str:
-    return "pod" if number == 1 else "pods"

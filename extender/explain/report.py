@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from extender.planner.framework.shortage import Shortage
+from extender.planner.reasons.room import Shortage
 from muster.api.muster.placement import AvoidedNode, NodeRun
 
 GangCause = Literal[

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from extender.explain.report import PodSetReport
 from extender.explain.whatif import WhatIf
+from extender.planner import reasons
+from extender.planner.reasons.grammar import listed
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podrecord import PodRecord
@@ -13,6 +15,9 @@ from muster.resources.vector import PODS, Vector, add, to_quantities
 from muster.resources.words import vector_words
 
 SHOWN = 12
+"""Nodes that are named of a pod set."""
+NAMED = 4
+"""Seats that are named of those that wait for the same."""
 
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
@@ -68,8 +73,7 @@ def gang_words(gang: GangView) -> str:
 def runs_words(runs: list[NodeRun]) -> str:
     """`node-0 (2), node-1`; of very many nodes only the first are named."""
     named = [f"{run.node} ({run.count})" if run.count > 1 else run.node for run in runs if run.node]
-    more = len(named) - SHOWN
-    return ", ".join(named[:SHOWN]) + (f" and {more} more nodes" if more > 0 else "")
+    return listed(named, SHOWN, "more nodes")
 
 
 def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
@@ -80,29 +84,22 @@ def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
     for seat, node, pod_set in gang.placed_seats():
         if pod_set is not None:
             stage = _stage(gang.placement, pod_set.waiting.get(seat.rank))
-            names.setdefault(stage, []).append(f"{seat.pod_set} {seat.rank} on {node}")
+            names.setdefault(stage, []).append(reasons.members.seat(pod_set=seat.pod_set, rank=seat.rank, node=node))
     for stage, seats in names.items():
-        yield f"{len(seats)} {stage}: {listed(seats)}"
+        yield reasons.members.stage(count=len(seats), stage=stage, seats=listed(seats, NAMED))
     if what_if.now and names:
-        yield f"placement {gang.placement.spec.epoch} is given up at {gang.placement.spec.deadline}"
-
-
-def listed(names: list[str], shown: int = 4) -> str:
-    """The first of many names, and how many there are more."""
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+        spec = gang.placement.spec
+        yield reasons.gangs.given_up_at(epoch=spec.epoch, deadline=spec.deadline)
 
 
 def _stage(placement: Placement, pod: PodRecord | None) -> str:
     if pod is None:
-        return "not created yet by the owner"
+        return reasons.members.NOT_CREATED
     if pod.gated:
-        return "behind the gate, released by the planner's next cycle"
+        return reasons.members.BEHIND_THE_GATE
     if pod.epoch is not None and pod.epoch != placement.spec.epoch:
-        return f"pinned by placement {pod.epoch}, which is over; deleted and made again"
-    if pod.refused:
-        return "refused by kube-scheduler"
-    return "waiting for kube-scheduler"
+        return reasons.members.stale_pin(epoch=pod.epoch)
+    return reasons.members.REFUSED if pod.refused else reasons.members.NOT_ANSWERED
 
 
 def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:

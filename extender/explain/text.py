@@ -6,7 +6,7 @@ from typing import Literal
 
 from extender.explain.report import GangReport, PlacementReport, PodReport, PodSetReport, QueueReport
 from extender.explain.seats import runs_words
-from extender.planner.framework.shortage import Cause, Shortage
+from extender.planner.reasons.room import Cause, Shortage
 from muster.api.kubernetes.meta import parse_time
 
 Tone = Literal["title", "good", "bad", "plain", "hint"]

@@ -8,10 +8,13 @@ from msgspec import Struct, field
 
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
+from extender.planner import reasons
 from extender.planner.framework.session import Session
+from extender.planner.reasons.grammar import any_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.nodes import natural
+from extender.planner.topology.forest import level_words
 from extender.planner.topology.requests import request_of
 from extender.planner.topology.tree import HYPER_NODES, Tree
 from muster.api.muster.gang import Seat
@@ -30,7 +33,7 @@ class Room(Struct):
 
     all: int
     used: int
-    """By pods, and held by placements for pods that are on their way."""
+    """By pods and placed seats."""
     free: int
     """On nodes that take pods; cordoned ones do not."""
 
@@ -86,11 +89,11 @@ def topology_reports(
     session = what_if.session()
     trees = _trees(session)
     if name is not None and name not in trees:
-        raise UnknownNameError(f"there is no topology {name!r}; there is {_listed(trees)}")
+        raise UnknownNameError(f"there is no topology {name!r}; there is {any_of(trees)}")
     known = session.snapshot.axis
     unknown = [resource for resource in resources if resource not in known]
     if unknown:
-        raise UnknownNameError(f"no node offers {_listed(unknown)}; there is {_listed(sorted(known))}")
+        raise UnknownNameError(f"no node offers {any_of(unknown)}; there is {any_of(sorted(known))}")
     shown = list(dict.fromkeys(resources)) or usual(known)
     return [
         _Reporter(session, tree, shown, gang, nodes=nodes).report()
@@ -110,9 +113,12 @@ def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
     if request is None or not session.snapshot.hyper_nodes or not any(map(_asks_hyper_nodes, request.required)):
         return []
     told = {problem.message: name for name, told in session.hyper_nodes.problems.items() for problem in told}
-    found = [f"HyperNode {name} is not right: {message}" for message, name in islice(told.items(), PROBLEMS)]
+    found = [
+        reasons.topology.hyper_node_wrong(name=name, message=message)
+        for message, name in islice(told.items(), PROBLEMS)
+    ]
     more = len(told) - len(found)
-    return found + ([f"{more} more things are wrong with HyperNodes: muster topo {HYPER_NODES}"] if more > 0 else [])
+    return found + ([reasons.topology.more_wrong(count=more, name=HYPER_NODES)] if more > 0 else [])
 
 
 def _asks_hyper_nodes(near: Nearness) -> bool:
@@ -150,7 +156,7 @@ class _Reporter:
         stray = self._columns[~inside]
         report = TopologyReport(
             name=tree.name,
-            levels=[_level_words(tree, level) for level in range(len(tree.levels))],
+            levels=[level_words(tree, level) for level in range(len(tree.levels))],
             nodes=len(self._columns),
             outside=sorted(map(snapshot.name, stray.tolist()), key=natural),
             empty=[],
@@ -189,7 +195,7 @@ class _Reporter:
         """The level of a domain; a HyperNode's is that of its tier, which is the innermost that it is in."""
         if self._tree.tiers:
             level = max(each for each, names in enumerate(self._tree.domains) if name in names)
-        return _level_words(self._tree, level)
+        return level_words(self._tree, level)
 
     def _nodes(self, columns: Amounts) -> list[DomainReport]:
         if not self._with_nodes:
@@ -224,7 +230,7 @@ class _Reporter:
 
 
 def _seats_by_column(gang: GangView, index: Mapping[str, int]) -> dict[int, list[Seat]]:
-    """Where the members are, and where those that are on their way will be."""
+    """Where the members are, and where those with a placed seat will be."""
     placed = dict(seats_of(gang.placement)) if gang.placement and gang.active else {}
     for pod_set in gang.pod_sets:
         placed |= {Seat(pod_set.name, rank): node for rank, node in pod_set.taken.items() if node}
@@ -233,12 +239,3 @@ def _seats_by_column(gang: GangView, index: Mapping[str, int]) -> dict[int, list
         if node in index:
             found.setdefault(index[node], []).append(seat)
     return found
-
-
-def _level_words(tree: Tree, level: int) -> str:
-    word = tree.tier_names[level] if tree.tier_names else ""
-    return f"{tree.levels[level]} ({word})" if word else tree.levels[level]
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"

@@ -6,12 +6,13 @@ is explained and simulated is what the planner does. `extender.cycles` runs it f
 
 from collections.abc import Sequence
 
+from extender.planner import reasons
 from extender.planner.actions import ACTIONS
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.configuration.build import Assembly, examine
 from extender.planner.configuration.report import Report
 from extender.planner.framework import config
-from extender.planner.framework.decisions import SET_ASIDE, Unschedulable
+from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.registry import Action, Plugin, Registry
 from extender.planner.framework.session import Session
@@ -63,7 +64,7 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
         action.execute(session)
     # 4. Tell the owners of gangs that are set aside why; no action has decided anything for them.
     for gang in session.snapshot.set_aside:
-        session.decide(Unschedulable(gang, SET_ASIDE, gang.set_aside))
+        session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, gang.set_aside))
     # 5. Let the plugins keep what they need for the next cycle.
     for plugin in plugins:
         plugin.on_session_close(session)

@@ -12,11 +12,12 @@ from extender.barrier import Barrier, Outcome
 from extender.live import Live
 from extender.planner.fairshare.plain import queue_full
 from extender.planner.framework.session import Session
+from extender.planner.reasons.verbs import Reason
 from extender.planner.scaleup.requests import consumption
 from extender.planner.scaleup.wishes import safe_to_evict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.podrecord import PodRecord
-from extender.verbs.reasons import Reason, counted, unavailable
+from extender.verbs.calls import counted, unavailable
 from extender.verbs.room import nodes_with_room
 from extender.verbs.sharedgpus import SharedGpus
 from muster.api.kubernetes.core import PODS

@@ -16,10 +16,11 @@ from prometheus_client import Counter
 
 from extender.live import Live
 from extender.planner.fairshare.plain import queue_full
+from extender.planner.reasons.verbs import Reason, Verdict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podshape import asked_of, ours
-from extender.verbs.reasons import Reason, Verdict, counted, unavailable
+from extender.verbs.calls import counted, unavailable
 from extender.verbs.room import nodes_with_room
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.muster.gang import epoch_of, gang_of, seat_of

@@ -6,9 +6,9 @@ Asked by filter of all nodes, and once more by bind of the one that it is about,
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.reasons.verbs import Reason
 from extender.planner.state.podrecord import PodRecord
 from extender.planner.state.state import State
-from extender.verbs.reasons import Reason
 from muster.resources.vector import Vector, add
 
 Mask = NDArray[np.bool_]

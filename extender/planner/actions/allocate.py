@@ -15,9 +15,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import partial
 
+from extender.planner import reasons
 from extender.planner.actions.grow import grow
 from extender.planner.actions.obstacles import obstacle
-from extender.planner.actions.reserve import words
 from extender.planner.actions.reserve.book import Book
 from extender.planner.actions.reserve.looks import Looks
 from extender.planner.actions.search import lacking, open_above, place_minimum, place_more, runs_of_operations
@@ -25,8 +25,10 @@ from extender.planner.actions.seatlimit import LIMIT, SeatLimit
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import minimum_amounts, minimum_wanted
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import Shortage, shortage
+from extender.planner.framework.shortage import shortage
 from extender.planner.framework.statement import Statement, undone
+from extender.planner.reasons.grammar import also
+from extender.planner.reasons.room import NO_ROOM, Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.requests import request_of
 from muster.api.kubernetes.meta import parse_time
@@ -36,7 +38,6 @@ LIMIT_TOLD_AFTER_S = 5.0
 HELD_BACK_S = 30.0
 """How long a gang that only waits for placed seats of others is not let in: its pods would be born gated, which costs a
 write for each, and mostly they can soon be born on their nodes."""
-LIMITED = f"it waits until fewer pods are on their way: the placements of other gangs hold {LIMIT} seats or more"
 
 Trial = tuple[GangView, Statement]
 """A gang, and what it gets in this cycle."""
@@ -98,7 +99,8 @@ class Allocate:
             session.decide(why)
             return
         if head := found.book.behind(gang):
-            session.decide(decisions.Unschedulable(gang, decisions.STRICT_ORDER, words.behind(gang.queue, head.key)))
+            words = reasons.queues.behind(queue=gang.queue, head=head.key)
+            session.decide(decisions.Unschedulable(gang, reasons.queues.STRICT_ORDER, words))
             return
         if not found.limit.admit(gang):
             found.waiting.append(gang)
@@ -126,7 +128,7 @@ class Allocate:
         """The gang would be tried if fewer seats were placed; `since` when that is so, in seconds."""
         self._limited[gang.uid] = since
         if session.now - since >= LIMIT_TOLD_AFTER_S:
-            session.decide(decisions.Unschedulable(gang, "InFlightLimit", LIMITED))
+            session.decide(decisions.Unschedulable(gang, reasons.pods.IN_FLIGHT, reasons.pods.in_flight(limit=LIMIT)))
         if session.now - since < HELD_BACK_S and gang.group.status.phase in {"", "Pending"}:
             session.enqueued.discard(gang.key)
 
@@ -146,7 +148,7 @@ class Allocate:
             if failed is None:
                 return None
             statement.discard()
-            self._failures[shape] = failed, _and(failed.message, book.in_the_way(gang))
+            self._failures[shape] = failed, also(failed.message, book.in_the_way(gang))
         return self._failures[shape]
 
 
@@ -203,11 +205,7 @@ def growth_is_due(session: Session, gang: GangView) -> bool:
 
 
 def _waits(gang: GangView, lacks: Shortage, words: str, more: str = "") -> decisions.Unschedulable:
-    return decisions.Unschedulable(gang, "NotEnoughResources", _and(words, more), lacks)
-
-
-def _and(words: str, more: str) -> str:
-    return f"{words}; {more}" if more else words
+    return decisions.Unschedulable(gang, NO_ROOM, also(words, more), lacks)
 
 
 def _say_why_extras_wait(session: Session, gang: GangView) -> None:

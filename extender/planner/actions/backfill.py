@@ -5,6 +5,7 @@ not, so that little is left: gangs of a queue that is strictly ordered and whose
 for nothing takes none of that room, only one of the pods that its node can have; of those, too, what is reserved stays.
 """
 
+from extender.planner import reasons
 from extender.planner.actions.allocate import wants_nodes
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.search import place_minimum, runs_of_operations
@@ -22,7 +23,9 @@ class Backfill:
 
     def execute(self, session: Session) -> None:
         """Decides Place for those whose pods ask for nothing and fit."""
-        held = [waits for waits in session.decided(decisions.Unschedulable) if waits.reason == decisions.STRICT_ORDER]
+        held = [
+            waits for waits in session.decided(decisions.Unschedulable) if waits.reason == reasons.queues.STRICT_ORDER
+        ]
         for waits in held:
             if asks_for_nothing(waits.gang) and session.attempt(waits.gang, _placed):
                 session.decisions.remove(waits)

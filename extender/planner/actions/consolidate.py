@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
 from extender.planner.actions.fill import fill
 from extender.planner.actions.parts import PartSearch
@@ -70,7 +71,7 @@ class Consolidate(Evicting):
 
     def reason(self, gang: GangView) -> str:
         """For the owners of those that move."""
-        return f"moved to make room for gang {gang.key}"
+        return reasons.evictions.moved(gang=gang.key)
 
     def _placed(self, session: Session, statement: Statement, gang: GangView, pieces: Sequence[Piece]) -> bool:
         if place_minimum(session, statement, gang) is not None:

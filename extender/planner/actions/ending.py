@@ -4,6 +4,7 @@ A pin cannot be changed once a pod has it. So pods that are pinned by a placemen
 ran, and their owner makes them again.
 """
 
+from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -58,7 +59,7 @@ def drop_strays(session: Session, gang: GangView) -> None:
         else:
             stray = not gang.active or pod.epoch < placement.spec.epoch or _seat_node(placement, pod) != pod.pin
         if stray:
-            session.decide(decisions.Evict(gang, pod, "it is pinned by a placement that is over", started=False))
+            session.decide(decisions.Evict(gang, pod, reasons.evictions.STRAY, started=False))
 
 
 def _seat_node(placement: Placement, pod: PodRecord) -> str | None:

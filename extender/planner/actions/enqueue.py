@@ -9,12 +9,14 @@ from collections.abc import Hashable
 import numpy as np
 from msgspec import structs
 
+from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of
 from extender.planner.actions.search import chosen_ranks, near
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import minimum_amounts, minimum_wanted
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import Shortage, shortage
+from extender.planner.framework.shortage import shortage
+from extender.planner.reasons.room import NO_ROOM, Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.requests import request_of
@@ -51,10 +53,16 @@ class Enqueue:
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
         """What keeps the gang out: a closed queue, a cluster that is too small, full queues, or a vote of a plugin."""
-        if closed := _closed(session, gang):
-            return decisions.Unschedulable(gang, *closed)
+        queue = session.snapshot.queues.get(gang.queue)
+        if queue is None:
+            words = reasons.queues.missing(queue=gang.queue)
+            return decisions.Unschedulable(gang, reasons.queues.NOT_FOUND, words)
+        if gang.queue == ROOT_QUEUE or not queue.open:
+            closed = reasons.queues.closed(queue=gang.queue, state=queue.status.state)
+            words = reasons.queues.ROOT if gang.queue == ROOT_QUEUE else closed
+            return decisions.Unschedulable(gang, reasons.queues.NOT_OPEN, words)
         if lacks := self._lacks(session, gang):
-            return decisions.Unschedulable(gang, "NotEnoughResources", lacks.message, lacks)
+            return decisions.Unschedulable(gang, NO_ROOM, lacks.message, lacks)
         full = session.queue_refusal(gang, minimum_amounts(session.snapshot, gang))
         if full:
             return decisions.Unschedulable(gang, full.reason, full.message)
@@ -100,15 +108,3 @@ def _hopeless(session: Session, pod_set: PodSetView, need: int, alike: tuple[str
     if most >= need:
         return None
     return structs.replace(shortage(session, None, pod_set, need, most, kind="ever"), alike=alike)
-
-
-def _closed(session: Session, gang: GangView) -> tuple[str, str] | None:
-    """The queue must exist, be open and not be the root of the tree."""
-    queue = session.snapshot.queues.get(gang.queue)
-    if queue is None:
-        return "QueueNotFound", f"queue {gang.queue!r} does not exist"
-    if gang.queue == ROOT_QUEUE:
-        return "QueueNotOpen", "queue 'root' holds other queues and takes no gangs"
-    if not queue.open:
-        return "QueueNotOpen", f"queue {gang.queue!r} is {queue.status.state}"
-    return None

@@ -15,15 +15,16 @@ from functools import partial
 
 import numpy as np
 
+from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of, wants_nodes
 from extender.planner.actions.makeroom import budgets_of, expected_to_go, leaving_pods
 from extender.planner.actions.search import chosen_ranks, place_minimum, runs_of_operations
-from extender.planner.fairshare.capacity import GUARANTEED, OVER_CAPABILITY, OVER_DESERVED
 from extender.planner.framework import decisions
 from extender.planner.framework.demand import amounts_of, minimum_wanted
 from extender.planner.framework.scenario import Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
+from extender.planner.reasons.room import NO_ROOM
 from extender.planner.state.gangs import GangPhase, GangView
 from extender.planner.victims.budgets import Budgets
 from extender.planner.victims.candidates import Catalogue, helpful, permitted
@@ -38,9 +39,8 @@ ATTEMPTS = 8
 """Searches in one cycle, of one queue and in all: a search may take some tens of milliseconds."""
 MOST_VICTIMS = 5_000
 """Pods that are evicted for one gang; they stand in its placement, which must fit into etcd."""
-NO_ROOM = frozenset({"NotEnoughResources"})
-"""Reasons with which allocate and enqueue say that a gang waits for room; those of full queues come on top."""
-FULL_QUEUE = frozenset({OVER_CAPABILITY, GUARANTEED, OVER_DESERVED})
+FULL_QUEUE = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.GUARANTEED, reasons.queues.OVER_DESERVED})
+"""Reasons of gangs whose queue is full."""
 
 _RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
 
@@ -69,7 +69,7 @@ class Evicting:
 
     def execute(self, session: Session) -> None:
         """Decides Place and MakeRoom for gangs that get room by it."""
-        waiting = [why for why in session.decided(decisions.Unschedulable) if why.reason in NO_ROOM | FULL_QUEUE]
+        waiting = [why for why in session.decided(decisions.Unschedulable) if why.reason in {NO_ROOM, *FULL_QUEUE}]
         if not waiting:
             return
         self._forget(session)

@@ -14,6 +14,7 @@ the gang that needs their place, and if they are not, nothing has happened.
 
 import numpy as np
 
+from extender.planner import reasons
 from extender.planner.actions.search import gated_until_others
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -39,7 +40,7 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
     staying = tuple((victim, pod) for victim, pod in there if not pod.terminating and victim is not gang)
     overdue = session.now > (parse_time(placement.spec.deadline) or session.now)
     if overdue and (staying or any(not pod.terminating for pod in own)):
-        return f"{len(staying) or len(own)} pods that had to go for it were not evicted in time"
+        return reasons.placements.not_evicted(pods=len(staying) or len(own))
     if staying:
         return _evict(session, gang, placement, staying)
     columns = {session.snapshot.index[node] for node in missing.values() if node in session.snapshot.index}
@@ -50,7 +51,7 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
     ]
     if any(expected_to_go(pod.gone_by, session.now) for pod in leaving) or any(not pod.terminating for pod in own):
         return ""
-    return "pods that had to go for it do not end" if leaving else "the room that was made for it is taken"
+    return reasons.placements.VICTIMS_STAY if leaving else reasons.placements.ROOM_TAKEN
 
 
 def _evict(
@@ -59,7 +60,7 @@ def _evict(
     budgets = Budgets(session.snapshot)
     counted = [pod for _, pod in staying if budgets.counted(pod)] if budgets else []
     if not budgets.take(counted):
-        return "a PodDisruptionBudget does not let pods go that had to go for it"
+        return reasons.placements.BUDGET
     uids = frozenset(pod.uid for pod in counted)
     reason = placement.spec.victims_reason
     session.decide(decisions.MakeRoom(gang, placement.spec.epoch, staying, reason, uids))

@@ -3,6 +3,7 @@
 KAI-Scheduler's action of that name, and Volcano's gangpreempt in spirit: whole gangs, or pods above a minimum.
 """
 
+from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
 from extender.planner.framework.scenario import Scenario
 from extender.planner.framework.session import Session
@@ -53,4 +54,4 @@ class Preempt(Evicting):
 
     def reason(self, gang: GangView) -> str:
         """For the owners of the victims."""
-        return f"preempted by gang {gang.key} of priority {gang.priority} in queue {gang.queue}"
+        return reasons.evictions.preempted(gang=gang.key, priority=gang.priority, queue=gang.queue)

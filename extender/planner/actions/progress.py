@@ -19,6 +19,7 @@ This runs first in every cycle, whatever the configuration says, because nothing
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from extender.planner import reasons
 from extender.planner.actions.ending import drop_strays, give_up
 from extender.planner.actions.makeroom import awaits_room, make_room
 from extender.planner.framework import decisions
@@ -113,7 +114,7 @@ class TrackPlacements:
         since = self._half_since.setdefault(gang.uid, _half_since(gang, session.now))
         if session.now < since + longest_partial_s(gang, session.inputs.recovery_s):
             return
-        reason = f"only {gang.taken} of the {gang.min_member} pods that start together got a node"
+        reason = reasons.placements.too_few_bound(taken=gang.taken, wanted=gang.min_member)
         if gang.active:
             session.decide(decisions.ClosePlacement(gang, "Abandoned", reason, in_vain=not gang.has_pods))
         for pod in gang.pods:
@@ -154,7 +155,7 @@ def _follow(session: Session, gang: GangView) -> None:
             give_up(session, gang, placement, why, evicted_in_vain=True)
         return
     if not missing:
-        session.decide(decisions.ClosePlacement(gang, "Bound", f"all {gang.taken} members are bound"))
+        session.decide(decisions.ClosePlacement(gang, "Bound", reasons.placements.bound(members=gang.taken)))
         return
     why = _failure(session, gang, placement, missing)
     if why:
@@ -162,11 +163,11 @@ def _follow(session: Session, gang: GangView) -> None:
         return
     gated = next((each.pod for each in missing if each.pod and each.pod.other_gates), None)
     if gated is not None:
-        why = f"{gated.name} waits for the scheduling gate {gated.other_gates[0]}, which is not Muster's"
+        why = reasons.placements.gated(pod=gated.name, gate=gated.other_gates[0])
         give_up(session, gang, placement, why, in_vain=True)
         return
     if _overdue(session, placement):
-        why = f"{len(missing)} members did not arrive before the deadline"
+        why = reasons.placements.not_arrived(pods=len(missing))
         give_up(session, gang, placement, why, in_vain=not gang.has_pods)
         return
     held = _held(session, gang, placement, missing)
@@ -181,8 +182,8 @@ def _held(session: Session, gang: GangView, placement: Placement, missing: list[
     if not held:
         return held
     arrived = session.inputs.arrived.get(gang.uid, frozenset())
-    on_their_way = any(each.seat.pod_set not in held and each.seat not in arrived for each in missing)
-    return held if on_their_way else set()
+    some_to_come = any(each.seat.pod_set not in held and each.seat not in arrived for each in missing)
+    return held if some_to_come else set()
 
 
 def _missing(gang: GangView) -> list[_Missing]:
@@ -200,16 +201,16 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: li
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
             if not pod.cls.neighbours:  # else it may only have come before those that it minds
                 session.avoided.setdefault(gang.key, set()).add(node)
-            return f"kube-scheduler refused {pod.name} on node {node}"
+            return reasons.placements.refused(pod=pod.name, node=node)
         cls = pod_set.class_of(seat.rank) if pod_set else None
         if (node, cls) == good:
             continue
         column = session.snapshot.index.get(node)
         if column is None:
-            return f"node {node} is gone"
+            return reasons.placements.node_gone(node=node)
         code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
         if code:
-            return f"node {node}: {session.causes.words[code]}"
+            return reasons.placements.node_refuses(node=node, cause=session.causes.words[code])
         good = node, cls
     return ""
 

@@ -4,6 +4,7 @@ Who may reclaim from whom, and how much, are the opinions of plugins (`proportio
 nothing is reclaimed.
 """
 
+from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
 from extender.planner.framework.demand import amounts_of, minimum_wanted
 from extender.planner.framework.scenario import Scenario
@@ -56,4 +57,4 @@ class Reclaim(Evicting):
 
     def reason(self, gang: GangView) -> str:
         """For the owners of the victims."""
-        return f"reclaimed by queue {gang.queue} for gang {gang.key}"
+        return reasons.evictions.reclaimed(queue=gang.queue, gang=gang.key)

@@ -13,13 +13,14 @@ from msgspec import structs
 
 from extender.planner.actions.fill import fill
 from extender.planner.actions.parts import PartSearch, join
-from extender.planner.framework.closest import Closest
 from extender.planner.framework.demand import minimum_wanted
 from extender.planner.framework.nodeset import EVERYWHERE, NodeSet
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import UNTOLD, Shortage, Wanted, shortage
+from extender.planner.framework.shortage import shortage
 from extender.planner.framework.statement import Statement
+from extender.planner.reasons.room import UNTOLD, Shortage, Wanted
+from extender.planner.reasons.topology import Closest
 from extender.planner.state.amounts import times
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView

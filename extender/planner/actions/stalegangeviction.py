@@ -5,6 +5,7 @@ failure ends a job is its owner's decision), and members that finished protect t
 is the minimum that the gang started with: a Job that is scaled up keeps what runs while there is no room for more.
 """
 
+from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -32,7 +33,7 @@ class StaleGangEviction:
     @staticmethod
     def _evict(session: Session, gang: GangView) -> None:
         needed = gang.started_with().min_member
-        reason = f"the gang has {gang.taken} of the {needed} members it needs and was not completed in time"
+        reason = reasons.evictions.incomplete(taken=gang.taken, needed=needed)
         for pod in gang.pods:
             if pod.node and not pod.terminating and pod.phase in {"Pending", "Running"}:
                 session.decide(decisions.Evict(gang, pod, reason, started=True))

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from extender.planner import reasons
 from extender.planner.dynamic.functions import quantity_value, semver_value
 from muster.api.kubernetes.devices import Device, DeviceAttribute
 
@@ -54,7 +55,7 @@ class Selector:
         try:
             self._program = environment().compile(expression)
         except Exception as error:
-            raise UnsupportedError(f"its expression is not understood: {_first_line(error)}") from error
+            raise UnsupportedError(reasons.devices.not_understood(error=_first_line(error))) from error
 
     def matches(self, driver: str, device: Device) -> bool:
         """True if it is true for the device; an error (an attribute that is not there) counts as no."""
@@ -62,7 +63,7 @@ class Selector:
         answer = self._answers.get(key)
         if answer is None:
             if len(self._answers) >= MOST_ANSWERS:
-                raise UnsupportedError(f"its expression tells more than {MOST_ANSWERS} devices apart")
+                raise UnsupportedError(reasons.devices.too_many_answers(most=MOST_ANSWERS))
             answer = self._answers[key] = self._evaluate(driver, device)
         return answer
 
@@ -83,7 +84,7 @@ class Selector:
             answer = self._program.eval(data={"device": value}).plain_value()
         except Exception as error:
             if "budget" in str(error):
-                raise UnsupportedError("its expression takes too many steps") from error
+                raise UnsupportedError(reasons.devices.TOO_MANY_STEPS) from error
             return False
         return answer is True
 
@@ -155,7 +156,7 @@ def _affordable(expression: str) -> None:
     """Raises UnsupportedError for an expression whose cost does not follow its length."""
     amplifiers = len(_AMPLIFIERS.findall(expression))
     if len(expression) > (MOST_AMPLIFIED_CHARS if amplifiers else MOST_CHARS) or amplifiers > MOST_AMPLIFIERS:
-        raise UnsupportedError("its expression is too long or has too many loops")
+        raise UnsupportedError(reasons.devices.TOO_LONG)
 
 
 def _unquoted(text: str | None) -> str | None:

@@ -9,6 +9,7 @@ they do so on every node anyway, which the inventory knows.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from extender.planner import reasons
 from extender.planner.dynamic.kinds import Kind, Wanted, tolerated
 from muster.api.kubernetes.devices import ALL, DeviceConstraint, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
 
@@ -51,7 +52,7 @@ def demand_of(spec: ResourceClaimSpec) -> Demand:
         needed = _attributes(spec.devices.constraints, request.name)
         read = _read(request, needed)
         if isinstance(read, str):
-            unseen.append(f"request {request.name!r}: {read}")
+            unseen.append(reasons.devices.request(request=request.name, why=read))
             continue
         kind, count, exact = read
         kinds[request.name] = kind, count
@@ -73,20 +74,20 @@ def _read(request: DeviceRequest, attributes: tuple[str, ...]) -> tuple[Kind, in
         return why or (Kind((_wanted(exact, attributes),)), _count(exact), exact)
     ways = request.first_available
     if not ways:
-        return "it is of a kind that this version does not know"
+        return reasons.devices.UNKNOWN_KIND
     for way in ways:
         if why := _countable(way):
             return why
     if len(ways) > 1 and any(_count(way) != 1 for way in ways):
-        return "it names alternatives that are more than one device"
+        return reasons.devices.ALTERNATIVES
     return Kind(tuple(_wanted(way, attributes) for way in ways)), _count(ways[0]), None
 
 
 def _countable(exact: ExactDeviceRequest) -> str:
     if exact.capacity:
-        return "it asks for a part of a device"
+        return reasons.devices.PART
     if exact.allocation_mode not in {"", "ExactCount", ALL}:
-        return f"its allocation mode {exact.allocation_mode!r} is one that this version does not know"
+        return reasons.devices.unknown_mode(mode=exact.allocation_mode)
     return ""
 
 
@@ -113,7 +114,7 @@ def _alike(
     found, unseen = [], []
     for constraint in constraints:
         if not constraint.match_attribute:
-            unseen.append("it has a constraint of a kind that is not counted")
+            unseen.append(reasons.devices.UNKNOWN_CONSTRAINT)
             continue
         concerned = [(kind, count) for name, (kind, count) in kinds.items() if _concerns(constraint, name)]
         if len(concerned) > 1 or any(count != 1 for _, count in concerned):

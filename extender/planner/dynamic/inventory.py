@@ -9,6 +9,7 @@ counted, and `unseen` says so.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from extender.planner import reasons
 from extender.planner.dynamic.cel import UnsupportedError
 from extender.planner.dynamic.kinds import Kind, attribute_of, kind_of_class
 from extender.planner.dynamic.pools import Entry, PoolId, entries_of, pool_of
@@ -19,7 +20,6 @@ from muster.resources.vector import unit
 
 DeviceId = tuple[str, str, str]
 """Driver, pool and name."""
-_NOT_WHOLE = "some devices of the kind are parts of others, shared, or not of a single node"
 
 
 class Inventory:
@@ -154,7 +154,7 @@ class Inventory:
         why = self._unknown.get(kind, "")
         if not why:
             mask = 1 << self._bits[kind] if kind in self._bits else 0
-            why = _NOT_WHOLE if any(pattern & mask for pattern in self._uncounted) else ""
+            why = reasons.devices.NOT_OF_ONE_NODE if any(pattern & mask for pattern in self._uncounted) else ""
         return why
 
     def class_of(self, resource: str) -> str:
@@ -263,7 +263,7 @@ class Inventory:
 
 
 def _crowded() -> str:
-    return f"there are more than {DEVICE_KINDS.value} kinds of devices that claims ask for"
+    return reasons.devices.too_many_kinds(most=DEVICE_KINDS.value)
 
 
 def _extended(classes: Iterable[DeviceClass]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from extender.planner import reasons
 from extender.planner.dynamic.claims import Demand
 from extender.planner.dynamic.inventory import DeviceId, Inventory
 from extender.planner.dynamic.kinds import Kind
@@ -91,7 +92,7 @@ class Sums:
                 self._beside[name] = max(self._beside[name], count * unit(name))
         for alike in demand.alike:
             if not self._inventory.uniform(alike.kinds, alike.attribute):
-                self._unseen.append(f"{what}: devices with the same {alike.attribute}")
+                self._unseen.append(reasons.devices.alike(what=what, attribute=alike.attribute))
         return asked
 
     def _tell(self, demand: Demand) -> None:
@@ -104,7 +105,7 @@ class Sums:
     def _countable(self, kind: Kind, what: str) -> bool:
         missing = [name for name in kind.classes if name not in self._inventory.classes]
         if len(missing) == len(kind.classes):
-            self.problems.append(f"device class {missing[0]} does not exist")
+            self.problems.append(reasons.devices.class_missing(name=missing[0]))
             return False
         if why := self._inventory.unseen(kind):
             self._unseen.append(f"{what}: {why}")

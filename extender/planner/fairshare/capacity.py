@@ -8,14 +8,11 @@ from math import isfinite
 
 import numpy as np
 
+from extender.planner import reasons
 from extender.planner.fairshare.allocations import Allocations
 from extender.planner.framework.answers import QueueRefusal
+from extender.planner.reasons.queues import GUARANTEED, OVER_CAPABILITY, OVER_DESERVED
 from extender.planner.state.amounts import Amounts
-from muster.resources.words import amount_words
-
-OVER_CAPABILITY = "QueueOverCapability"
-GUARANTEED = "KeptForGuarantees"
-OVER_DESERVED = "QueueOverDeserved"
 
 
 def over_capacity(allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts) -> QueueRefusal | None:
@@ -66,17 +63,6 @@ def _refusal(
     if reason == GUARANTEED and row == 0:
         bound = min(bound, float(allocations.total[column]))
     limit = int(bound) if isfinite(bound) else -1
-    requested = int(amounts[column])
-
-    def words(amount: int) -> str:
-        return f"{amount_words(resource, int(amount))} {resource}"
-
-    message = {
-        OVER_CAPABILITY: f"queue {queue} may use {words(limit)} (capability) and uses {words(used)}: "
-        f"{words(requested)} more do not fit; wait until gangs of the queue end, or raise its capability",
-        GUARANTEED: f"queue {queue} has {words(limit)}, of which {words(used)} are used or kept for the guarantees of "
-        f"other queues: {words(requested)} more do not fit; wait until gangs end, or lower a guarantee",
-        OVER_DESERVED: f"queue {queue} deserves {words(limit)}, of which gangs that are not preemptable use "
-        f"{words(used)}: {words(requested)} more do not fit; make the gang preemptable, or raise what is deserved",
-    }[reason]
-    return QueueRefusal(reason, queue, resource, requested, int(used), limit, message)
+    requested, used = int(amounts[column]), int(used)
+    message = reasons.queues.refusal(reason, queue, resource, limit=limit, used=used, asked=requested)
+    return QueueRefusal(reason, queue, resource, requested, used, limit, message)

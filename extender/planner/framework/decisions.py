@@ -2,16 +2,11 @@
 
 from dataclasses import dataclass
 
-from extender.planner.framework.shortage import Shortage
+from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podrecord import PodRecord
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.placement import PlacementPhase, PodSetPlacement
-
-SET_ASIDE = "SetAside"
-"""Reason of a gang that cannot be evaluated: a number over its limit, or something that nobody foresaw."""
-STRICT_ORDER = "StrictOrder"
-"""Reason of a gang that waits for the head of its strictly ordered queue."""
 
 
 @dataclass(frozen=True, slots=True)

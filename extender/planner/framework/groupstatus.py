@@ -8,12 +8,13 @@ from uuid import NAMESPACE_URL, uuid5
 
 from msgspec import structs
 
+from extender.planner import reasons
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
 
-_OVER = {"Placed": "the gang has a placement", "Admitted": "the gang has been admitted"}
+_OVER = {"Placed": reasons.placements.PLACED, "Admitted": reasons.placements.ADMITTED}
 
 
 def wanted_status(
@@ -73,9 +74,9 @@ def _conditions(
     }
     wanted: dict[ConditionType, tuple[str, str, str]] = {}
     if phase in {"Running", "Completed"} and waits is None:
-        wanted["Scheduled"] = ("True", "Scheduled", "enough members have a node")
+        wanted["Scheduled"] = ("True", "Scheduled", reasons.placements.ENOUGH)
         if "Unschedulable" in known:
-            wanted["Unschedulable"] = ("False", "Scheduled", "enough members have a node")
+            wanted["Unschedulable"] = ("False", "Scheduled", reasons.placements.ENOUGH)
     elif waits is not None:
         wanted["Unschedulable"] = ("True", waits.reason, waits.message)
         if "Scheduled" in known and not gang.started:

@@ -6,6 +6,7 @@ How often a gang was placed in vain stands here and not in the planner's memory,
 from math import ceil
 from typing import Any
 
+from extender.planner import reasons
 from extender.planner.framework.decisions import ClosePlacement, Place, Reserve, Unreserve
 from extender.planner.state.gangs import GangView, once_whole
 from muster.api.kubernetes.meta import format_time
@@ -26,7 +27,7 @@ def opened(place: Place) -> dict[str, Any]:
         "bound": gang.taken,
         "planned": gang.taken + place.new_seats,
         "started": gang.started,
-        "message": f"waits for {len(place.victims)} pods to go" if place.victims else "",
+        "message": reasons.placements.waits_for_victims(victims=len(place.victims)) if place.victims else "",
         "expectedAt": "",
         **({} if gang.started else {"startedAt": "", "startedWith": None}),
     }

@@ -8,8 +8,9 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner import reasons
 from extender.planner.framework.answers import QueueRefusal
-from extender.planner.framework.causes import GPU_PARTS, Codes, scarcity
+from extender.planner.framework.causes import Codes
 from extender.planner.framework.hooks import Hooks, Scores
 from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.nodeset import NodeSet
@@ -17,7 +18,6 @@ from extender.planner.framework.ordering import Ordering
 from extender.planner.framework.reserved import LeftFree, ReservationRules
 from extender.planner.framework.turns import parents_of, turns
 from extender.planner.state.amounts import Amounts, clipped
-from extender.planner.state.aside import sentence
 from extender.planner.state.gangs import GangView, avoided_nodes
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
@@ -29,7 +29,6 @@ from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
 
 LARGE = np.iinfo(np.int64).max
-KEPT = "kept for gangs that wait to start"
 Mask = NDArray[np.bool_]
 
 
@@ -139,7 +138,7 @@ class Session:
         except Exception as error:  # noqa: BLE001 - plugins and objects may do anything
             del self.decisions[decided:]
             self.enqueued.discard(gang.key)
-            self.failures[gang.key] = sentence(error)
+            self.failures[gang.key] = reasons.aside.error_words(error)
             snapshot = self.snapshot
             snapshot.gangs = [other for other in snapshot.gangs if other is not gang]
             snapshot.set_aside.append(replace(gang, set_aside=self.failures[gang.key]))
@@ -194,12 +193,13 @@ class Session:
             by_gang = self.hooks.is_task_allocation_on_node_over_capacity.call(gang, cls)
             codes = codes if by_gang is None else np.where(codes == 0, by_gang, codes)
         if self._not_for_growth is not None:
-            codes = np.where((codes == 0) & self._not_for_growth, self.causes.code(KEPT), codes).astype(np.int16)
+            code = self.causes.code(reasons.cause.FOR_GANGS_THAT_START)
+            codes = np.where((codes == 0) & self._not_for_growth, code, codes).astype(np.int16)
         avoided = self.avoided.get(gang.key) if gang else None
         if avoided:
             columns = [self.snapshot.index[name] for name in avoided if name in self.snapshot.index]
             codes = codes.copy()
-            codes[columns] = self.causes.code("refused a member of this gang a moment ago")
+            codes[columns] = self.causes.code(reasons.cause.REFUSED_A_MEMBER)
         return codes
 
     def node_sets(self, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
@@ -272,17 +272,17 @@ class Session:
         codes = np.zeros(free.shape[1], dtype=np.int16)
         unknown = self.snapshot.unknown_resource(cls)
         if unknown:
-            codes[:] = self.causes.code(scarcity(unknown))
+            codes[:] = self.causes.code(reasons.cause.scarce(unknown))
             return codes
         for resource, amount in cls.requests.items():
             position = self.snapshot.axis.get(resource)
             if amount > 0 and position is not None:
-                code = self.causes.code(scarcity(resource))
+                code = self.causes.code(reasons.cause.scarce(resource))
                 codes = np.where((codes == 0) & (free[position] < clipped(amount)), code, codes)
         now = free is self.snapshot.free
         if cls.gpu is not None or (now and self.snapshot.devices.pods.any()):
             none = self._devices_room(cls, free, now=now) <= 0
-            codes = np.where((codes == 0) & none, self.causes.code(GPU_PARTS), codes).astype(np.int16)
+            codes = np.where((codes == 0) & none, self.causes.code(reasons.cause.GPU_PARTS), codes).astype(np.int16)
         if reserved is not None:
             columns = reserved.columns
             none = self.room(cls)[columns] <= 0

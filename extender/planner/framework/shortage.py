@@ -1,131 +1,21 @@
-"""Why pods of one shape do not all find a place: causes, the nearest miss, and both in one sentence.
-
-`shortage` counts it over the arrays of a session. PodGroup conditions, `muster explain` and `muster simulate` all say
-it so. The sentence changes only when one of its numbers does, so that it can stand in a condition.
-"""
-
-from typing import Literal
+"""Counts, over the arrays of a session, why pods of one shape do not all find a place; `reasons.room` has the words."""
 
 import numpy as np
-from msgspec import Struct
 
-from extender.planner.framework.causes import GPU_PARTS, Codes, scarcity
-from extender.planner.framework.closest import Closest
+from extender.planner import reasons
+from extender.planner.framework.causes import Codes
 from extender.planner.framework.session import Session
+from extender.planner.reasons.room import Cause, Level, NearestMiss, Shortage, Wanted
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
-from muster.resources.vector import GPU, PODS, Vector
-from muster.resources.words import amount_words
+from muster.resources.vector import GPU, PODS
 
-Wanted = Literal["together", "extra", "ever"]
-"""Pods that start together now; pods above the minimum; pods that would have to fit into the empty cluster."""
-CORDONED = "cordoned"
-"""The one cause that an operator takes away with one command."""
 EXAMPLES = 3
 """Nodes that are named for each cause."""
 LEVELS = 2
 """How many amounts of free resources are told of nodes that nearly fit."""
-
-
-class Cause(Struct, frozen=True, rename="camel"):
-    """Nodes that are lost to one cause; every node counts once, for the first cause that it meets."""
-
-    words: str
-    nodes: int
-    roomy: int
-    """How many of them have room for a pod, so that nothing else keeps the pod out."""
-    examples: tuple[str, ...]
-    """The first of them, in natural order of their names."""
-
-
-class Level(Struct, frozen=True, rename="camel"):
-    """So many nodes have this much free of the scarce resource."""
-
-    free: int
-    nodes: int
-
-
-class NearestMiss(Struct, frozen=True, rename="camel"):
-    """What is missing, in terms of the resource that is scarcest."""
-
-    pods: int
-    """Pods that still lack a place."""
-    resource: str
-    """The scarcest resource; empty if room is not the question."""
-    amount: int
-    """What one pod needs of it, in milli-CPU or base units."""
-    whole_nodes: bool
-    """No node has room for more than one such pod, even when it is empty."""
-    levels: tuple[Level, ...]
-    """Nodes that come nearest: too little free, but not nothing; most first."""
-
-
-class Shortage(Struct, frozen=True, rename="camel"):
-    """One pod set that does not fit."""
-
-    pod_set: str
-    kind: Wanted
-    wanted: int
-    placed: int
-    requests: Vector
-    nodes: int
-    roomy: int
-    """Nodes that have room for at least one more pod of this shape."""
-    causes: tuple[Cause, ...]
-    """Most nodes first."""
-    miss: NearestMiss | None
-    unseen: tuple[str, ...] = ()
-    """What of its claims to devices is not counted, in words: kube-scheduler decides it."""
-    alike: tuple[str, ...] = ()
-    """Other pod sets whose pods are of the same shape and are counted along."""
-    closest: Closest | None = None
-    """There are nodes enough, but no domain holds all who must be in one; this one came closest."""
-
-    @property
-    def message(self) -> str:
-        """One sentence: what is needed, what there is, which causes cost how many nodes, and what is missing."""
-        if self.closest is not None:
-            ever = "; even were all nodes empty" if self.kind == "ever" and not self.closest.why else ""
-            return f"{self.closest.message}{ever}"
-        if self.miss is None:
-            return f"{self.pod_set}: there is neither a pod nor a template that says what its pods need"
-        listed = ", ".join(f"{cause.nodes} {cause.words}" for cause in self.causes)
-        who = " and ".join([self.pod_set, *self.alike])
-        parts = [f"{who}: {self.need}", f"of {self.nodes} nodes: {listed}" if listed else ""]
-        if not self.nodes:
-            parts.append("the cluster has no nodes")
-        left = f"kube-scheduler decides, not counted: {', '.join(self.unseen)}" if self.unseen else ""
-        return "; ".join(part for part in [*parts, self.nearest, left] if part)
-
-    @property
-    def need(self) -> str:
-        """What is wanted and how much of it there is."""
-        pods = "1 pod" if self.wanted == 1 else f"{self.wanted} pods"
-        if self.kind == "ever":
-            return f"{pods} must start together, but even an empty cluster has room for {self.placed} of them"
-        if self.kind == "extra":
-            return f"{pods} above the minimum {'waits' if self.wanted == 1 else 'wait'} for room"
-        more = "1 more pod" if self.wanted == 1 else f"{self.wanted} more pods"
-        return f"{more} must start together and {self.placed} of them {_verb(self.placed, 'find')} a place"
-
-    @property
-    def nearest(self) -> str:
-        """The nearest miss in words; empty if nothing is known."""
-        if self.miss is None:
-            return ""
-        text = _missing(self.miss)
-        near = [f"{level.nodes} {_verb(level.nodes, 'hold')} {self._free(level)} free" for level in self.miss.levels]
-        near += [f"{cause.roomy} {CORDONED}" for cause in self.causes if cause.roomy and cause.words == CORDONED]
-        return f"{text} ({', '.join(near)})" if near else text
-
-    def _free(self, level: Level) -> str:
-        return amount_words(self.miss.resource, level.free) if self.miss else ""
-
-
-UNTOLD = Shortage("", "together", 0, 0, {}, 0, 0, (), None)
-"""Of a trial that failed and of which nobody is told."""
 
 
 def shortage(
@@ -179,7 +69,8 @@ def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
     codes, counts = np.unique(scarce[scarce != 0], return_counts=True)
     if len(codes):
         words = session.causes.words[codes[counts.argmax()]]
-        return GPU if words == GPU_PARTS else next((name for name in cls.requests if scarcity(name) == words), "")
+        found = next((name for name in cls.requests if reasons.cause.scarce(name) == words), "")
+        return GPU if words == reasons.cause.GPU_PARTS else found
     totals = session.snapshot.allocatable.sum(axis=1)
     axis = session.snapshot.axis
 
@@ -199,19 +90,3 @@ def _levels(session: Session, cls: PodClass, resource: str, free: Amounts, colum
     return tuple(
         Level(int(value), int(count)) for value, count in list(zip(values, counts, strict=True))[: -LEVELS - 1 : -1]
     )
-
-
-def _missing(miss: NearestMiss) -> str:
-    many = miss.pods != 1
-    amount = f"{amount_words(miss.resource, miss.amount)} {miss.resource}"
-    if miss.whole_nodes and miss.resource not in {"", PODS}:
-        nodes = f"{miss.pods} more nodes" if many else "1 more node"
-        needed = amount.replace(" ", " free ", 1)
-        return f"{nodes} with {needed} {'are' if many else 'is'} needed"
-    pods = f"{miss.pods} more pods" if many else "1 more pod"
-    each = f" of {amount}{' each' if many else ''}" if miss.resource not in {"", PODS} else ""
-    return f"room for {pods}{each} is needed"
-
-
-def _verb(count: int, verb: str) -> str:
-    return f"{verb}s" if count == 1 else verb

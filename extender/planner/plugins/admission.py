@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from extender.planner import reasons
 from extender.planner.framework.answers import ADMITTED, EnqueueVote
 from extender.planner.framework.ordering import by_key
 from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
@@ -68,11 +69,8 @@ class Overcommit:
         if not len(over):
             return None
         resource = next(name for name, row in session.snapshot.axis.items() if row == over[0])
-        message = (
-            f"the gangs that were let in before it need all {resource} that may be promised, {self._factor:g} times"
-            " what the nodes have (overcommit-factor); it is let in when some of them have ended"
-        )
-        return EnqueueVote(admit=False, reason="Overcommitted", message=message)
+        message = reasons.quotas.overcommitted(resource=resource, factor=self._factor)
+        return EnqueueVote(admit=False, reason=reasons.quotas.OVERCOMMITTED, message=message)
 
 
 class Sla(PlainPlugin):

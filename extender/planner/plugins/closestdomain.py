@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from extender.planner.framework.closest import Closest, ClosestDomain
+from extender.planner.framework.closest import ClosestDomain
 from extender.planner.framework.nodeset import EVERYWHERE
 from extender.planner.framework.session import Session
 from extender.planner.plugins.domains import Look, looks_of
+from extender.planner.reasons.topology import Closest
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.fit import held

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner import reasons
 from extender.planner.dynamic.needs import SharedClaim
-from extender.planner.framework.causes import Causes, Codes, scarcity
+from extender.planner.framework.causes import Causes, Codes
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
@@ -24,8 +25,6 @@ from extender.planner.plugins.pernode import PerNode
 from extender.planner.state.amounts import row_along
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import Node
-
-ELSEWHERE = "its devices are elsewhere"
 
 
 class DynamicResources(PlainPlugin):
@@ -59,20 +58,20 @@ class DynamicResources(PlainPlugin):
 
         def by_node(cls: PodClass, node: Node | None) -> int:
             there = node is None or all(matches(selector, node) for selector in cls.needs.nodes)
-            return 0 if there else causes.code(ELSEWHERE)
+            return 0 if there else causes.code(reasons.devices.ELSEWHERE)
 
         codes = self._by_node.of(cls, snapshot, by_node) if needs.nodes else np.zeros(len(snapshot.nodes), np.int16)
         for resource, amount in needs.beside:
             row = snapshot.axis.get(resource)
             has = snapshot.allocatable[row] >= amount if row is not None else np.zeros(len(codes), np.bool_)
-            codes = np.where((codes == 0) & ~has, causes.code(scarcity(resource)), codes).astype(np.int16)
+            codes = np.where((codes == 0) & ~has, causes.code(reasons.cause.scarce(resource)), codes).astype(np.int16)
         return codes
 
 
 class SharedClaims:
     """Claims without devices that several pods may use: the first pod takes the claim to its node, the others follow.
 
-    The session counts what such a claim takes once, with its first pod; what pods on nodes and held seats use is
+    The session counts what such a claim takes once, with its first pod; what pods on nodes and placed seats use is
     counted by the state already.
     """
 
@@ -96,7 +95,7 @@ class SharedClaims:
                 codes = self._first(shared, snapshot, codes)
             else:
                 there = np.arange(len(codes)) == column
-                code = causes.code(f"resource claim {shared.key} is used on another node")
+                code = causes.code(reasons.devices.elsewhere_used(claim=shared.key))
                 codes = np.where((codes == 0) & ~there, code, codes).astype(np.int16)
         return codes
 
@@ -107,7 +106,7 @@ class SharedClaims:
             enough: NDArray[np.bool_] = (
                 snapshot.free[row] >= amount if row is not None else np.zeros(len(codes), np.bool_)
             )
-            code = self._session.causes.code(scarcity(resource))
+            code = self._session.causes.code(reasons.cause.scarce(resource))
             codes = np.where((codes == 0) & ~enough, code, codes).astype(np.int16)
         return codes
 

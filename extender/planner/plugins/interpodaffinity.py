@@ -1,7 +1,7 @@
 """Where the pods that are there let a pod run: host ports, claims in use, required (anti-)affinity, topology spread.
 
 The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread, InterPodAffinity). The counts begin as
-the snapshot's, held seats included, and follow the session's decisions and their rollback.
+the snapshot's, placed seats included, and follow the session's decisions and their rollback.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner import reasons
 from extender.planner.framework.causes import Codes
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.session import Session
@@ -90,18 +91,18 @@ class InterPodAffinity:
         for address, protocol, number in cls.host_ports:
             for mark in self._marks().get((protocol, number), ()):
                 if ANY_ADDRESS in {address, mark[1]} or mark[1] == address:
-                    yield f"host port {number} is taken", self._counts[mark] > 0
+                    yield reasons.cause.port_taken(port=number), self._counts[mark] > 0
 
     def _claims_in_use(self, cls: PodClass) -> Iterator[Refusal]:
         for claim in cls.claims:
             if self._claims.get(claim.key, 0) > 0:
-                yield f"claim {claim.key} is used by another pod", np.ones(len(self._snapshot.nodes), dtype=np.bool_)
+                yield reasons.cause.claim_in_use(claim=claim.key), np.ones(len(self._snapshot.nodes), dtype=np.bool_)
 
     def _spread(self, cls: PodClass) -> Iterator[Refusal]:
         spreads = cls.neighbours.spreads
         domains = [self._domains.of(spread.topology_key, self._snapshot) for spread in spreads]
         for spread, (codes, number) in zip(spreads, domains, strict=True):
-            yield f"lacks the label {spread.topology_key} that pods are spread over", codes < 0
+            yield reasons.cause.spread_label(key=spread.topology_key), codes < 0
             counted = self._eligible(cls, spread)
             for others, _ in domains:  # a node counts only if it has the labels of all constraints
                 counted = counted & (others >= 0)
@@ -113,7 +114,7 @@ class InterPodAffinity:
             least = int(pods[present].min()) if np.count_nonzero(present) >= spread.min_domains else 0
             itself = spread.query.mark in cls.matched if spread.query else spread.empty_selector
             full = np.append(pods + itself - least > spread.max_skew, False)  # -1, no such label, reads the last
-            yield f"spread over {spread.topology_key} would exceed maxSkew {spread.max_skew}", full[codes]
+            yield reasons.cause.spread_skew(key=spread.topology_key, skew=spread.max_skew), full[codes]
 
     def _together(self, cls: PodClass) -> Iterator[Refusal]:
         query, keys = cls.neighbours.together, cls.neighbours.together_keys
@@ -122,21 +123,21 @@ class InterPodAffinity:
         with_pods = [self._domains_with(key, self._counts.get(query.mark)) for key in keys]
         first = query.mark in cls.matched and not any(mask.any() for mask in with_pods)
         for key, there in zip(keys, with_pods, strict=True):
-            yield f"lacks the label {key} of the pod affinity", self._domains.of(key, self._snapshot)[0] < 0
+            yield reasons.cause.affinity_label(key=key), self._domains.of(key, self._snapshot)[0] < 0
             if not first:
-                yield f"affinity: no pod with {query} in the same {key}", ~there
+                yield reasons.cause.affinity(query=query, key=key), ~there
 
     def _apart(self, cls: PodClass) -> Iterator[Refusal]:
         for rule in cls.neighbours.apart:
             there = self._domains_with(rule.topology_key, self._counts.get(rule.query.mark))
-            yield f"anti-affinity with pods with {rule.query} in the same {rule.topology_key}", there
+            yield reasons.cause.anti_affinity(query=rule.query, key=rule.topology_key), there
 
     def _apart_from_us(self, cls: PodClass) -> Iterator[Refusal]:
         for query_mark in cls.matched:
             for mark in self._marks().get(query_mark, ()):
                 _, _, key, words = mark
                 there = self._domains_with(str(key), self._counts[mark])
-                yield f"a pod in the same {key} has anti-affinity with pods with {words}", there
+                yield reasons.cause.anti_affinity_of_others(key=key, query=words), there
 
     def _marks(self) -> dict[Hashable, list[Mark]]:
         """Marks of rules by the mark of their query, and of host ports by protocol and number."""

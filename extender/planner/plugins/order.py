@@ -20,7 +20,7 @@ class Gang(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Registers which gangs are ready, and that incomplete ones come first: they hold room and do nothing."""
-        session.hooks.job_ready.add(lambda gang: not missing_members(gang))
+        session.hooks.job_ready.add(has_members)
         session.hooks.job_order.add(by_key(_complete))
 
 
@@ -67,13 +67,11 @@ class TaskOrder(PlainPlugin):
         session.hooks.task_order.add(compare_pods)
 
 
-def missing_members(gang: GangView) -> str:
-    """Empty if enough members exist (or can be made from a template) to start; else a sentence for the user."""
+def has_members(gang: GangView) -> bool:
+    """Whether enough members exist (or can be made from a template) to start."""
     seats = gang.open_seats()
     counts = {pod_set.name: len(pod_set.taken) + len(seats[pod_set.name]) for pod_set in gang.pod_sets}
-    if gang.started or gang.satisfied(counts):
-        return ""
-    return f"{sum(counts.values())} of the {gang.min_member} pods that start together exist"
+    return gang.started or gang.satisfied(counts)
 
 
 def compare_pod_sets(left: PodSetView, right: PodSetView) -> int:

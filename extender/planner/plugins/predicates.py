@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from extender.planner import reasons
 from extender.planner.framework.causes import Causes, Codes
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
@@ -24,7 +25,6 @@ from muster.api.kubernetes.constraints import Toleration
 from muster.api.kubernetes.core import Node, Taint
 
 CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-GONE = "is gone"
 _SELECTED, _TOLERATED = 1, 2
 
 
@@ -58,10 +58,10 @@ class Predicates(PlainPlugin):
         snapshot, causes = session.snapshot, session.causes
 
         def by_node(cls: PodClass, node: Node | None) -> int:
-            return causes.code(refusal(cls, node) if node else GONE)
+            return causes.code(refusal(cls, node) if node else reasons.cause.GONE)
 
         def by_volumes(cls: PodClass, node: Node | None) -> int:
-            return causes.code(volume_refusal(cls, node, snapshot.volumes) if node else GONE)
+            return causes.code(volume_refusal(cls, node, snapshot.volumes) if node else reasons.cause.GONE)
 
         codes = self._by_node.of(cls, snapshot, by_node)
         if not cls.claims:
@@ -80,15 +80,15 @@ class Predicates(PlainPlugin):
 def refusal(cls: PodClass, node: Node) -> str:
     """Why the node does not take pods of this class, in a few words; empty if it does (room and others aside)."""
     if node.spec.unschedulable and not tolerated(CORDON_TAINT, cls.tolerations):
-        return "cordoned"
+        return reasons.cause.CORDONED
     labels = node.metadata.labels
     if any(labels.get(key) != value for key, value in cls.node_selector.items()):
-        return "does not match the node selector"
+        return reasons.cause.NODE_SELECTOR
     required = cls.required_node_affinity
     if required is not None and not matches(required, node):
-        return "does not match the node affinity"
+        return reasons.cause.NODE_AFFINITY
     taint = _untolerated(cls, node)
-    return f"has the taint {taint.key}" + (f"={taint.value}" if taint.value else "") if taint else ""
+    return reasons.cause.taint(taint.key, taint.value) if taint else ""
 
 
 def _inclusion(cls: PodClass, node: Node | None) -> int:

@@ -6,6 +6,7 @@ Without it, a gang that is let in has some of its pods refused by the API server
 from collections import Counter, defaultdict
 from contextlib import suppress
 
+from extender.planner import reasons
 from extender.planner.framework.answers import EnqueueVote
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
@@ -22,23 +23,23 @@ class QuotaRoom(PlainPlugin):
     """Compares what a gang needs at least with what each quota of its namespace has left.
 
     Gangs that were let in and have no pods yet count too. Quotas with scopes are about some pods only, and what cannot
-    be read is nobody's limit here: both are left to the API server.
+    be read limits nothing here: both are left to the API server.
     """
 
     name = "resourcequota"
 
     def on_session_open(self, session: Session) -> None:
         """Registers the vote, and counts the gangs that are let in during the cycle."""
-        promised: dict[str, Counter[str]] = defaultdict(Counter)
+        let_in: dict[str, Counter[str]] = defaultdict(Counter)
         if session.snapshot.quotas:
             for gang in session.snapshot.gangs:
                 if gang.group.status.phase == "Inqueue" and not gang.pods:
-                    promised[gang.group.metadata.namespace].update(needed(gang))
+                    let_in[gang.group.metadata.namespace].update(needed(gang))
 
         def count(gang: GangView) -> None:
-            promised[gang.group.metadata.namespace].update(needed(gang))
+            let_in[gang.group.metadata.namespace].update(needed(gang))
 
-        session.hooks.job_enqueueable.add(lambda gang: _vote(session, gang, promised[gang.group.metadata.namespace]))
+        session.hooks.job_enqueueable.add(lambda gang: _vote(session, gang, let_in[gang.group.metadata.namespace]))
         session.hooks.job_enqueued.add(count)
 
 
@@ -50,20 +51,18 @@ def needed(gang: GangView) -> Vector:
     return {PODS: gang.min_member, **amounts}
 
 
-def _vote(session: Session, gang: GangView, promised: Counter[str]) -> EnqueueVote | None:
+def _vote(session: Session, gang: GangView, let_in: Counter[str]) -> EnqueueVote | None:
     wanted: Vector = {}
     for quota in session.snapshot.quotas.get(gang.group.metadata.namespace, ()):
         wanted = wanted or needed(gang)
-        lacking = _lacking(quota, wanted, promised)
+        lacking = _lacking(quota, wanted, let_in)
         if lacking:
-            message = (
-                f"ResourceQuota {quota.metadata.name} of its namespace leaves too little {lacking} for it to start"
-            )
-            return EnqueueVote(admit=False, reason="QuotaExceeded", message=message)
+            message = reasons.quotas.resource_quota(quota=quota.metadata.name, resource=lacking)
+            return EnqueueVote(admit=False, reason=reasons.quotas.EXCEEDED, message=message)
     return None
 
 
-def _lacking(quota: ResourceQuota, wanted: Vector, promised: Counter[str]) -> str:
+def _lacking(quota: ResourceQuota, wanted: Vector, let_in: Counter[str]) -> str:
     """The first limit, by the quota's name for it, that has too little left; empty if all have enough."""
     if quota.scoped:
         return ""
@@ -74,6 +73,6 @@ def _lacking(quota: ResourceQuota, wanted: Vector, promised: Counter[str]) -> st
         with suppress(ValueError):
             milli = resource.removeprefix("limits.") in MILLI
             left = parse(limit, milli=milli) - parse(quota.status.used.get(key, 0), milli=milli)
-            if promised[resource] + wanted[resource] > left:
+            if let_in[resource] + wanted[resource] > left:
                 return key
     return ""

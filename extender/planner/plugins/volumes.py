@@ -5,6 +5,7 @@ An unbound claim whose storage class waits for the first consumer refuses no nod
 
 from collections.abc import Mapping
 
+from extender.planner import reasons
 from extender.planner.plugins.nodeselector import matches_labels
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podshape import ClaimUse
@@ -35,36 +36,37 @@ def volume_refusal(cls: PodClass, node: Node, volumes: Volumes) -> str:
 def _claim_refusal(use: ClaimUse, node: Node, volumes: Volumes) -> str:
     claim = volumes.claims.get(use.key)
     if claim is None:  # that of an ephemeral volume appears a moment after its pod
-        return "" if use.ephemeral else f"claim {use.key} does not exist"
+        return "" if use.ephemeral else reasons.cause.claim_missing(claim=use.key)
     if claim.status.phase == "Lost":
-        return f"claim {use.key} has lost its volume"
+        return reasons.cause.claim_lost(claim=use.key)
     if claim.metadata.deletion_timestamp is not None:
-        return f"claim {use.key} is being deleted"
+        return reasons.cause.claim_deleted(claim=use.key)
     return (_bound if claim.bound else _unbound)(use, claim, node, volumes)
 
 
 def _bound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Volumes) -> str:
     volume = volumes.volumes.get(claim.spec.volume_name)
     if volume is None:
-        return f"volume {claim.spec.volume_name} of claim {use.key} does not exist"
+        return reasons.cause.volume_missing(volume=claim.spec.volume_name, claim=use.key)
     affinity = volume.spec.node_affinity
     if affinity and affinity.required and not matches_labels(affinity.required, node.metadata.labels):
-        return f"volume {volume.metadata.name} is elsewhere"
-    return "" if _same_zone(volume, node.metadata.labels) else f"volume {volume.metadata.name} is in another zone"
+        return reasons.cause.volume_elsewhere(volume=volume.metadata.name)
+    same = _same_zone(volume, node.metadata.labels)
+    return "" if same else reasons.cause.volume_in_another_zone(volume=volume.metadata.name)
 
 
 def _unbound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Volumes) -> str:
     if claim.spec.volume_name:
-        return f"claim {use.key} is not bound yet"
+        return reasons.cause.claim_unbound(claim=use.key)
     if not claim.storage_class:
-        return f"claim {use.key} has neither a volume nor a storage class"
+        return reasons.cause.claim_without_class(claim=use.key)
     storage_class = volumes.classes.get(claim.storage_class)
     if storage_class is None:
-        return f"storage class {claim.storage_class} of claim {use.key} does not exist"
+        return reasons.cause.class_missing(name=claim.storage_class, claim=use.key)
     if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
-        return f"claim {use.key} is not bound yet"
+        return reasons.cause.claim_unbound(claim=use.key)
     selected = claim.metadata.annotations.get(SELECTED_NODE, node.metadata.name)
-    return "" if selected == node.metadata.name else f"the volume of claim {use.key} is being made elsewhere"
+    return "" if selected == node.metadata.name else reasons.cause.volume_made_elsewhere(claim=use.key)
 
 
 def _same_zone(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:

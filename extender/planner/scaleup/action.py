@@ -8,10 +8,12 @@ nothing, for a while.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from extender.planner import reasons
 from extender.planner.framework.decisions import Enqueue, Place, Unschedulable, WithdrawRequest
 from extender.planner.framework.demand import minimum_wanted
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import Shortage, Wanted
+from extender.planner.reasons.grammar import also
+from extender.planner.reasons.room import Shortage, Wanted
 from extender.planner.scaleup.evictions import Evictions
 from extender.planner.scaleup.limits import Capabilities
 from extender.planner.scaleup.requests import MAX_POD_SETS, answer_to, attempt_of, name_of, new_request, provisioned
@@ -26,8 +28,6 @@ MAX_LOOKED_AT = 8
 KEPT_S = 10.0
 """A gang whose pods ask goes on doing so for at least this time, whoever comes before it: each change is many
 writes."""
-ROOM = "free nodes would hold its pods one by one, so that an autoscaler would add none, and none is asked for"
-NOT_SERVED = "no nodes are asked for: the cluster has no ProvisioningRequest (autoscaling.x-k8s.io/v1)"
 
 
 @dataclass(slots=True)
@@ -88,14 +88,14 @@ def _ask(session: Session, gang: GangView, turn: _Turn) -> bool:
     """Has one gang ask in the way that it wishes; False if it does not."""
     wish = turn.wishes.of(gang)
     if wish.complaint:
-        turn.notes[gang.uid] = ("", f"no nodes are asked for: {wish.complaint}")
+        turn.notes[gang.uid] = ("", reasons.scaleup.not_asked(why=wish.complaint))
         return False
     wanted = minimum_wanted(gang)
     if refusal := turn.capabilities.refusal(gang, wanted):
-        turn.notes[gang.uid] = ("", f"no nodes are asked for: {refusal}")
+        turn.notes[gang.uid] = ("", reasons.scaleup.not_asked(why=refusal))
         return False
     if _known(session, gang, wanted, wish) is None and turn.existing.hold(gang, wanted):
-        turn.notes[gang.uid] = ("", ROOM)
+        turn.notes[gang.uid] = ("", reasons.scaleup.NODES_EXIST)
         return False
     if wish.mode == "provisioning-request" and (note := _hindered(session, wanted)):
         turn.notes[gang.uid] = note
@@ -114,10 +114,10 @@ def _hindered(session: Session, wanted: Mapping[str, int]) -> tuple[str, str] | 
     """Why no ProvisioningRequest can be made for a gang, as a note; None if one can."""
     session.provisioning_wanted = True
     if session.inputs.provisioning_served is False:
-        return "ProvisioningNotServed", NOT_SERVED
+        return reasons.scaleup.NOT_SERVED, reasons.scaleup.KIND_MISSING
     pod_sets = sum(count > 0 for count in wanted.values())
     if pod_sets > MAX_POD_SETS:
-        return "", f"no nodes are asked for: it has {pod_sets} pod sets, a ProvisioningRequest takes {MAX_POD_SETS}"
+        return "", reasons.scaleup.too_many_pod_sets(pod_sets=pod_sets, most=MAX_POD_SETS)
     return None
 
 
@@ -132,7 +132,7 @@ def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: 
             return answer.stage != "over"
         attempt = attempt_of(known) + 1
     if stale := session.inputs.provisioning.get(gang.uid):
-        session.decide(WithdrawRequest(gang, stale, "another one takes its place"))
+        session.decide(WithdrawRequest(gang, stale, reasons.scaleup.REPLACED))
         turn.needed.add(gang.uid)
     if session.inputs.provisioning_served is None or not (gang.started or gang.has_pods):
         return True
@@ -191,7 +191,7 @@ def _with(decision: Unschedulable, note: tuple[str, str] | None) -> Unschedulabl
     if note is None:
         return decision
     reason, words = note
-    return replace(decision, reason=reason or decision.reason, message=f"{decision.message}; {words}")
+    return replace(decision, reason=reason or decision.reason, message=also(decision.message, words))
 
 
 def _annotate(session: Session, notes: Mapping[str, tuple[str, str]]) -> None:
@@ -216,4 +216,4 @@ def _withdraw(session: Session, waits: Mapping[str, object], turn: _Turn) -> Non
         else:
             stays = not gang.started and gang.group.status.phase != "Completed"  # it is about to start
         if not stays:
-            session.decide(WithdrawRequest(gang, request, "its gang needs it no more"))
+            session.decide(WithdrawRequest(gang, request, reasons.scaleup.NOT_NEEDED))

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from extender.planner import reasons
 from extender.planner.framework.session import Session
 from extender.planner.scaleup.wishes import chain
 from extender.planner.state.gangs import GangView
 from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import Vector, add, scale, vector
-from muster.resources.words import amount_words
 
 
 class Capabilities:
@@ -43,15 +43,11 @@ class Capabilities:
         try:
             capability = vector(queue.spec.capability)
         except ValueError as error:  # admission was bypassed; its gangs go on, and ask for nothing
-            return f"the capability of queue {name} cannot be read: {error}"
+            return reasons.queues.unreadable_capability(queue=name, error=error)
         for resource, limit in capability.items():
-            wanted = asked.get(resource, 0)
-            if wanted and used.get(resource, 0) + wanted > limit:
-                amount, most = amount_words(resource, wanted), amount_words(resource, limit)
-                there = amount_words(resource, used.get(resource, 0))
-                return (
-                    f"queue {name} may use {most} {resource} (capability), uses {there}, and {amount} more are wanted"
-                )
+            wanted, there = asked.get(resource, 0), used.get(resource, 0)
+            if wanted and there + wanted > limit:
+                return reasons.queues.no_nodes_for(name, resource, limit=limit, used=there, asked=wanted)
         return ""
 
     def _uses(self) -> dict[str, Vector]:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from extender.planner import reasons
 from extender.planner.framework.decisions import RequestNodes
 from extender.planner.scaleup.voices import speakers
 from extender.planner.scaleup.wishes import Wish
 from extender.planner.state.gangs import GangView
 from muster.api import names
-from muster.api.kubernetes.autoscaling import ProvisioningCondition, ProvisioningRequest
+from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.meta import readable_time
 from muster.api.limits import whole_number
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -50,20 +51,20 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
     for kind, reason in _ENDS.items():
         if kind in said and said[kind].status == "True":
             ended = readable_time(said[kind].last_transition_time) or now
-            return _over(request, reason, f"ProvisioningRequest {name}: {kind}{_why(said[kind])}", ended)
+            return _over(request, reason, reasons.scaleup.ended(name, said[kind]), ended)
     provisioned = said.get("Provisioned")
     if provisioned is not None and provisioned.status == "True":
-        return Answer("provisioned", "", f"ProvisioningRequest {name} is provisioned, and its nodes are not there yet")
+        return Answer("provisioned", "", reasons.scaleup.provisioned(name=name))
     created = readable_time(request.metadata.creation_timestamp) or now
     if now >= created + timeout_s:
-        words = f"ProvisioningRequest {name} was not provisioned within {timeout_s:g} s{_last(said)}"
-        return _over(request, "ProvisioningTimedOut", words, created + timeout_s)
+        words = reasons.scaleup.timed_out(name, timeout_s, said)
+        return _over(request, reasons.scaleup.TIMED_OUT, words, created + timeout_s)
     if provisioned is not None and provisioned.status == "False":
-        return Answer("refused", "ProvisioningRefused", f"ProvisioningRequest {name} is refused{_why(provisioned)}")
+        return Answer("refused", reasons.scaleup.REFUSED, reasons.scaleup.refused(name, provisioned))
     accepted = said.get("Accepted")
     if accepted is not None and accepted.status == "True":
-        return Answer("asked", "", f"ProvisioningRequest {name} is accepted")
-    return Answer("asked", "", f"ProvisioningRequest {name} is not accepted yet")
+        return Answer("asked", "", reasons.scaleup.accepted(name=name))
+    return Answer("asked", "", reasons.scaleup.unanswered(name=name))
 
 
 def attempt_of(request: ProvisioningRequest) -> int:
@@ -113,17 +114,6 @@ def name_of(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: int)
 def _over(request: ProvisioningRequest, reason: str, words: str, ended: float) -> Answer:
     wait_s = min(BACK_OFF_S * 2.0 ** (min(attempt_of(request), _DOUBLINGS) - 1), MAX_BACK_OFF_S)
     return Answer("over", reason, words, ended + wait_s)
-
-
-def _why(condition: ProvisioningCondition) -> str:
-    return "".join(f": {part}" for part in (condition.reason, condition.message) if part)
-
-
-def _last(said: Mapping[str, ProvisioningCondition]) -> str:
-    for kind in ("Provisioned", "Accepted"):
-        if kind in said:
-            return f" ({kind} is {said[kind].status}{_why(said[kind])})"
-    return " (no autoscaler has taken it up)"
 
 
 def newest(found: Iterable[ProvisioningRequest]) -> dict[str, ProvisioningRequest]:

@@ -8,6 +8,7 @@ stands in the pod, hence nothing is lost or said twice when this process is anot
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from extender.planner import reasons
 from extender.planner.framework.decisions import Say
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podrecord import PodRecord
@@ -21,7 +22,6 @@ ASKS_PER_S = 100.0
 ASKS_AT_ONCE = 100.0
 SENTENCES_PER_S = 10.0
 SENTENCES_AT_ONCE = 10.0
-AFTER_THE_FIRST = "its gang waits for nodes that do not exist yet; {first} says why"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def differences(speech: Speech) -> list[Say]:
         asks = pod.seat is not None and left.get(pod.seat.pod_set, 0) > 0
         if asks and pod.seat is not None:
             left[pod.seat.pod_set] -= 1
-        more = AFTER_THE_FIRST.format(first=first.name) if asks else ""
+        more = reasons.scaleup.after_the_first(pod=first.name) if asks else ""
         words = speech.sentence if pod is first else more
         if (pod.asks, pod.says) != (asks, words):
             found.append(Say(speech.gang, pod, asks, words))

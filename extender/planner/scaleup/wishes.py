@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from extender.planner import reasons
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.volcano.scheduling import PodGroup, Queue
@@ -113,18 +114,18 @@ def _of_workload(gang: GangView) -> dict[str, str]:
 def _read(said: Mapping[str, str]) -> Wish:
     mode = said.get(names.SCALE_UP, "none")
     if mode not in MODES:
-        return Wish(complaint=f"{names.SCALE_UP} is {mode!r}, and can be {', '.join(MODES)}")
+        return Wish(complaint=reasons.scaleup.bad_mode(key=names.SCALE_UP, mode=mode, known=", ".join(MODES)))
     if mode == "none":
         return _NOTHING
     try:
         timeout_s = parse_duration_s(said[names.SCALE_UP_TIMEOUT]) if names.SCALE_UP_TIMEOUT in said else None
     except ValueError as error:
-        return Wish(complaint=f"{names.SCALE_UP_TIMEOUT}: {error}")
+        return Wish(complaint=reasons.scaleup.bad_timeout(key=names.SCALE_UP_TIMEOUT, error=error))
     parameters = []
     for part in filter(None, (each.strip() for each in said.get(names.SCALE_UP_PARAMETERS, "").split(","))):
         key, separator, value = part.partition("=")
         if not separator or not key:
-            return Wish(complaint=f"{names.SCALE_UP_PARAMETERS} has {part!r}; write it like key=value,key=value")
+            return Wish(complaint=reasons.scaleup.bad_parameter(key=names.SCALE_UP_PARAMETERS, part=part))
         parameters.append((key, value))
     return Wish(
         cast("Mode", mode),

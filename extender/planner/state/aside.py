@@ -4,12 +4,9 @@ An object may hold what nobody foresaw. It must cost its owner his gang and nobo
 if the object were not there, all of it or nothing, and the reason is kept for its owner to read.
 """
 
+from extender.planner import reasons
 from muster.api.kubernetes.core import Pod
-from muster.api.limits import LimitError
 from muster.api.muster.gang import gang_of
-
-SHOWN_CHARS = 300
-"""Of an error's text, which may hold what the user wrote."""
 
 
 class Aside:
@@ -26,7 +23,7 @@ class Aside:
     def add_pod(self, pod: Pod, reason: str) -> str | None:
         """Sets a pod aside; returns the key of its gang, which cannot be evaluated without it."""
         meta = pod.metadata
-        self.pods[meta.uid] = f"pod {meta.name} cannot be evaluated: {reason}"
+        self.pods[meta.uid] = reasons.aside.pod(pod=meta.name, why=reason)
         gang = gang_of(meta)
         if gang is None:
             return None
@@ -48,11 +45,3 @@ class Aside:
     def of_gang(self, key: str) -> str:
         """Why a gang is set aside because of its pods, as the first of them says; empty if it is not."""
         return next(iter(self._of_gang.get(key, {}).values()), "")
-
-
-def sentence(error: Exception) -> str:
-    """What an owner reads: the message of an error that was made for him, else also what kind of error it is."""
-    if isinstance(error, LimitError):
-        return str(error)
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"

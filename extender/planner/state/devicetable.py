@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from extender.planner import reasons
 from extender.planner.dynamic.claims import Demand, demand_of
 from extender.planner.dynamic.inventory import DeviceId, Inventory
 from extender.planner.dynamic.kinds import kind_of_class
@@ -236,14 +237,14 @@ class DeviceTable:
             elif ref.template in self._templates:
                 sums.add(self._templates[ref.template], f"claim template {ref.template}")
             elif not pod.on_node:
-                sums.problems.append(f"resource claim template {ref.template} does not exist")
+                sums.problems.append(reasons.devices.template_missing(template=ref.template))
             return
         if claim is None:
-            sums.problems.append(f"resource claim {ref.key} does not exist")
+            sums.problems.append(reasons.devices.claim_missing(claim=ref.key))
         elif claim.going:
-            sums.problems.append(f"resource claim {ref.key} is being deleted")
+            sums.problems.append(reasons.devices.claim_deleted(claim=ref.key))
         elif len(claim.users) >= MOST_PODS and pod.uid not in claim.users:
-            sums.problems.append(f"resource claim {ref.key} is used by {MOST_PODS} pods, and no more can use one")
+            sums.problems.append(reasons.devices.claim_full(claim=ref.key, most=MOST_PODS))
         elif claim.allocated:
             sums.nodes.extend([claim.nodes] if claim.nodes else [])
         else:

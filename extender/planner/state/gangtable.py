@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import count
 from typing import TypeVar
 
-from extender.planner.state.aside import sentence
+from extender.planner import reasons
 from extender.planner.state.gangs import GangView, once_whole
 from extender.planner.state.podrecord import PodRecord
 from extender.planner.state.pods import PodTable
@@ -159,7 +159,7 @@ class GangTable:
         try:
             view = set_aside(group, aside, arrival) if aside else self._view(key, group, pods, arrival)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one gang must not end the others
-            view = set_aside(group, sentence(error), arrival)
+            view = set_aside(group, reasons.aside.error_words(error), arrival)
         self.views[key] = view
         return seatless or (known is not None and (known.classes, known.set_aside) != (view.classes, view.set_aside))
 

@@ -15,9 +15,10 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from extender.planner import reasons
 from extender.planner.ledger import Ledger
 from extender.planner.state.answers import Answers
-from extender.planner.state.aside import Aside, sentence
+from extender.planner.state.aside import Aside
 from extender.planner.state.claimants import Claimants
 from extender.planner.state.devicetable import DeviceTable
 from extender.planner.state.gangs import ACTIVE, GangView
@@ -121,7 +122,7 @@ class State:
             try:
                 self.ledger.put_node(new)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one node must not end the others
-                self.aside.nodes[name] = sentence(error)
+                self.aside.nodes[name] = reasons.aside.error_words(error)
             else:
                 self._claimants.equip_nodes({name})
                 return True
@@ -150,7 +151,7 @@ class State:
             record = self._claimants.equipped(record)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one pod must not end the others
             self._forget_pod(uid)
-            self._gang_changed(self.aside.add_pod(new, sentence(error)))
+            self._gang_changed(self.aside.add_pod(new, reasons.aside.error_words(error)))
             return True
         self._keep_pod(record)
         self._meet_queries()

@@ -2,6 +2,7 @@
 
 from operator import attrgetter
 
+from extender.planner import reasons
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podrecord import PodRecord
@@ -78,13 +79,12 @@ def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: P
     asked.append(("its next placement would be number", epoch + 1, EPOCH))
     for what, value, limit in asked:
         if value > limit.value:
-            raise LimitError(f"{what} {value}; at most {limit.value} {limit.unit} are allowed")
+            raise LimitError(reasons.aside.over_limit(what=what, value=value, limit=limit))
 
 
 def _check_class(name: str, cls: PodClass | None) -> None:
     if cls and len(cls.asked) > RESOURCES.value:
-        asked = f"pods of {name} ask for {len(cls.asked)} {RESOURCES.unit}"
-        raise LimitError(f"{asked}, and at most {RESOURCES.value} are allowed")
+        raise LimitError(reasons.aside.asks_too_much(pod_set=name, count=len(cls.asked), limit=RESOURCES))
 
 
 def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodSetView]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from extender.planner import reasons
+from extender.planner.reasons.grammar import any_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.topology.labels import LabelTree
 from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Domains, Tree
@@ -112,7 +114,7 @@ class Forest:
         if tree is None and near.topology == HYPER_NODES:
             tree = _without_levels(len(self._nodes))
         if tree is None:
-            return Unknown(f"there is no topology {near.topology!r}; there are {_listed(self.names)}", hard)
+            return Unknown(reasons.topology.no_topology(name=near.topology, known=any_of(self.names)), hard)
         outer = WHOLE if near.required is None else _level(tree, near.required)
         if outer is None:
             return Unknown(_no_level(tree, near.required), hard)
@@ -150,7 +152,7 @@ class Forest:
 def level_words(tree: Tree, level: int) -> str:
     """A level for people."""
     if level == WHOLE:
-        return "the cluster"
+        return reasons.topology.CLUSTER
     name = tree.tier_names[level] if tree.tier_names else ""
     return f"{tree.levels[level]} ({name})" if name else tree.levels[level]
 
@@ -165,16 +167,12 @@ def _level(tree: Tree, level: Level) -> int | None:
 
 def _no_level(tree: Tree, level: Level | None) -> str:
     if isinstance(level, int):
-        return f"no HyperNode has a tier of at most {level}; there are {_listed(tree.levels)}"
-    known = _listed([*tree.levels, *filter(None, tree.tier_names)])
-    return f"topology {tree.name!r} has no level {level!r}; its levels are {known}"
+        return reasons.topology.no_tier(tier=level, known=any_of(tree.levels))
+    known = any_of([*tree.levels, *filter(None, tree.tier_names)])
+    return reasons.topology.no_level(topology=tree.name, level=level, known=known)
 
 
 def _without_levels(columns: int) -> Tree:
     """HyperNodes where there are none."""
     none: Domains = np.zeros((0, columns), dtype=np.int32)
     return Tree(HYPER_NODES, (), (), none)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"

@@ -11,8 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
+from extender.planner import reasons
 from extender.planner.state.amounts import Amounts
-from extender.planner.state.aside import sentence
 from extender.planner.topology.links import Described
 from extender.planner.topology.members import Matcher, Members, Numbers, members_of
 from extender.planner.topology.nesting import nest
@@ -147,14 +147,14 @@ class HyperNodeTree:
         for name, each in sorted(rest.items(), key=_age):
             spec = each.hyper_node.spec
             if spec.tier > lowest[-1]:
-                why = f"there are more than {TIERS.value} tiers (limit {TIERS.name!r}), and the lowest count"
-                self._left_out[name] = Problem("TooMany", f"{why}: up to {lowest[-1]}")
+                why = reasons.topology.too_many_tiers(most=TIERS.value, limit=TIERS.name, last=lowest[-1])
+                self._left_out[name] = Problem("TooMany", why)
                 continue
             if each.members.patterns:
                 with_its = patterns.union(each.members.patterns)
                 if len(with_its) > ALL_PATTERNS.value:
-                    why = f"all HyperNodes have more than {ALL_PATTERNS.value} patterns (limit {ALL_PATTERNS.name!r})"
-                    self._left_out[name] = Problem("TooMany", f"{why}, and the oldest HyperNodes come first")
+                    why = reasons.topology.too_many_patterns(most=ALL_PATTERNS.value, limit=ALL_PATTERNS.name)
+                    self._left_out[name] = Problem("TooMany", why)
                     continue
                 patterns = with_its
             yield Described(name, spec.tier, spec.tier_name, each.members)
@@ -211,7 +211,7 @@ def _reading(hyper_node: HyperNode) -> _Read:
         errors = [str(error) for error in islice(hyper_node_errors(hyper_node), ERRORS)]
         return _Read(hyper_node, Members() if errors else members_of(hyper_node.spec), "; ".join(errors))
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not end the others
-        return _Read(hyper_node, Members(), sentence(error))
+        return _Read(hyper_node, Members(), reasons.aside.error_words(error))
 
 
 def _age(item: tuple[str, _Read]) -> tuple[str, str]:

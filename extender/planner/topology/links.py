@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from extender.planner import reasons
+from extender.planner.reasons.grammar import listed
 from extender.planner.topology.members import Members
-from extender.planner.topology.problems import Problems, listed
+from extender.planner.topology.problems import Problems
 from extender.planner.topology.tree import Domains
 
 
@@ -42,19 +44,15 @@ def parents_of(described: Mapping[int, Described], problems: Problems) -> dict[i
     for child, claimed in claims.items():
         if len(claimed) > 1:
             parents = sorted(described[each].name for each in claimed)
-            message = (
-                f"HyperNode {described[child].name} is a member of {listed(parents)}, and can be in one only: it is in "
-                "none of them until that is resolved"
-            )
+            message = reasons.topology.several_parents(name=described[child].name, parents=listed(parents))
             for name in (described[child].name, *parents):
                 problems.add(name, "SeveralParents", message)
     return {child: claimed[0] for child, claimed in claims.items() if len(claimed) == 1}
 
 
 def _tell_tiers(child: Described, parent: Described, problems: Problems) -> None:
-    message = (
-        f"HyperNode {child.name} of tier {child.tier} can not be a member of {parent.name} of tier {parent.tier}: "
-        "members are of lower tiers, so that no HyperNode contains itself; it is left out there"
+    message = reasons.topology.tier_order(
+        child=child.name, child_tier=child.tier, parent=parent.name, parent_tier=parent.tier
     )
     for name in (child.name, parent.name):
         problems.add(name, "TierOrder", message)

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner import reasons
+from extender.planner.reasons.grammar import listed, some
 from extender.planner.state.amounts import Amounts
 from extender.planner.topology.links import Described, ancestors, parents_of
 from extender.planner.topology.members import Numbers
-from extender.planner.topology.problems import Problems, listed
+from extender.planner.topology.problems import Problems
 from extender.planner.topology.tree import HYPER_NODES, Domains, Tree
 from muster.api.limits import PLACES
 
@@ -86,9 +88,8 @@ def _keep_nested(
             for number in torn.tolist():
                 its = described[number]
                 over = sorted({described[each].name for each in np.unique(outer[inner == number]).tolist()})
-                message = (
-                    f"the nodes of HyperNode {its.name} are in several HyperNodes of tier {tiers[level - 1]} or lower "
-                    f"({listed(over)}): they are in no domain of tier {tiers[level]} and below until that is resolved"
+                message = reasons.topology.torn(
+                    name=its.name, above=tiers[level - 1], parents=listed(over), tier=tiers[level]
                 )
                 for name in (its.name, *over[:TOLD]):
                     problems.add(name, "Torn", message)
@@ -132,9 +133,9 @@ def _tier_names(described: Mapping[int, Described], tiers: tuple[int, ...], prob
         found[tier] = min(free, key=lambda name: (-len(users[name, tier]), name)) if free else ""
         for name in mine:
             if name in taken:
-                why = f"tierName {name!r} is that of tier {taken[name]} too, which is meant where it is asked for"
+                why = reasons.topology.tier_name_taken(name=name, other=taken[name])
             elif name != found[tier]:
-                why = f"tier {tier} is called {found[tier]!r} by others: it is not known under tierName {name!r}"
+                why = reasons.topology.tier_name_unused(tier=tier, known=found[tier], name=name)
             else:
                 continue
             for user in users[name, tier]:
@@ -162,10 +163,7 @@ def _tell_nodes(
         for row in rows[:EXAMPLES]:
             others = [described[each].name for each in whose[starts[row] : ends[row]].tolist() if each != mine]
             examples.append(f"{node_name(int(where[row]))} (in {listed(sorted(others))})")
-        message = (
-            f"nodes that are in other HyperNodes of tier {tier} too: {_some(examples, len(rows))}. They are in no "
-            f"domain of tier {tier} and below until that is resolved"
-        )
+        message = reasons.topology.overlap(tier=tier, nodes=some(examples, len(rows)))
         problems.add(described[mine].name, "Overlap", message)
 
 
@@ -182,10 +180,7 @@ def _tell_crowded(
     for number, rows in _grouped(numbers):
         its = columns[rows]
         names = [node_name(column) for column in its[:EXAMPLES].tolist()]
-        message = (
-            f"nodes that are members of more than {PLACES.value} HyperNodes (limit {PLACES.name!r}): "
-            f"{_some(names, len(its))}. They are in no domain"
-        )
+        message = reasons.topology.crowded(most=PLACES.value, limit=PLACES.name, nodes=some(names, len(its)))
         problems.add(described[number].name, "TooMany", message)
 
 
@@ -195,7 +190,3 @@ def _grouped(numbers: NDArray[Any]) -> Iterator[tuple[int, Amounts]]:
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1)).tolist()
     for start, end in pairwise([*starts, len(order)]):
         yield int(numbers[order[start]]), order[start:end]
-
-
-def _some(examples: list[str], count: int) -> str:
-    return ", ".join(examples) + (f" and {count - len(examples)} more" if count > len(examples) else "")

@@ -1,11 +1,9 @@
 """What is wrong with HyperNodes, for their owners to read: in the condition `Valid`, the log, and `muster topo`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-SHOWN: Final = 3
-"""Of many names in a sentence."""
 MOST: Final = 8
 """Of one HyperNode; the first ones are told."""
 
@@ -33,10 +31,3 @@ class Problems:
     def all(self) -> Mapping[str, tuple[Problem, ...]]:
         """By name of the HyperNode; those without any are left out."""
         return {name: tuple(found) for name, found in sorted(self._found.items())}
-
-
-def listed(names: Iterable[str]) -> str:
-    """Some names of many: `a, b, c and 5 more`."""
-    known = list(names)
-    more = len(known) - SHOWN
-    return ", ".join(known[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -10,6 +10,7 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from extender.planner import reasons
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.queries import requirements
@@ -108,7 +109,7 @@ def _request(gang: GangView) -> Request | None:
         return None
     most = max(len(spec.sub_group_policy), len(sub_groups))
     if most > SUB_GROUPS.value:
-        raise LimitError(f"it has {most} {SUB_GROUPS.unit} by labels; at most {SUB_GROUPS.value} are allowed")
+        raise LimitError(reasons.aside.too_many_sub_groups(count=most, limit=SUB_GROUPS))
     shape = near, tuple((kind.pod_set, kind.said, kind.ranks, kind.slices) for kind in kinds)
     return Request(near, tuple(kinds), sub_groups, (shape, gang.key if sub_groups or gang.taken else ""))
 
@@ -131,10 +132,8 @@ def _kinds(gang: GangView, pod_set: PodSetView, policy: SubGroupPolicy | None) -
         alone = next(iter(said), otherwise)
         return [Kind(pod_set.name, alone, None, partitions or alone.slices)]
     if len(said) > TOPOLOGY_WISHES.value:
-        raise LimitError(
-            f"pods of {pod_set.name} say {len(said)} different things about their topology; "
-            f"at most {TOPOLOGY_WISHES.value} {TOPOLOGY_WISHES.unit} are allowed"
-        )
+        words = reasons.aside.too_many_wishes(pod_set=pod_set.name, count=len(said), limit=TOPOLOGY_WISHES)
+        raise LimitError(words)
     ranks: dict[PodTopology, list[int]] = {}
     for rank in range(pod_set.replicas):
         ranks.setdefault(own.get(rank, otherwise), []).append(rank)

@@ -8,7 +8,7 @@ import pytest
 from app_world import ask
 
 from extender.app import Verbs, create_app
-from extender.verbs.reasons import Reason
+from extender.planner.reasons.verbs import Reason
 
 
 def broken(_: object) -> Any:

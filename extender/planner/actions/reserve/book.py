@@ -15,8 +15,8 @@ from typing import get_args
 
 import numpy as np
 
+from extender.planner import reasons
 from extender.planner.actions.obstacles import obstacle
-from extender.planner.actions.reserve import words
 from extender.planner.actions.reserve.ends import End, Releases, releases
 from extender.planner.actions.reserve.find import earliest, soonest_empty
 from extender.planner.actions.reserve.looks import LOOKS, Look, Looks, patience_is_over, worth_it
@@ -30,7 +30,6 @@ from extender.planner.state.gangs import GangView
 from muster.api import names
 
 _MODES = get_args(ReservationMode)
-_OVER = "nothing is reserved any more: it is not the head of its queue, or its nodes do not take it"
 
 
 class Book:
@@ -114,7 +113,7 @@ class Book:
             own = [session.snapshot.name(int(column)) for column in each.columns if int(column) in nodes]
             if own and not self._free_of(gang, each):
                 found.append((each.gang.key, own, each.at))
-        return words.in_the_way(found) if found else ""
+        return reasons.reservations.in_the_way(found)
 
     def placed(self, gang: GangView, operations: Sequence[Operation]) -> None:
         """A gang got nodes in this cycle."""
@@ -193,7 +192,7 @@ class Book:
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
         for gang in session.snapshot.gangs:
             if _says_reserved(gang) and gang.key not in live and gang.key not in placed:
-                session.decide(decisions.Unreserve(gang, _OVER))
+                session.decide(decisions.Unreserve(gang, reasons.reservations.OVER))
         for key, each in live.items():
             if key not in placed and not each.written:
                 session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, self._message(each)))
@@ -203,7 +202,7 @@ class Book:
         found, until = self._known_releases(), reservation.at or 0.0
         nodes = [self._session.snapshot.name(int(column)) for column in _in_order(self._session, reservation)]
         ending = found.who(reservation.columns, found.until(until)) if reservation.at is not None else []
-        return words.reserved(nodes, reservation.at, ending, self._rules.patience_s)
+        return reasons.reservations.reserved(nodes, reservation.at, ending, self._rules.patience_s)
 
     # -- what is left -----------------------------------------------------------------------------------------------
 

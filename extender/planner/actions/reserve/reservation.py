@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.actions.reserve import words
+from extender.planner import reasons
 from extender.planner.actions.reserve.ends import Releases
 from extender.planner.framework.reserved import LeftFree
 from extender.planner.framework.session import Session
@@ -96,5 +96,5 @@ def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree |
     columns, amounts = left_free([each.room for each in reservations], session.snapshot.free.shape[0])
     codes = np.zeros(len(columns), dtype=np.int16)
     for each in reservations:
-        codes[np.searchsorted(columns, each.columns)] = session.causes.code(words.cause(each.gang.key))
+        codes[np.searchsorted(columns, each.columns)] = session.causes.code(reasons.cause.reserved(gang=each.gang.key))
     return LeftFree(columns, amounts, codes, columns.tobytes() + amounts.tobytes())

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from verbs_world import NODES, Extender
 
+from extender.planner.reasons.verbs import Reason
 from extender.verbs import bind
-from extender.verbs.reasons import Reason
 from muster.api.kubernetes.core import Pod
 from muster.api.names import BINDING_MARKER, MARKERS
 

@@ -10,9 +10,9 @@ from extender_world import World
 
 from extender.barrier import Barrier
 from extender.cluster import Cluster
+from extender.planner.reasons.verbs import Reason
 from extender.verbs import bind
 from extender.verbs.bind import LASTS, Bind
-from extender.verbs.reasons import Reason
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderBindingArgs
 from muster.api.muster.placement import node_of

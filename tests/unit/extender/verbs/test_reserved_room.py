@@ -5,8 +5,8 @@ import pytest
 from queue_world import QueueWorld
 from verbs_world import Extender
 
+from extender.planner.reasons.verbs import Reason
 from extender.verbs import bind
-from extender.verbs.reasons import Reason
 from muster.api.kubernetes.extender import ExtenderArgs
 
 ALL = ["node-0", "node-1", "node-2", "node-3"]

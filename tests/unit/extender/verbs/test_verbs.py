@@ -6,10 +6,11 @@ from extender_world import World, cluster_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extender.planner.reasons.verbs import Reason, Verdict
+from extender.verbs.calls import labels
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize, collapse
-from extender.verbs.reasons import Reason, Verdict, labels
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
 from muster.api.kubernetes.meta import ObjectMeta

@@ -4,8 +4,8 @@ import pytest
 from extender_world import World, cluster_of, of
 
 from extender.planner.framework import decisions
+from extender.planner.reasons.verbs import Reason
 from extender.verbs.filter import Filter
-from extender.verbs.reasons import Reason
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs
 from muster.api.muster.placement import Placement

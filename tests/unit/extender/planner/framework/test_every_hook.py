@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from extender.planner.framework.answers import EnqueueVote, QueueRefusal, QueueStanding
-from extender.planner.framework.closest import Closest, ClosestDomain
+from extender.planner.framework.closest import ClosestDomain
 from extender.planner.framework.hooks import HOOKS
 from extender.planner.framework.reserved import ReservationRules
 from extender.planner.framework.session import Session
+from extender.planner.reasons.topology import Closest
 from extender.planner.topology.tree import Tree
 
 FULL = QueueRefusal("Full", "a", "cpu", 1, 1, 1, "the third plugin says no")

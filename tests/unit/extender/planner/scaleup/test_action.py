@@ -15,7 +15,8 @@ from extender.planner.framework.decisions import RequestNodes, Say, Unschedulabl
 from extender.planner.framework.inputs import CycleInputs
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import take
-from extender.planner.scaleup.action import NOT_SERVED, ROOM, AskForNodes
+from extender.planner.reasons.scaleup import KIND_MISSING, NODES_EXIST
+from extender.planner.scaleup.action import AskForNodes
 from extender.planner.scaleup.voices import SETTLE_S
 from muster.api.kubernetes.autoscaling import (
     ProvisioningCondition,
@@ -212,7 +213,7 @@ def test_where_free_nodes_would_satisfy_the_autoscaler_it_is_not_asked() -> None
     cluster.world.now += SETTLE_S
     session = cycle()
     assert asking(session) == []
-    assert sentence(session, key).message.endswith(ROOM)
+    assert sentence(session, key).message.endswith(NODES_EXIST)
 
 
 def test_a_wish_that_cannot_be_read_is_told() -> None:
@@ -245,7 +246,7 @@ def test_without_the_kind_the_gang_says_so() -> None:
     cluster.served = False
     key = cluster.gang("g", 2)
     decision = sentence(cluster.cycle(), key)
-    assert (decision.reason, decision.message.endswith(NOT_SERVED)) == ("ProvisioningNotServed", True)
+    assert (decision.reason, decision.message.endswith(KIND_MISSING)) == ("ProvisioningNotServed", True)
 
 
 def test_a_gang_of_more_pod_sets_than_a_request_takes_says_so() -> None:

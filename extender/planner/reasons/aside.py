@@ -1,0 +1,25 @@
+"""Why an object cannot be evaluated: it is set aside alone, and its owner reads this."""
+
+from muster.api.limits import LimitError
+
+SET_ASIDE = "SetAside"
+"""Reason of a gang's condition: a number over its limit, or something that was not foreseen."""
+SHOWN_CHARS = 300
+"""Of an error's text, which may hold what the user wrote."""
+
+pod = "pod {pod} cannot be evaluated: {why}".format
+over_limit = "{what} {value}; at most {limit.value} {limit.unit} are allowed".format
+asks_too_much = "pods of {pod_set} ask for {count} {limit.unit}, and at most {limit.value} are allowed".format
+too_many_sub_groups = "it has {count} {limit.unit} by labels; at most {limit.value} are allowed".format
+too_many_wishes = (
+    "pods of {pod_set} say {count} different things about their topology; at most {limit.value} {limit.unit} are "
+    "allowed"
+).format
+
+
+def error_words(error: Exception) -> str:
+    """The message of an error that was made for an owner, else also what kind of error it is."""
+    if isinstance(error, LimitError):
+        return str(error)
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"

@@ -1,0 +1,27 @@
+"""What is wrong with claims to devices (resource.k8s.io), and what of them is left to kube-scheduler to decide.
+
+Problems and causes keep pods from nodes. What is not counted follows the words `kube-scheduler decides, not counted:`.
+"""
+
+ELSEWHERE = "its devices are elsewhere"
+elsewhere_used = "resource claim {claim} is used on another node".format
+template_missing = "resource claim template {template} does not exist".format
+claim_missing = "resource claim {claim} does not exist".format
+claim_deleted = "resource claim {claim} is being deleted".format
+claim_full = "resource claim {claim} is used by {most} pods, and no more can use one".format
+class_missing = "device class {name} does not exist".format
+
+request = "request {request!r}: {why}".format
+UNKNOWN_KIND = "it is of a kind that this version does not know"
+UNKNOWN_CONSTRAINT = "it has a constraint of a kind that is not counted"
+ALTERNATIVES = "it names alternatives that are more than one device"
+PART = "it asks for a part of a device"
+unknown_mode = "its allocation mode {mode!r} is one that this version does not know".format
+alike = "{what}: devices with the same {attribute}".format
+NOT_OF_ONE_NODE = "some devices of the kind are parts of others, shared, or not of a single node"
+too_many_kinds = "there are more than {most} kinds of devices that claims ask for".format
+
+not_understood = "its expression is not understood: {error}".format
+too_many_answers = "its expression tells more than {most} devices apart".format
+TOO_LONG = "its expression is too long or has too many loops"
+TOO_MANY_STEPS = "its expression takes too many steps"

@@ -1,0 +1,62 @@
+"""Where a gang is, in one sentence: what `muster explain` begins with."""
+
+from collections.abc import Sequence
+
+from extender.planner.reasons.grammar import also, be
+
+IS_EXTENDER_WELL = "if this stays so, look whether Muster's extender runs and leads"
+NOT_LOOKED_AT = "no action of the planner's configuration has looked at it"
+
+waits = "it waits: {message}".format
+in_flight = "it waits until fewer pods are on their way: {seats} seats of other gangs are starting now".format
+half_placed = (
+    "only {taken} of the {wanted} pods that start together have a node; if the others get none within {within_s:.0f} "
+    "s, the planner takes the {taken} back and the gang waits as a whole"
+).format
+starts = "it starts: placement {epoch} is being carried out, {members}".format
+awaits_room = (
+    "its room is kept by placement {epoch}; it waits until {there} of {victims} pods have gone from its nodes".format
+)
+given_up_at = "placement {epoch} is given up at {deadline}".format
+not_counted = "{pod_set}: not counted, kube-scheduler decides: {words}".format
+
+
+def members(taken: int) -> str:
+    """How many have their node."""
+    return "1 member has its node" if taken == 1 else f"{taken} members have their node"
+
+
+def runs(taken: int, running: int) -> str:
+    """It has its nodes, and so many members run."""
+    told = f", {running} of them run" if taken > 1 else ""
+    return f"{'it runs' if running else 'no member runs'}: {members(taken)}{told}"
+
+
+def not_carried_out(message: str, *, again: bool) -> str:
+    """Its placement ends; `again`: with it the gang."""
+    follows = "the gang is planned again" if again else "the members that have a node go on"
+    return f"its placement cannot be carried out: {message}; {follows}"
+
+
+def finished(succeeded: int, failed: int) -> str:
+    """It has ended."""
+    parts = [f"{count} {how}" for count, how in ((succeeded, "succeeded"), (failed, "failed")) if count]
+    return "it has finished" + (f": {', '.join(parts)}" if parts else "")
+
+
+def lost(pods: int, nodes: str) -> str:
+    """Some of its pods may not run any more."""
+    return f"{pods} of its pods {be(pods)} on nodes that do not answer: {nodes}"
+
+
+def can_start(where: Sequence[str], victims: int, reason: str) -> str:
+    """The planner would place it now."""
+    once = f", once {victims} pods of others have gone: {reason}" if victims else ""
+    return f"it can start: the planner's next cycle gives it {'; '.join(where)}{once}"
+
+
+def without_group(phase: str, why: str, *, comes: bool) -> str:
+    """A Job has no gang; `comes`: its PodGroup should be made any moment."""
+    told = f" ({why})" if why else ""
+    hint = "the controller makes its PodGroup: if this stays so, look whether Muster's controller runs"
+    return also(f"it has no gang: the Job is {phase or 'new'}{told}", hint if comes else "")

@@ -1,0 +1,75 @@
+"""Where a pod is and what is wrong with it: what `muster explain` says of pods and of the members of a gang."""
+
+from collections.abc import Sequence
+
+other_gates = "it is held by scheduling gates that are not Muster's: {gates}".format
+other_scheduler = "it belongs to the scheduler {name!r}; Muster does not place it".format
+no_gang = "it belongs to no gang and is placed by itself; {why}".format
+no_group = "its PodGroup {gang} does not exist (yet)".format
+runs = "it runs on {node}".format
+hindered = "it is on {node} and does not run: {why}".format
+bound = "it is bound to {node}, and its containers are not running yet".format
+UNPINNED = "it has neither gate nor pin: the planner tells it its node when the gang has a placement"
+refused = "kube-scheduler refused it on {node} by placement {epoch}: {says}; the gang is planned again".format
+
+_OVER = "the planner deletes it (it never ran), and its owner makes it again"
+_PINNED = "it is pinned to {pin} by placement {epoch}, "
+pin_too_new = (_PINNED + f"which is not there (yet); if it does not come, {_OVER}").format
+pin_too_old = (_PINNED + f"but the placement is now {{now}} ({{phase}}); {_OVER}").format
+pin_wrong = (_PINNED + f"which gives its seat {{node}}; {_OVER}").format
+
+NOT_CREATED = "not created yet by the owner"
+BEHIND_THE_GATE = "behind the gate, released by the planner's next cycle"
+stale_pin = "pinned by placement {epoch}, which is over; deleted and made again".format
+REFUSED = "refused by kube-scheduler"
+NOT_ANSWERED = "waiting for kube-scheduler"
+seat = "{pod_set} {rank} on {node}".format
+stage = "{count} {stage}: {seats}".format
+
+NODE_GONE = "is gone"
+told = "{pod} {what}".format
+more_of_this_kind = "and {count} more of this kind".format
+silent = "is on {node}, which {silence}: whether it still runs is not known".format
+
+
+def gated(own: Sequence[str], others: Sequence[str]) -> str:
+    """It waits behind its gang's gate, and perhaps behind others."""
+    more = f"; then it is still held by {', '.join(others)}" if others else ""
+    return f"it waits behind the gate {' and '.join(own)} until its gang has a placement{more}"
+
+
+def pinned(node: str, epoch: int | None, taken: int, deadline: str) -> str:
+    """It is tried on its node; so many members have theirs."""
+    waits = "kube-scheduler has not answered yet, or it is held until enough members have come"
+    over = f"; the placement is given up at {deadline}" if deadline else ""
+    return f"it is pinned to {node} by placement {epoch}; {waits} ({taken} have their node){over}"
+
+
+def alone(roomy: int, nodes: int, lost: str, nearest: str, says: str) -> str:
+    """A pod of no gang: so many nodes have room; without nodes kube-scheduler alone knows."""
+    found = f"of {nodes} nodes: {lost}; {nearest}" if nodes else "kube-scheduler decides"
+    found = f"{roomy} of {nodes} nodes have room for it" if roomy else found
+    return found + (f"; kube-scheduler says: {says}" if says else "")
+
+
+def ended(phase: str, node: str, why: str) -> str:
+    """It has run."""
+    return f"it has ended: {phase}" + (f" on {node}" if node else "") + (f": {why}" if why else "")
+
+
+def deleted(since: str, node: str, silence: str, finalizers: Sequence[str]) -> str:
+    """How far its deletion is; `silence` is how its node does not answer."""
+    where = f" from {node}" if node else ""
+    why = f", which {silence}, so that nobody there confirms its end" if silence else ""
+    kept = f"; it is kept by the finalizers {', '.join(finalizers)}" if finalizers else ""
+    return f"is being deleted since {since}{where}{why}{kept}"
+
+
+def not_ready(since: str) -> str:
+    """A node does not answer."""
+    return f"is not Ready since {since}" if since else "is not Ready"
+
+
+def hindered_member(pod: str, node: str, why: str) -> str:
+    """Kubelet, or the API server, says something against a member."""
+    return f"{pod}{f' on {node}' if node else ''}: {why}"

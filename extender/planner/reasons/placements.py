@@ -1,0 +1,21 @@
+"""How placements go on and end: in their status, in Events (PlacementAbandoned), and in conditions of the PodGroup."""
+
+PLACED = "the gang has a placement"
+ADMITTED = "the gang has been admitted"
+ENOUGH = "enough members have a node"
+
+waits_for_victims = "waits for {victims} pods to go".format
+bound = "all {members} members are bound".format
+
+too_few_bound = "only {taken} of the {wanted} pods that start together got a node".format
+not_arrived = "{pods} members did not arrive before the deadline".format
+refused = "kube-scheduler refused {pod} on node {node}".format
+node_gone = "node {node} is gone".format
+node_refuses = "node {node}: {cause}".format
+gated = "{pod} waits for the scheduling gate {gate}, which is not Muster's".format
+
+not_evicted = "{pods} pods that had to go for it were not evicted in time".format
+BUDGET = "a PodDisruptionBudget does not let pods go that had to go for it"
+budget = "{pod} may not be evicted: {error}".format
+VICTIMS_STAY = "pods that had to go for it do not end"
+ROOM_TAKEN = "the room that was made for it is taken"

@@ -1,0 +1,28 @@
+"""Pods that a gang waits for: they are missing, wait for other gates, or are too many at once."""
+
+from collections.abc import Collection, Sequence
+
+from extender.planner.reasons.grammar import listed, verb
+
+NOT_CREATED = "PodsNotCreated"
+GATED = "SchedulingGated"
+TOO_FEW = "NotEnoughPods"
+IN_FLIGHT = "InFlightLimit"
+"""Reasons of conditions."""
+
+too_few = "{have} of the {wanted} pods that start together exist".format
+in_flight = (
+    "it waits until fewer pods are on their way: the placements of other gangs hold {limit} seats or more"
+).format
+
+
+def not_created(attempts: int, until: str) -> str:
+    """The gang was placed so often in vain."""
+    times = "once" if attempts == 1 else f"{attempts} times in a row"
+    return f"its pods were not created in time, {times}; it is placed again at {until}, or once its pods exist"
+
+
+def gated(pods: Sequence[str], gates: Collection[str]) -> str:
+    """Pods wait for gates that others have set."""
+    which = f"the scheduling {'gate' if len(gates) == 1 else 'gates'} {', '.join(gates)}"
+    return f"{len(pods)} of its pods {verb(len(pods), 'wait')} for {which}, not Muster's: {listed(pods)}"

@@ -1,0 +1,63 @@
+"""What would let a gang start: the suggestions of `muster explain`, each of which follows `would help`."""
+
+from collections.abc import Sequence
+
+from extender.planner.reasons.grammar import be, listed, many, verb
+
+NAMED = 6
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+
+NOTHING = "nothing has to be done: it is tried as soon as they have started"
+wider = "it asks for a wider level than {level}, or only prefers {level}".format
+tolerated = "its pods tolerate the taint {taint} ({count} nodes)".format
+gone_node = "what is left on {node}, which is gone, is deleted by force: {force}".format
+silent_node = (
+    f"{{node}} comes back; or, if it is surely off, kubectl taint node {{node}} {OUT_OF_SERVICE}, or {{force}}"
+).format
+force = "kubectl delete pod {pods} -n {namespace} --grace-period=0 --force".format
+
+
+def created(missing: int) -> str:
+    """Pods are missing."""
+    return f"{missing} more {'pod' if missing == 1 else 'pods'} of this gang are created"
+
+
+def first(ahead: Sequence[str]) -> str:
+    """It is behind others in a strict queue."""
+    return f"{', '.join(ahead) or 'the gangs before it'} start first, or are withdrawn"
+
+
+def before(ahead: Sequence[str]) -> str:
+    """Others come before it."""
+    return f"the gangs before it start first, or are withdrawn: {', '.join(ahead)}"
+
+
+def queue(name: str, open_queues: Sequence[str], *, missing: bool) -> str:
+    """Its queue takes no gangs."""
+    how = "is created" if missing else "is opened"
+    return f"queue {name!r} {how} (open queues: {', '.join(open_queues) or 'none'})"
+
+
+def uncordoned(nodes: Sequence[str]) -> str:
+    """Nodes are cordoned."""
+    return f"{listed(nodes, NAMED)} {be(len(nodes))} uncordoned"
+
+
+def recovered(nodes: Sequence[str], taint: str) -> str:
+    """A taint says that nodes are not well."""
+    return f"{listed(nodes, NAMED)} {verb(len(nodes), 'recover')} and the taint {taint} goes"
+
+
+def ends(holders: Sequence[str]) -> str:
+    """Others have the room."""
+    return f"{listed(holders, NAMED)} {verb(len(holders), 'end')}"
+
+
+def added(count: int, like: str) -> str:
+    """There are too few nodes."""
+    return f"{many(count, 'more node')} like {like} join"
+
+
+def holder(name: str, pods: int, nodes: int, since: str) -> str:
+    """Who has room, and how much: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`."""
+    return f"{name} ({many(pods, 'pod')} on {many(nodes, 'node')}{f', since {since}' if since else ''})"

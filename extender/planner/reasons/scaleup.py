@@ -1,0 +1,47 @@
+"""Why nodes are asked for, or not: added to why a gang waits, and said by its pods to autoscalers."""
+
+from collections.abc import Mapping
+
+from muster.api.kubernetes.autoscaling import ProvisioningCondition
+
+NOT_SERVED = "ProvisioningNotServed"
+REFUSED = "ProvisioningRefused"
+TIMED_OUT = "ProvisioningTimedOut"
+"""Reasons of conditions."""
+
+NODES_EXIST = "free nodes would hold its pods one by one, so that an autoscaler would add none, and none is asked for"
+not_asked = "no nodes are asked for: {why}".format
+KIND_MISSING = not_asked(why="the cluster has no ProvisioningRequest (autoscaling.x-k8s.io/v1)")
+too_many_pod_sets = not_asked(why="it has {pod_sets} pod sets, a ProvisioningRequest takes {most}").format
+bad_mode = "{key} is {mode!r}, and can be {known}".format
+bad_timeout = "{key}: {error}".format
+bad_parameter = "{key} has {part!r}; write it like key=value,key=value".format
+
+after_the_first = "its gang waits for nodes that do not exist yet; {pod} says why".format
+
+REPLACED = "another one takes its place"
+NOT_NEEDED = "its gang needs it no more"
+accepted = "ProvisioningRequest {name} is accepted".format
+unanswered = "ProvisioningRequest {name} is not accepted yet".format
+provisioned = "ProvisioningRequest {name} is provisioned, and its nodes are not there yet".format
+
+
+def ended(name: str, condition: ProvisioningCondition) -> str:
+    """A request has ended by this condition."""
+    return f"ProvisioningRequest {name}: {condition.type}{_why(condition)}"
+
+
+def refused(name: str, condition: ProvisioningCondition) -> str:
+    """The autoscaler does not provision it now."""
+    return f"ProvisioningRequest {name} is refused{_why(condition)}"
+
+
+def timed_out(name: str, timeout_s: float, said: Mapping[str, ProvisioningCondition]) -> str:
+    """It was not provisioned in time; `said` are its conditions by type."""
+    last = next((said[kind] for kind in ("Provisioned", "Accepted") if kind in said), None)
+    told = f"{last.type} is {last.status}{_why(last)}" if last is not None else "no autoscaler has taken it up"
+    return f"ProvisioningRequest {name} was not provisioned within {timeout_s:g} s ({told})"
+
+
+def _why(condition: ProvisioningCondition) -> str:
+    return "".join(f": {part}" for part in (condition.reason, condition.message) if part)

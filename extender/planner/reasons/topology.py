@@ -1,0 +1,75 @@
+"""Which domain came closest to holding a gang that must be in one; and what is wrong with HyperNodes.
+
+Sentences about HyperNodes stand in their condition `Valid`, in the log and in `muster topo`, too.
+"""
+
+from msgspec import Struct
+
+from extender.planner.reasons.grammar import many
+
+no_topology = "there is no topology {name!r}; there are {known}".format
+no_tier = "no HyperNode has a tier of at most {tier}; there are {known}".format
+no_level = "topology {topology!r} has no level {level!r}; its levels are {known}".format
+CLUSTER = "the cluster"
+"""The level around all others."""
+
+hyper_node_wrong = "HyperNode {name} is not right: {message}".format
+more_wrong = "{count} more things are wrong with HyperNodes: muster topo {name}".format
+several_parents = (
+    "HyperNode {name} is a member of {parents}, and can be in one only: it is in none of them until that is resolved"
+).format
+tier_order = (
+    "HyperNode {child} of tier {child_tier} can not be a member of {parent} of tier {parent_tier}: members are of "
+    "lower tiers, so that no HyperNode contains itself; it is left out there"
+).format
+torn = (
+    "the nodes of HyperNode {name} are in several HyperNodes of tier {above} or lower ({parents}): they are in no "
+    "domain of tier {tier} and below until that is resolved"
+).format
+overlap = (
+    "nodes that are in other HyperNodes of tier {tier} too: {nodes}. They are in no domain of tier {tier} and below "
+    "until that is resolved"
+).format
+crowded = (
+    "nodes that are members of more than {most} HyperNodes (limit {limit!r}): {nodes}. They are in no domain".format
+)
+tier_name_taken = "tierName {name!r} is that of tier {other} too, which is meant where it is asked for".format
+tier_name_unused = "tier {tier} is called {known!r} by others: it is not known under tierName {name!r}".format
+too_many_tiers = "there are more than {most} tiers (limit {limit!r}), and the lowest count: up to {last}".format
+too_many_patterns = (
+    "all HyperNodes have more than {most} patterns (limit {limit!r}), and the oldest HyperNodes come first"
+).format
+
+
+class Closest(Struct, frozen=True, rename="camel"):
+    """What a required topology lacks, for one part of a gang."""
+
+    part: str
+    """The pod set or sub-group; empty for the gang as a whole."""
+    topology: str
+    level: str
+    """The level that is required, for people."""
+    domain: str
+    """The domain of that level that holds most of the pods; empty if there is none."""
+    held: int
+    """Pods that it has room for."""
+    wanted: int
+    """Pods that must be in one domain."""
+    domains: int
+    """Domains of that level."""
+    why: str = ""
+    """Why no domain can be right: there is no such topology or level."""
+
+    @property
+    def message(self) -> str:
+        """A sentence without a full stop."""
+        who = f"{self.part}: " if self.part else ""
+        if self.why:
+            return f"{who}{self.why}"
+        need = f"{who}{many(self.wanted, 'pod')} must be in one domain of level {self.level}"
+        if not self.domain:
+            return f"{need}, and no node is in one"
+        if self.held >= self.wanted:
+            return f"{need}; {self.domain} has the room, but nodes or other pods there do not let all of them in"
+        among = "the only one there is" if self.domains == 1 else f"the closest of {self.domains}"
+        return f"{need}; {self.domain}, {among}, has room for {self.held}: {self.wanted - self.held} short"

@@ -1,0 +1,76 @@
+"""The sentences of `extender.planner.reasons`: each is used, and each call fills just the blanks that there are."""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+import extender
+from extender.planner import reasons
+
+MODULES = [found.name for found in pkgutil.iter_modules(reasons.__path__)]
+TREES = {path: list(ast.walk(ast.parse(path.read_text()))) for path in Path(extender.__file__).parent.rglob("*.py")}
+Said = dict[tuple[str, str], list[ast.Call]]
+
+
+def texts(module: str) -> Iterator[tuple[str, str]]:
+    """Sentences with blanks: name and text."""
+    for name, value in vars(importlib.import_module(f"{reasons.__name__}.{module}")).items():
+        text = getattr(value, "__self__", None)
+        if isinstance(text, str):
+            yield name, text
+
+
+def calls() -> Said:
+    """Module and name of sentences → where they are called, in their own module or as `reasons.<module>.<name>`."""
+    found: Said = {}
+    for path, nodes in TREES.items():
+        alias = {
+            node.targets[0].id: node.value.attr
+            for node in nodes
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Attribute)
+            and ast.unparse(node.value.value) == "reasons"
+        }
+        for node in nodes:
+            if isinstance(node, ast.Call):
+                *module, name = ast.unparse(node.func).split(".")
+                of = module[-1] if module else path.stem
+                found.setdefault((alias.get(of, of), name), []).append(node)
+    return found
+
+
+CALLS = calls()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "text"), [(module, name, text) for module in MODULES for name, text in texts(module)]
+)
+def test_who_says_a_sentence_fills_its_blanks(module: str, name: str, text: str) -> None:
+    """All of them and no others, by name: mypy does not look into `str.format`."""
+    blanks = {field.partition(".")[0] for _, field, _, _ in Formatter().parse(text) if field}
+    assert (module, name) in CALLS, "nobody says it"
+    for call in CALLS[module, name]:
+        assert not call.args
+        assert {keyword.arg for keyword in call.keywords} == blanks
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_sentence_is_left_behind(module: str) -> None:
+    """What nothing names any more is dead."""
+    known = [path for path in TREES if path.parent.name == "reasons" and path.stem == module]
+    own = {
+        node.id
+        for node in TREES[known[0]]
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.col_offset == 0
+    }
+    own |= {node.name for node in TREES[known[0]] if isinstance(node, ast.FunctionDef) and node.col_offset == 0}
+    every = [node for nodes in TREES.values() for node in nodes]
+    used = {node.attr for node in every if isinstance(node, ast.Attribute)}
+    used |= {node.id for node in every if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    assert own - used == set()
