@@ -14,6 +14,7 @@ import msgspec
 from extender.barrier import Barrier
 from extender.deletions import Deletions
 from extender.evictions import Evictions
+from extender.groupstatus import StatusWriter
 from extender.hypernodestatus import HyperNodeStatusWriter
 from extender.live import Live
 from extender.notes import NoteWriter
@@ -23,7 +24,6 @@ from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import consumption
 from extender.queuestatus import QueueStatusWriter
 from extender.scaling import Scaling
-from extender.statuses import StatusWriter
 from extender.writes import Lane, Writes
 from muster.api import names
 from muster.api.kubernetes.core import PODS

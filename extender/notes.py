@@ -8,12 +8,11 @@ from typing import Any
 
 import msgspec
 
+from extender.groupstatus import StatusWriter, status_body, wanted_status
 from extender.live import Live
 from extender.planner.framework import decisions
-from extender.planner.framework.groupstatus import wanted_status
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.statuses import StatusWriter, status_body
 from muster.api import names
 from muster.api.merge_diff import applied
 from muster.api.muster.noted import is_noted, noted, text_of

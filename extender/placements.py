@@ -1,4 +1,4 @@
-"""Writes placements: the one place that makes, changes and closes them.
+"""Writes placements: the one place that makes, changes and closes them; `extender.placementstatus` has their status.
 
 What the API server confirms is handed to the state at once. Every change names the version that it was decided upon, so
 that a stale one is refused.
@@ -11,12 +11,12 @@ from contextlib import suppress
 import msgspec
 import structlog
 
+from extender import placementstatus
 from extender.barrier import Barrier
 from extender.live import Live
 from extender.notes import NoteWriter, content_of, fits
-from extender.planner.actions.progress import AVOID_S
 from extender.planner.fairshare.plain import bounded, queue_full
-from extender.planner.framework import decisions, placementstatus
+from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
@@ -30,7 +30,7 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.events import Recorder
-from muster.resources.vector import Vector
+from muster.resources.vector import Vector, add, scale
 
 log = structlog.get_logger()
 
@@ -96,7 +96,7 @@ class PlacementWriter:
         log.info("placed", gang=gang.key, epoch=place.epoch, seats=place.new_seats)
 
     def reserve(self, reserve: decisions.Reserve) -> None:
-        """Writes what is kept for a gang that waits, and tells its owner the first time."""
+        """Writes what is reserved for a gang that waits, and tells its owner the first time."""
         gang = reserve.gang
         spec = {
             "podGroupUID": gang.uid,
@@ -110,7 +110,7 @@ class PlacementWriter:
             self._recorder.event(gang.group, "Normal", "Reserved", reserve.message)
 
     def unreserve(self, unreserve: decisions.Unreserve) -> None:
-        """Nothing is kept for the gang any more."""
+        """Nothing is reserved for the gang any more."""
         placement = unreserve.gang.placement
         if placement is not None and placement.status.phase == "Reserved":
             self._patch(placement, {"status": placementstatus.unreserved(unreserve), "spec": {"podSets": []}})
@@ -151,8 +151,8 @@ class PlacementWriter:
             self._cluster.ask(lambda _: self._barrier.cancel(close.gang.uid))
             log.info("placement abandoned", gang=close.gang.key, epoch=placement.spec.epoch, reason=close.message)
             self._recorder.event(close.gang.group, "Warning", "PlacementAbandoned", close.message)
-        status = placementstatus.closed(close, now=session.now)
-        patch: dict[str, object] = {"status": {**status, "avoided": avoided_until(session, close.gang, placement)}}
+        avoided = session.avoided.get(close.gang.key, ())
+        patch: dict[str, object] = {"status": placementstatus.closed(close, now=session.now, avoided=avoided)}
         if close.pod_sets is not None:
             patch["spec"] = {"epoch": close.gang.next_epoch(), "podSets": msgspec.to_builtins(close.pod_sets)}
         if is_noted(placement) and close.phase == "Bound" and not close.pod_sets and not close.evicted_in_vain:
@@ -183,7 +183,7 @@ class PlacementWriter:
 
         def write() -> None:
             try:
-                self._patch(placement, {"status": {"phase": "Binding", "bound": bound}})
+                self._patch(placement, {"status": placementstatus.binding(bound)})
             except APIError as error:
                 log.debug("phase Binding not written", placement=placement.metadata.key, error=str(error))
 
@@ -238,8 +238,7 @@ def new_requests(place: decisions.Place) -> Vector:
                     classes[cls] += 1
     total: Vector = {}
     for cls, count in classes.items():
-        for resource, amount in cls.requests.items():
-            total[resource] = total.get(resource, 0) + amount * count
+        total = add(total, scale(cls.requests, count))
     return total
 
 
@@ -260,10 +259,3 @@ def victims_of(place: decisions.Place) -> list[Victim]:
         )
         for victim, pod in place.victims
     ]
-
-
-def avoided_until(session: Session, gang: GangView, placement: Placement) -> list[dict[str, str]]:
-    """The nodes to leave out, for the story that the placement tells; those known already keep their time."""
-    known = {each.node: each.until for each in placement.status.avoided}
-    until = format_time(session.now + AVOID_S)
-    return [{"node": node, "until": known.get(node, until)} for node in sorted(session.avoided.get(gang.key, ()))]

@@ -18,8 +18,7 @@ from extender.planner.scaleup.wishes import safe_to_evict
 from extender.planner.state.gangs import ACTIVE
 from extender.planner.state.podrecord import PodRecord
 from extender.verbs.calls import counted, unavailable
-from extender.verbs.room import nodes_with_room
-from extender.verbs.sharedgpus import SharedGpus
+from extender.verbs.room import SharedGpus, nodes_with_room
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.muster.gang import Seat

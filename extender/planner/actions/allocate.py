@@ -18,8 +18,7 @@ from functools import partial
 from extender.planner import reasons
 from extender.planner.actions.grow import grow
 from extender.planner.actions.obstacles import obstacle
-from extender.planner.actions.reserve.book import Book
-from extender.planner.actions.reserve.looks import Looks
+from extender.planner.actions.reserve.book import Book, Looks
 from extender.planner.actions.search import lacking, open_above, place_minimum, place_more, runs_of_operations
 from extender.planner.actions.seatlimit import LIMIT, SeatLimit
 from extender.planner.framework import decisions

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from extender.planner.fairshare.allocations import Allocations
-from extender.planner.fairshare.preemptibility import preemptible
 from extender.planner.fairshare.tree import QueueTree, Shares, tree_of
 from extender.planner.framework.demand import amounts_of
 from extender.planner.framework.snapshot import Snapshot
@@ -59,7 +58,7 @@ class Accounts:
         used += allocated
         self._follow(snapshot)
         for gang in snapshot.gangs:
-            if not preemptible(gang) and (mine := snapshot.gang_use.get(gang.key)):
+            if not gang.preemptable and (mine := snapshot.gang_use.get(gang.key)):
                 fixed[tree.row(gang.queue)] += sum_along(snapshot.axis, resources, mine.staying)
         for name, waiting in self._sums.items():
             row = tree.row(name)

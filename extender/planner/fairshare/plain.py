@@ -4,23 +4,22 @@ They are not planned, so that what queues use with those below them is not known
 that a capability on the way to the root names, and for nothing else.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from extender.planner.framework.turns import DEPTH
+from extender.planner.framework.turns import upwards
 from extender.planner.state.queueuse import Use
-from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import Vector, vector
 
 
 def queue_full(queues: Mapping[str, Queue], uses: Mapping[str, Use], queue: str, requests: Vector) -> bool:
     """Whether so much more would take the queue, or one above it, over its capability."""
-    limits = {name: limit for name in _way(queues, queue) if (limit := _limit(queues, name, requests))}
+    limits = {name: limit for name in upwards(queues, queue) if (limit := _limit(queues, name, requests))}
     if not limits:
         return False
     used: dict[str, Vector] = {name: dict.fromkeys(limit, 0) for name, limit in limits.items()}
     for name, use in uses.items():
-        for above in _way(queues, name):
+        for above in upwards(queues, name):
             sums = used.get(above, {})
             for resource in sums:
                 sums[resource] += use.staying.get(resource, 0) + use.leaving.get(resource, 0)
@@ -33,17 +32,7 @@ def queue_full(queues: Mapping[str, Queue], uses: Mapping[str, Use], queue: str,
 
 def bounded(queues: Mapping[str, Queue], queue: str) -> bool:
     """Whether the queue, or one above it, has a capability at all."""
-    return any(known.spec.capability for name in _way(queues, queue) if (known := queues.get(name)))
-
-
-def _way(queues: Mapping[str, Queue], queue: str) -> Iterable[str]:
-    """The queue and those above it."""
-    for _ in range(DEPTH):
-        yield queue
-        known = queues.get(queue)
-        if known is None or queue == ROOT_QUEUE:
-            return
-        queue = known.spec.parent or ROOT_QUEUE
+    return any(known.spec.capability for name in upwards(queues, queue) if (known := queues.get(name)))
 
 
 def _limit(queues: Mapping[str, Queue], name: str, requests: Vector) -> Vector:

@@ -42,6 +42,16 @@ def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
     return parents
 
 
+def upwards(queues: Mapping[str, Queue], name: str) -> Iterator[str]:
+    """A queue and those above it, up to the root, below which is one that does not exist, too."""
+    for _ in range(DEPTH):
+        yield name
+        if name == ROOT_QUEUE:
+            return
+        known = queues.get(name)
+        name = (known.spec.parent if known else "") or ROOT_QUEUE
+
+
 class _Leaf:
     """The gangs of one queue itself, in their order."""
 

@@ -5,21 +5,20 @@ one time against preemption within the queue, and one against reclaim by other q
 go at any time. The gang's time counts from the start of its life (`status.startedAt` of its Placement).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.scenario import Scenario
 from extender.planner.framework.session import Session
+from extender.planner.framework.turns import upwards
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time
-from muster.api.names import PREEMPT_MIN_RUNTIME, RECLAIM_MIN_RUNTIME, ROOT_QUEUE
+from muster.api.names import PREEMPT_MIN_RUNTIME, RECLAIM_MIN_RUNTIME
 from muster.resources.duration import parse_duration_s
 
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
-MOST_LEVELS = 64
-"""Queues that are walked up at most: parents can be a ring."""
 
 
 class MinRuntime(PlainPlugin):
@@ -69,26 +68,15 @@ class MinRuntime(PlainPlugin):
         since = parse_time(text) if text else None
         if since is None:
             return False
+        queues = session.snapshot.queues
+        chain = list(upwards(queues, victim.queue))
         if reclaimer is None:
-            wanted_s = _from(session, list(_upwards(session, victim.queue)), PREEMPT_MIN_RUNTIME, self._preempt_s)
-        else:
-            chain = list(_upwards(session, victim.queue))
-            if self._method == "lca":
-                shared = set(_upwards(session, reclaimer.queue))
-                below = [queue for queue in chain if queue not in shared]
-                chain = chain[max(len(below) - 1, 0) :]
-            wanted_s = _from(session, chain, RECLAIM_MIN_RUNTIME, self._reclaim_s)
-        return session.now < since + wanted_s
-
-
-def _upwards(session: Session, name: str) -> Iterator[str]:
-    """The queue and those above it, up to the root."""
-    for _ in range(MOST_LEVELS):
-        yield name
-        queue = session.snapshot.queues.get(name)
-        if queue is None or name == ROOT_QUEUE:
-            return
-        name = queue.spec.parent or ROOT_QUEUE
+            return session.now < since + _from(session, chain, PREEMPT_MIN_RUNTIME, self._preempt_s)
+        if self._method == "lca":
+            shared = set(upwards(queues, reclaimer.queue))
+            below = [queue for queue in chain if queue not in shared]
+            chain = chain[max(len(below) - 1, 0) :]
+        return session.now < since + _from(session, chain, RECLAIM_MIN_RUNTIME, self._reclaim_s)
 
 
 def _from(session: Session, chain: list[str], annotation: str, default_s: float) -> float:

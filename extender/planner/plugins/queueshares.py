@@ -8,7 +8,6 @@ import numpy as np
 from extender.planner.fairshare.allocations import Allocations
 from extender.planner.fairshare.capacity import over_capacity, over_quota
 from extender.planner.fairshare.order import Key, Row, Standing, compare, key_of
-from extender.planner.fairshare.preemptibility import preemptible
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.shares import fair_shares
 from extender.planner.fairshare.tree import Shares
@@ -149,7 +148,7 @@ class QueueShares:
 
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """The queue that would have more than it deserves, with a gang that may not be displaced, or None."""
-        if preemptible(gang) or not self.allocations.tree.quoted.any():
+        if gang.preemptable or not self.allocations.tree.quoted.any():
             return None
         tree = self.allocations.tree
         return over_quota(self.allocations, self.session.snapshot.axis, tree.row(gang.queue), amounts)
@@ -160,7 +159,7 @@ class QueueShares:
         """True if the gang's queue would stay within its share; remembers how things are before anything is tried."""
         allocations = self.allocations
         rules = ReclaimRules(allocations.tree, self.fair, allocations.allocated, allocations.fixed, self._multiplier)
-        if not rules.may_start(allocations.tree.row(gang.queue), amounts, fixed=not preemptible(gang)):
+        if not rules.may_start(allocations.tree.row(gang.queue), amounts, fixed=not gang.preemptable):
             return False
         self._rules = ReclaimRules(
             allocations.tree, self.fair, allocations.allocated.copy(), allocations.fixed.copy(), self._multiplier
@@ -172,7 +171,7 @@ class QueueShares:
         tree = self.allocations.tree
         mine, other = tree.row(gang.queue), tree.row(victim.queue)
         gains, loses = tree.fork(mine, other)
-        if gains == loses or not preemptible(victim):
+        if gains == loses or not victim.preemptable:
             return False
         chain = tree.chains[other]
         return all(tree.reclaimable[row] for row in chain[: chain.index(loses) + 1])
@@ -187,7 +186,7 @@ class QueueShares:
             row_of(scenario.gang.queue),
             scenario.requested,
             losses,
-            fixed=not preemptible(scenario.gang),
+            fixed=not scenario.gang.preemptable,
             strict=self._rounding == "kai",
         )
 
@@ -219,7 +218,7 @@ class QueueShares:
     def _count(self, operation: Operation | Eviction, sign: int) -> None:
         gang = operation.gang
         self.allocations.place(
-            self.allocations.tree.row(gang.queue), operation.amount, sign, fixed=not preemptible(gang)
+            self.allocations.tree.row(gang.queue), operation.amount, sign, fixed=not gang.preemptable
         )
 
 

@@ -3,11 +3,12 @@
 A workload wins over its queue, a queue over those above it; what the queue `root` says holds for the whole cluster.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from extender.planner import reasons
+from extender.planner.framework.turns import upwards
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.volcano.scheduling import PodGroup, Queue
@@ -62,22 +63,10 @@ _NOTHING = Wish()
 _KEYS = frozenset(names.SCALE_UP_KEYS)
 
 
-def chain(queues: Mapping[str, Queue], name: str) -> Iterator[Queue]:
-    """A queue and those above it, as far as they exist; `root` last, which need not be named as a parent."""
-    seen: set[str] = set()
-    while name and name not in seen:
-        seen.add(name)
-        queue = queues.get(name)
-        if queue is not None:
-            yield queue
-        above = queue.spec.parent if queue is not None else ""
-        name = above or ("" if name == names.ROOT_QUEUE else names.ROOT_QUEUE)
-
-
 def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> dict[str, str]:
     """What a queue says under these keys, or else the nearest queue above it."""
     found: dict[str, str] = {}
-    for queue in chain(queues, name):
+    for queue in filter(None, map(queues.get, upwards(queues, name))):
         annotations = queue.metadata.annotations
         for key in keys:
             if key in annotations:

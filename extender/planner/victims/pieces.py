@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from extender.planner.fairshare.preemptibility import preemptible
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
@@ -42,7 +41,7 @@ def pieces_of(snapshot: Snapshot, gang: GangView) -> list[Piece]:
 
     A gang of which a placement is being carried out is left alone: who is where will be known in a moment.
     """
-    if gang.active or not preemptible(gang):
+    if gang.active or not gang.preemptable:
         return []
     alive = [pod for pod in gang.pods if pod.alive and pod.seat is not None]
     if not alive or any(pod.system for pod in alive):

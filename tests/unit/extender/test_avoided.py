@@ -2,18 +2,18 @@
 
 from extender_world import World, of, seats
 
-from extender.placements import avoided_until
+from extender.placementstatus import closed
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.progress import AVOID_S
 from extender.planner.framework import decisions
 from extender.planner.state.gangs import avoided_nodes
 from muster.api.kubernetes.meta import format_time
-from muster.api.muster.placement import AvoidedNode, Placement
+from muster.api.muster.placement import AvoidedNode
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 
-def abandoned(world: World, node: str, until: float) -> Placement:
+def abandoned(world: World, node: str, until: float) -> None:
     """Gang `a` had a placement; `node` refused a member."""
     world.gang("a", {"worker": (2, GPU8)})
     world.plan()
@@ -21,7 +21,6 @@ def abandoned(world: World, node: str, until: float) -> Placement:
     placement.status.phase = "Abandoned"
     placement.status.avoided = [AvoidedNode(node=node, until=format_time(until))]
     world.state.on_placement(None, placement)
-    return placement
 
 
 def test_what_a_placement_says_is_avoided_until_its_time() -> None:
@@ -40,10 +39,9 @@ def test_a_node_that_is_avoided_already_keeps_its_time() -> None:
     """A second refusal elsewhere does not make the first one longer."""
     world = World()
     world.nodes(3)
-    placement = abandoned(world, "node-0", world.now + 30)
-    session = world.session()
-    session.avoided = {"ns/a": {"node-0", "node-1"}}
-    assert avoided_until(session, world.view("ns/a"), placement) == [
+    abandoned(world, "node-0", world.now + 30)
+    close = decisions.ClosePlacement(world.view("ns/a"), "Abandoned", "node-1 refused a member")
+    assert closed(close, now=world.now, avoided={"node-0", "node-1"})["avoided"] == [
         {"node": "node-0", "until": format_time(world.now + 30)},
         {"node": "node-1", "until": format_time(world.now + AVOID_S)},
     ]

@@ -6,9 +6,9 @@ import pytest
 from extender_world import World, of, seats
 from msgspec.structs import replace
 
+from extender.groupstatus import wanted_status
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
-from extender.planner.framework.groupstatus import wanted_status
 from extender.planner.state.amounts import CLIP
 from extender.planner.state.nodes import ROWS
 from muster.api.kubernetes.core import Node, NodeStatus

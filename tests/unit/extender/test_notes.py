@@ -12,13 +12,13 @@ from simulated_api import Api
 from simulated_faults import Faults
 
 from extender.barrier import Barrier
+from extender.groupstatus import StatusWriter
 from extender.notes import NoteWriter
 from extender.placements import PlacementWriter
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.statuses import StatusWriter
 from muster.api.muster.noted import is_noted, noted
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup

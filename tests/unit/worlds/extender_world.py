@@ -10,6 +10,7 @@ from state_oracle import differences, digest, objects_of, rebuilt
 
 from extender.live import Live
 from extender.placements import victims_of
+from extender.placementstatus import closed, opened, reserved, unreserved
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.progress import TrackPlacements
@@ -17,7 +18,6 @@ from extender.planner.cycle import run_cycle
 from extender.planner.framework import decisions
 from extender.planner.framework.causes import Causes
 from extender.planner.framework.inputs import CycleInputs
-from extender.planner.framework.placementstatus import closed, opened, reserved, unreserved
 from extender.planner.framework.registry import Action, Plugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import take
@@ -254,7 +254,9 @@ class World:
         """Write the ends of placements that a session decided into the state."""
         for close in of(session, decisions.ClosePlacement):
             known = self.state.placements[close.gang.key]
-            status = msgspec.to_builtins(known.status) | closed(close, now=self.now)
+            status = msgspec.to_builtins(known.status) | closed(
+                close, now=self.now, avoided=session.avoided.get(close.gang.key, ())
+            )
             spec = msgspec.structs.replace(known.spec)
             if close.pod_sets is not None:
                 spec.epoch, spec.pod_sets = close.gang.next_epoch(), close.pod_sets

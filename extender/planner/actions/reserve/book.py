@@ -11,6 +11,7 @@ nodes get back must not go to whoever is tried first. Gangs of the head's own qu
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
@@ -19,7 +20,6 @@ from extender.planner import reasons
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.reserve.ends import End, Releases, releases
 from extender.planner.actions.reserve.find import earliest, soonest_empty
-from extender.planner.actions.reserve.looks import LOOKS, Look, Looks, patience_is_over, worth_it
 from extender.planner.actions.reserve.reservation import Reservation, kept, left_to
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation
@@ -28,8 +28,31 @@ from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from muster.api import names
+from muster.api.kubernetes.meta import readable_time
 
+LOOKS = 4
+"""Searches for a reservation in one cycle, at most: each is a dozen trials of a whole gang."""
+LOOK_AGAIN_S = 5.0
+"""Where a search found nothing (better), the next one for this gang comes so much later, and only if nodes changed."""
 _MODES = get_args(ReservationMode)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A search that found nothing."""
+
+    version: int
+    """Of the snapshot's arrays."""
+    at: float
+    """When, in seconds since the epoch."""
+    improving: bool
+    """It looked for a better reservation than there was."""
+    patient: bool
+    """The gang had not waited for so long that nodes are kept for it without a known time."""
+
+
+Looks = dict[str, Look]
+"""By UID of the gang."""
 
 
 class Book:
@@ -255,3 +278,19 @@ def _in_order(session: Session, reservation: Reservation) -> list[int]:
     """Its nodes in natural order of their names."""
     order = session.snapshot.order
     return [int(column) for column in order[np.isin(order, reservation.columns)]]
+
+
+def worth_it(look: Look, last: Look | None) -> bool:
+    """Whether a search may find what the last one did not."""
+    if last is None or last.improving != look.improving:
+        return True
+    changed = (last.version, last.patient) != (look.version, look.patient)
+    return changed and look.at >= last.at + LOOK_AGAIN_S
+
+
+def patience_is_over(session: Session, gang: GangView) -> bool:
+    """Whether it has waited for so long that nodes are kept for it although nobody knows when it can start."""
+    told = (each for each in gang.group.status.conditions if each.type == "Unschedulable" and each.status == "True")
+    since = next((each.last_transition_time for each in told), None) or gang.created
+    waited_since = readable_time(since)
+    return waited_since is not None and session.now - waited_since >= session.reservations.patience_s

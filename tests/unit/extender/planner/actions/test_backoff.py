@@ -2,11 +2,11 @@
 
 from extender_world import NOW, World, of
 
+from extender.placementstatus import back_off_s
 from extender.planner.actions.allocate import HELD_BACK_S, LIMIT_TOLD_AFTER_S, Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.seatlimit import LATE_S
 from extender.planner.framework import decisions
-from extender.planner.framework.placementstatus import back_off_s
 from extender.planner.framework.session import Session
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}

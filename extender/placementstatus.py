@@ -1,12 +1,15 @@
-"""The status of a Placement when a placement is made, and when it ends. Pure: `extender.commit` writes it.
+"""Placement.status: the one place that says what stands in it. `extender.placements` writes it, with the spec.
 
-How often a gang was placed in vain stands here and not in the planner's memory, so that it survives the planner.
+Each function gives the fields that change, as JSON. How often a gang was placed in vain stands there and not in the
+planner's memory, so that it survives the planner; so do the nodes that refused a member.
 """
 
+from collections.abc import Collection
 from math import ceil
 from typing import Any
 
 from extender.planner import reasons
+from extender.planner.actions.progress import AVOID_S
 from extender.planner.framework.decisions import ClosePlacement, Place, Reserve, Unreserve
 from extender.planner.state.gangs import GangView, once_whole
 from muster.api.kubernetes.meta import format_time
@@ -20,7 +23,7 @@ _DOUBLINGS = 10
 
 
 def opened(place: Place) -> dict[str, Any]:
-    """The fields of the status of a placement that was just made, as JSON; those left out stay as they are."""
+    """A placement that was just made."""
     gang = place.gang
     return {
         "phase": "Planned",
@@ -33,9 +36,11 @@ def opened(place: Place) -> dict[str, Any]:
     }
 
 
-def closed(close: ClosePlacement, *, now: float) -> dict[str, Any]:
-    """The fields of the status of a placement that ends so, as JSON; `now` is seconds since the epoch."""
+def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> dict[str, Any]:
+    """A placement that ends so; `now` is seconds since the epoch, `avoided` the nodes that refused a member lately."""
     gang = close.gang
+    known = {each.node: each.until for each in gang.placement.status.avoided} if gang.placement else {}
+    until = format_time(now + AVOID_S)
     started = gang.started or close.phase == "Bound"
     return {
         "phase": close.phase,
@@ -44,18 +49,24 @@ def closed(close: ClosePlacement, *, now: float) -> dict[str, Any]:
         "startedAt": _started_at(gang, now) if started else "",
         "startedWith": _started_with(gang) if started else None,
         "message": close.message,
+        "avoided": [{"node": node, "until": known.get(node, until)} for node in sorted(avoided)],
         **_attempts(gang, close, now),
         **_evictions(gang, close, now),
     }
 
 
 def room_is_there() -> dict[str, Any]:
-    """The fields of the status of a placement whose members can be let go now, as JSON."""
+    """A placement whose members can be let go now."""
     return {"message": ""}
 
 
+def binding(bound: int) -> dict[str, Any]:
+    """A placement whose members are being bound; so many are already."""
+    return {"phase": "Binding", "bound": bound}
+
+
 def reserved(reserve: Reserve) -> dict[str, Any]:
-    """The fields of the status of a placement that is kept for a gang which waits, as JSON."""
+    """A placement that reserves nodes for a gang which waits."""
     return {
         "phase": "Reserved",
         "bound": reserve.gang.taken,
@@ -66,7 +77,7 @@ def reserved(reserve: Reserve) -> dict[str, Any]:
 
 
 def unreserved(unreserve: Unreserve) -> dict[str, Any]:
-    """The fields of the status of a placement that is kept for its gang no more, as JSON."""
+    """A placement that reserves nothing any more."""
     return {"phase": "Abandoned", "planned": 0, "expectedAt": "", "message": unreserve.message}
 
 

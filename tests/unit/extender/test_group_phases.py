@@ -4,8 +4,8 @@ import pytest
 from extender_world import World
 from msgspec import structs
 
+from extender.groupstatus import wanted_status
 from extender.planner.framework.decisions import Unschedulable
-from extender.planner.framework.groupstatus import wanted_status
 from extender.planner.state.gangs import GangView
 from muster.api.volcano.scheduling import PodGroupPhase, PodGroupStatus
 

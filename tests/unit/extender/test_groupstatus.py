@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from extender.statuses import (
+from extender.groupstatus import (
     COUNTS_MAX_S,
     COUNTS_REST_S,
     END_LASTS_S,
